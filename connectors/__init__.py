@@ -1,0 +1,1 @@
+"""The connectors that walflow ships, one module each, registered by entry point."""

@@ -1,0 +1,229 @@
+"""What a connector is, and what it is given. Connectors see this, and nothing of the runtime.
+
+One coroutine, `Connector.run`, is the whole life of a connector. What its halves share (a socket, a listener and
+its peers, a log) is a local of it. It connects, loops and cleans up in `async with`; cancelling it ends both
+halves, returning means the source has nothing more to say, raising restarts both halves after a backoff. There are
+no lifecycle callbacks beside it. Receipts that an earlier run handed out are void.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
+
+from pydantic import BaseModel, ConfigDict
+from structlog.typing import FilteringBoundLogger
+
+from walflow.errors import WalflowError
+from walflow.event import Block, StreamId
+
+
+class Ports(NamedTuple):
+    """What may be linked to and from. Empty `inputs`: no sink half; empty `outputs`: no source half."""
+
+    inputs: tuple[str, ...] = ("in",)
+    outputs: tuple[str, ...] = ("out", "err")
+
+
+class CodecUse(Enum):
+    """Whether a definition must, may or must not name a `codec` (and pre- and postprocessors)."""
+
+    REQUIRED = "required"
+    FORBIDDEN = "forbidden"  # its events are values (metronome) or blocks as they are (wal)
+    OPTIONAL = "optional"  # json where none is named
+
+
+class Claim(NamedTuple):
+    """Something only one connector may have: a log directory, a file that is written."""
+
+    what: str
+    path: str
+
+
+class Guarantee(NamedTuple):
+    """What a connector promises, in words; `walflow check` prints these and nothing else.
+
+    `source`: what is safe about the way in. `sink`: what an ack is worth. `warnings`: what an operator should
+    know before starting it. A test holds each sentence.
+    """
+
+    source: str = ""
+    sink: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Connector(BaseModel):
+    """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
+
+    `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
+    `ordered`: its sink half must see the blocks of one stream in order; False lets redelivery overtake.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    ports: ClassVar[Ports] = Ports()
+    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
+    transactional: ClassVar[bool] = False
+    ordered: ClassVar[bool] = True
+
+    def ports_used(self) -> Ports:
+        """The ports of this very instance, where its configuration decides (a file is read or written)."""
+        return self.ports
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        """`behind_log`: a transactional source lies upstream, so what its sink acks is forgotten there."""
+        raise NotImplementedError
+
+    def claims(self) -> Sequence[Claim]:
+        """What it must have alone. Two connectors with one claim are refused before anything starts."""
+        return ()
+
+    async def run(self, inlet: "Inlet", out: "Outlet") -> None:
+        """The whole life of both halves."""
+        raise NotImplementedError
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """All that the runtime needs of an event loop; tests pass a fake. Each connector run has one of its own."""
+
+    def time(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+    def call_soon(self, call: Callable[[], None]) -> None: ...
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
+
+    def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Runs `job` on this scheduler's one thread, in the order submitted; `done` back on the loop."""
+        ...
+
+
+class Counter(Protocol):
+    """A metric that only grows. A plain attribute: a lock an increment would cost more than the event."""
+
+    value: int
+
+
+class Half(Protocol):
+    """What both halves of a connector are given."""
+
+    name: str  # flow::connector, as logs and metrics have it
+    linked: bool  # something is linked to this half; the other half may run alone
+    scheduler: Scheduler
+    log: FilteringBoundLogger
+
+    def counter(self, name: str) -> Counter:
+        """`name` in base units with `_total`, for instance "orphaned_events_total"."""
+        ...
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        """Ends the process at once, with the error's line and its exit code. For a log that can no longer
+        promise anything."""
+        ...
+
+
+class Inlet(Half, Protocol):
+    """The sink half's side. Blocks arrive in the connector's own codec and framing (for CodecUse.FORBIDDEN: as
+    they are), so their `frames.data` is what to write. Every block taken is owed exactly one of ack, fail and
+    reject, in any order. A run that ends fails what it still holds."""
+
+    behind_log: bool  # a transactional source lies upstream
+    sole_path: bool  # each block comes at most once (no second way here from the same source)
+
+    async def take(self) -> list[Block]:
+        """All that waits, at least one block."""
+        ...
+
+    def serve(self, accept: Callable[[Block], None]) -> None:
+        """Instead of the queue: `accept` is called in line for each block (first for what already waits). It
+        must not block or raise."""
+        ...
+
+    def ack(self, block: Block) -> None: ...
+
+    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        """May succeed later. The first `done` events are delivered."""
+        ...
+
+    def reject(self, block: Block, reason: str) -> None:
+        """Can never succeed: every event of it leaves by the err port, whose path then owns its outcome."""
+        ...
+
+    def trigger(self, reason: str) -> None:
+        """This sink's breaker: every source upstream stops reading until `restore`. Hold what was taken."""
+        ...
+
+    def restore(self) -> None: ...
+
+    def on_reopen(self, call: Callable[[], None]) -> None:
+        """`call` on SIGHUP: files that were renamed away are opened anew."""
+        ...
+
+
+class Stream(Protocol):
+    """One connection or open file of a source. All of it is synchronous and never raises for bad data."""
+
+    id: StreamId
+
+    def feed(self, data: bytes) -> None:
+        """Bytes as they came: framed, validated and sent on; what does not decode leaves by err."""
+        ...
+
+    def emit(self, values: Sequence[object]) -> None:
+        """Events that are values already (of a timer, say)."""
+        ...
+
+    def eof(self, *, complete: bool) -> None:
+        """No more bytes; ends the stream. `complete`: the end is known to be the end (a file), so an unended
+        last event is one; else (a connection) only if no longer event could begin like it, or it is rejected."""
+        ...
+
+    def close(self) -> None:
+        """Ends the stream; an unended last event is dropped and counted."""
+        ...
+
+
+class Outlet(Half, Protocol):
+    """The source half's side.
+
+    Back-pressure is a window of unsettled bytes: a synchronous send cannot refuse, so the bound stands at the
+    source. `window` may be lowered before the first block.
+    """
+
+    run: int  # drawn at random at each start
+    window: int
+
+    def stream(
+        self,
+        meta: Mapping[str, object],
+        *,
+        pause: Callable[[], None] = ...,
+        resume: Callable[[], None] = ...,
+    ) -> Stream:
+        """For push sources. `pause` and `resume` alternate, `pause` first, possibly before this returns."""
+        ...
+
+    def send(self, block: Block) -> bool:
+        """For transactional sources, with `block.receipt.settled` set. False: nothing was sent, the window is
+        full or a breaker triggered; wait for the `on_ready` call. A block larger than the window goes alone."""
+        ...
+
+    def on_ready(self, call: Callable[[], None]) -> None:
+        """`call` whenever `send` may succeed again; possibly in line: guard against re-entry."""
+        ...
+
+    async def ready(self) -> None:
+        """For sources that pull (a file): returns at once unless the window is full or a breaker triggered."""
+        ...
+
+    def reject(self, block: Block, reason: str) -> None:
+        """As `Inlet.reject`, by the same err port."""
+        ...
+
+    def backlog(self, count: Callable[[], int]) -> None:
+        """`count`: how many events this source still holds for its sinks. A drain waits for 0."""
+        ...

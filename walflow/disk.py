@@ -1,0 +1,180 @@
+"""Every file operation whose order or durability matters goes through `Disk`, so that a simulated one can stand
+in for it and say what a power cut may leave. Synchronous; called from any thread."""
+
+import os
+import stat
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
+
+
+class Stat(NamedTuple):
+    """What is asked of a file. `identity` is (device, inode)."""
+
+    size: int
+    allocated: int  # bytes of disk it occupies
+    identity: tuple[int, int]
+
+
+class Disk(Protocol):
+    """A file is named by the descriptor that `open` gave, a name by its path."""
+
+    preallocates: bool  # worth calling `allocate`
+
+    def makedir(self, path: str) -> None:
+        """With its parents, mode 0700; no error if it is there."""
+        ...
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        """Read and write. `create`: if it is missing; `exclusive`: only if it is missing."""
+        ...
+
+    def close(self, fd: int) -> None: ...
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        """Shorter only at the end of the file."""
+        ...
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        """All of it, or OSError with any prefix written."""
+        ...
+
+    def sync(self, fd: int) -> None:
+        """fdatasync: the bytes, and the size as far as reading them back needs it."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """The names in it."""
+        ...
+
+    def allocate(self, fd: int, size: int) -> None:
+        """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None:
+        """No error if it is gone."""
+        ...
+
+    def names(self, path: str) -> list[str]: ...
+    def stat(self, fd: int) -> Stat: ...
+    def is_file(self, path: str) -> bool:
+        """A regular file, not a link to one."""
+        ...
+
+
+class RealDisk:
+    """The operating system's."""
+
+    preallocates = True
+
+    def makedir(self, path: str) -> None:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        if create or exclusive:
+            flags |= os.O_CREAT
+        if exclusive:
+            flags |= os.O_EXCL
+        return os.open(path, flags, mode)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        data = os.pread(fd, size, offset)
+        while len(data) < size:
+            more = os.pread(fd, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        for first in range(0, len(parts), IOV_MAX):
+            group = parts[first : first + IOV_MAX]
+            wanted = sum(map(len, group))
+            written = os.pwritev(fd, group, offset)
+            if written < wanted:  # a short write says why only when the rest is tried
+                rest = b"".join(group)
+                while written < wanted:
+                    written += os.pwrite(fd, memoryview(rest)[written:], offset + written)
+            offset += wanted
+
+    def sync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def sync_directory(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def allocate(self, fd: int, size: int) -> None:
+        os.posix_fallocate(fd, 0, size)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def stat(self, fd: int) -> Stat:
+        result = os.fstat(fd)
+        return Stat(result.st_size, result.st_blocks * 512, (result.st_dev, result.st_ino))
+
+    def is_file(self, path: str) -> bool:
+        try:
+            return stat.S_ISREG(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            return False
+
+
+class RecordingDisk(RealDisk):
+    """The operating system's, keeping (operation, path or None, bytes) in order. For tests of order."""
+
+    def __init__(self) -> None:
+        self.operations: list[tuple[str, str | None, int]] = []
+        self._paths: dict[int, str] = {}
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        fd = super().open(path, create=create, exclusive=exclusive, mode=mode)
+        self._paths[fd] = path
+        self.operations.append(("open", path, 0))
+        return fd
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        super().write(fd, parts, offset)
+        self.operations.append(("write", self._paths.get(fd), sum(map(len, parts))))
+
+    def sync(self, fd: int) -> None:
+        super().sync(fd)
+        self.operations.append(("sync", self._paths.get(fd), 0))
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        self.operations.append(("sync_directory", path, 0))
+
+    def truncate(self, fd: int, size: int) -> None:
+        super().truncate(fd, size)
+        self.operations.append(("truncate", self._paths.get(fd), size))
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.operations.append(("rename", target, 0))
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self.operations.append(("unlink", path, 0))

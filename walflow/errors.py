@@ -1,0 +1,29 @@
+"""The situations that walflow names, and whose they are."""
+
+
+class WalflowError(Exception):
+    """Anything walflow reports to a person in one line. Its text is that line."""
+
+
+class CannotDecode(WalflowError):
+    """An event's bytes are not what its codec wants. The event is rejected, the stream goes on."""
+
+
+class CannotEncode(WalflowError):
+    """A codec has no bytes for this value. The event is rejected; the same will happen next time."""
+
+
+class DirectoryLocked(WalflowError):
+    """Another process holds a directory that belongs to one process at a time (exit 75)."""
+
+
+class Unusable(WalflowError):
+    """Files walflow needs are not what they must be. The line names the file and the command to run (exit 74)."""
+
+
+class FailStop(WalflowError):
+    """A write or a sync of a log failed: nothing may be acknowledged any more (exit 74).
+
+    After a failed fsync the kernel marks the pages clean, so a retry would succeed and prove nothing
+    (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
+    """
