@@ -20,14 +20,14 @@ class StreamId(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a block stands in the log it was read from: positions `first` to `first + count - 1`.
+    """Where a block stands in the log it was read from: positions `first` to `last`, both included.
 
     `acked_below`: every position under it is acked for good, so a sink may forget what it knows of those.
     """
 
     log: str
     first: int
-    count: int
+    last: int
     acked_below: int
 
 
@@ -323,9 +323,8 @@ class Block:
                 ingest_ns=self.ingest_ns,
                 meta=self.meta,
                 event_metas=self.event_metas[start:stop] if self.event_metas is not None else None,
-                origin=self.origin._replace(first=self.origin.first + start, count=frames.count)
-                if self.origin
-                else None,
+                origin=self.origin
+                and self.origin._replace(first=self.origin.first + start, last=self.origin.first + stop - 1),
             )
             parts.append(part)
             start = stop
