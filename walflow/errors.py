@@ -21,9 +21,23 @@ class Unusable(WalflowError):
     """Files walflow needs are not what they must be. The line names the file and the command to run (exit 74)."""
 
 
+class DiskFull(WalflowError):
+    """No space, no descriptors or no memory now. Nothing was promised; the same work may be done again later."""
+
+
 class FailStop(WalflowError):
     """A write or a sync of a log failed: nothing may be acknowledged any more (exit 74).
 
     After a failed fsync the kernel marks the pages clean, so a retry would succeed and prove nothing
     (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     """
+
+
+class LogFull(WalflowError):
+    """A record does not fit what is left of the log's budget. Nothing was written; ack some positions, checkpoint,
+    and append it again."""
+
+
+class DiskFull(WalflowError):
+    """The disk (or a quota, or the table of open files) has no room. Nothing was promised and nothing is lost: what
+    raised it may be done again later, as it is, and then goes on."""

@@ -39,6 +39,12 @@ class Framing(Protocol):
 
     name: str
     config: Mapping[str, object]
+    max_length: int | None  # an event longer than this is rejected; None: the connector's own limit alone
+    countable: bool  # several events in one `data` can be told apart; False: one event a block
+
+    def count(self, data: bytes) -> int:
+        """How many frames `data` is."""
+        ...
 
     def cut(self, tail: bytearray, data: bytes) -> bytes:
         """The whole frames of `tail + data`; what is left of them stays in `tail`."""
@@ -225,13 +231,17 @@ class Receipt:
             start += size
         return parts
 
+    def branch(self, count: int) -> "Receipt":
+        """A receipt for `count` events picked out of the one copy the caller holds; `fork` first to keep others.
+        As they are not the first ones, a failure among them counts none as done."""
+        return Receipt(self._part_settled, count, None, self.skip)
+
     def _part_settled(self, part: "Receipt") -> None:
         if part._acked:
             self._acked = (self._acked or set()) | part._acked
         if part.cause is not None:
-            start = part.ref
-            assert isinstance(start, int)
-            self._note_failure(part.cause, start + part.done, part._failed or {None})
+            done = part.ref + part.done if isinstance(part.ref, int) else 0
+            self._note_failure(part.cause, done, part._failed or {None})
         self.pending -= 1
         if not self.pending:
             self.settled(self)
@@ -294,16 +304,16 @@ class Block:
             self._values = [decode(payload) for payload in self.frames.payloads()]
         return self._values
 
-    def with_frames(self, frames: Frames, codec: Codec) -> Self:
-        """The same events in other bytes, around the same receipt."""
+    def with_frames(self, frames: Frames, codec: Codec, receipt: Receipt | None = None) -> Self:
+        """The same events in other bytes, around the same receipt; or some of them, around a branch of it."""
         return type(self)(
             self.stream,
             frames,
             codec,
-            self.receipt,
+            receipt or self.receipt,
             ingest_ns=self.ingest_ns,
             meta=self.meta,
-            event_metas=self.event_metas,
+            event_metas=self.event_metas if frames.count == self.frames.count else None,
             origin=self.origin,
         )
 

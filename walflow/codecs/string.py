@@ -1,0 +1,49 @@
+"""UTF-8 text. Encoding anything but a string writes it as compact JSON, as tremor does."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from walflow.codecs.json import JSON
+from walflow.errors import CannotDecode
+from walflow.event import Frames, Framing, Verdict
+
+
+class String:
+    name = "string"
+    config: Mapping[str, object] = {}
+    transparent = True
+
+    def validate(self, data: bytes, framing: Framing) -> Verdict:
+        if data.isascii() or _is_text(data):
+            return Verdict(Frames(data, framing.count(data), framing))
+        good: list[bytes] = []
+        bad: list[tuple[bytes, str]] = []
+        for payload in framing.payloads(data):
+            if _is_text(payload):
+                good.append(payload)
+            else:
+                bad.append((payload, "not UTF-8"))
+        return Verdict(Frames(framing.join(good), len(good), framing) if good else None, bad)
+
+    def decode(self, payload: bytes) -> object:
+        try:
+            return payload.decode()
+        except UnicodeDecodeError as error:
+            raise CannotDecode("not UTF-8") from error
+
+    def encode(self, value: object) -> bytes:
+        return value.encode(errors="replace") if isinstance(value, str) else JSON.encode(value)
+
+    def whole(self, payload: bytes) -> bool:
+        return False
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+STRING: Final = String()

@@ -1,0 +1,15 @@
+"""A log between an inlet and an outlet: what the connectors `wal` and `spark` share.
+
+    Writer      blocks in -> Log.append, one commit for all that waited -> ack upstream
+    Reader      Log.Reader -> blocks out, the receipts back -> Log.ack, redelivery
+    Checkpoints what is acked -> the cursor, and space back
+
+All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while
+commits are small and the disk is fast.
+"""
+
+from walflow.relay.checkpoints import Checkpoints
+from walflow.relay.reader import Reader
+from walflow.relay.writer import Writer
+
+__all__ = ["Checkpoints", "Reader", "Writer"]

@@ -1,0 +1,147 @@
+"""The source half of a log: sends what is durable, in order, within its window, until every sink has acked it."""
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import MsgspecError
+
+from walflow.contract import Outlet
+from walflow.errors import WalflowError
+from walflow.event import Block, Frames, Origin, Receipt
+from walflow.relay.redelivery import Part, Redelivery
+from walflow.relay.tag import Tag, Tags
+from walflow.wal import Log, Record
+
+READ_BYTES = 1 << 20  # asked of the log at a time
+
+
+class Reader:
+    """`max_attempts`: how often a single event may fail before it is rejected; None: for ever."""
+
+    def __init__(
+        self, log: Log, out: Outlet, tags: Tags, on_acked: Callable[[], None], max_attempts: int | None = None
+    ) -> None:
+        self._log = log
+        self._out = out
+        self._tags = tags
+        self._on_acked = on_acked
+        self._max_attempts = max_attempts
+        self._records = log.reader()
+        self._ready: deque[Part] = deque()
+        self._redelivery = Redelivery()
+        self._pumping = self._pump_again = self._pump_planned = False
+        self._redelivered = out.counter("redelivered_events_total")
+        out.window = min(out.window, log.window)
+        out.on_ready(self.pump)
+        out.backlog(self.backlog)
+
+    def backlog(self) -> int:
+        """Events that are durable and not acked by every sink."""
+        log = self._log
+        return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
+
+    def pump(self) -> None:
+        """Sends what may be sent. A block may settle while it is being sent, hence the guard."""
+        if self._pumping:
+            self._pump_again = True
+            return
+        self._pumping = True
+        try:
+            self._pump()
+            while self._pump_again:
+                self._pump_again = False
+                self._pump()
+        finally:
+            self._pumping = False
+
+    def _pump(self) -> None:
+        while not self._redelivery:
+            if not self._ready:
+                self._read()
+                if not self._ready:
+                    return
+            part = self._ready[0]
+            block = self._block(part)
+            if block is None:
+                self._ready.popleft()
+                continue
+            if not self._send(part, block):
+                return
+
+    def _send(self, part: Part, block: Block) -> bool:
+        """False: not now. The part is taken off first, it may settle (and fail) while it is being sent."""
+        self._ready.popleft()
+        if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
+            self._out.reject(block, f"failed {part.attempts} times")
+            return True
+        if self._out.send(block):
+            return True
+        block.receipt.settled = _not_sent
+        block.receipt.ack()
+        self._ready.appendleft(part)
+        return False
+
+    def _read(self) -> None:
+        for record in self._records.read(READ_BYTES):
+            last = record.position + record.count - 1
+            self._ready.extend(Part(low, high, record) for low, high in self._log.unacked(record.position, last))
+
+    def _block(self, part: Part) -> Block | None:
+        record = part.record
+        try:
+            tag = self._tags.decode(record.tag)
+        except (MsgspecError, WalflowError) as error:
+            self._give_up(part, record, error)
+            return None
+        receipt = Receipt(self._settled, part.count, part, part.skip)
+        frames = Frames(record.payload, record.count, tag.framing)
+        start = part.first - record.position
+        return Block(
+            tag.stream,
+            frames.slice(start, start + part.count),
+            tag.codec,
+            receipt,
+            ingest_ns=record.ingest_ns,
+            meta=tag.meta,
+            event_metas=_metas(tag, start, part.count),
+            origin=Origin(self._log.uuid, part.first, part.last, self._log.low + 1),
+        )
+
+    def _give_up(self, part: Part, record: Record, error: Exception) -> None:
+        """Written by a version with codecs this one lacks. Left in the log it would come again for ever, so the
+        position stays unacked and is only not sent: the log fills rather than loses."""
+        self._out.log.error("unreadable tag", position=record.position, events=part.count, error=str(error))
+
+    def _settled(self, receipt: Receipt) -> None:
+        part = receipt.ref
+        assert isinstance(part, Part)
+        if receipt.done:
+            self._log.ack(part.first, part.first + receipt.done - 1)
+            self._on_acked()
+        if receipt.cause is not None and receipt.done < part.count:
+            left = part.failed(receipt.done, receipt.delivered)
+            self._redelivered.value += left.count
+            self._out.log.warning(
+                "redelivery", position=left.first, events=left.count, attempts=left.attempts, cause=str(receipt.cause)
+            )
+            delay = self._redelivery.add(left)
+            self._out.scheduler.call_later(delay, self._redeliver)
+        if not self._pumping and not self._pump_planned:
+            self._pump_planned = True
+            self._out.scheduler.call_soon(self._planned_pump)
+
+    def _planned_pump(self) -> None:
+        self._pump_planned = False
+        self.pump()
+
+    def _redeliver(self) -> None:
+        self._ready.extendleft(reversed(self._redelivery.take()))
+        self.pump()
+
+
+def _metas(tag: Tag, start: int, count: int) -> list[dict[str, object]] | None:
+    return None if tag.event_metas is None else [dict(one) for one in tag.event_metas[start : start + count]]
+
+
+def _not_sent(receipt: Receipt) -> None:
+    """The window is full; the block will be made anew."""

@@ -1,0 +1,62 @@
+"""What failed, in order, until it is sent again.
+
+After a failure nothing newer is sent until what failed has been, so disorder is bounded by what was in flight.
+What fails twice is sent in halves, until the event that fails stands alone and no longer takes others with it.
+"""
+
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import Final
+
+from walflow.wal import Record
+
+FIRST_DELAY: Final = 0.1  # seconds
+GROWTH: Final = 1.5
+LONGEST_DELAY: Final = 10.0
+
+
+@dataclass(order=True, slots=True)
+class Part:
+    """Positions `first` to `last` of a record on their way to the sinks."""
+
+    first: int
+    last: int
+    record: Record = field(compare=False)
+    attempts: int = field(default=0, compare=False)  # that failed
+    skip: frozenset[str] = field(default=frozenset(), compare=False)  # sinks that have it
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+    def failed(self, done: int, delivered: frozenset[str]) -> "Part":
+        """What is left after an attempt that delivered the first `done` events everywhere."""
+        return Part(self.first + done, self.last, self.record, self.attempts + 1, delivered)
+
+    def halves(self) -> list["Part"]:
+        if self.attempts < 2 or self.count == 1:
+            return [self]
+        middle = self.first + (self.count >> 1)
+        return [
+            Part(self.first, middle - 1, self.record, self.attempts, self.skip),
+            Part(middle, self.last, self.record, self.attempts, self.skip),
+        ]
+
+
+class Redelivery:
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, part: Part) -> float:
+        """Seconds to wait before `take`."""
+        for half in part.halves():
+            insort(self._parts, half)
+        return min(LONGEST_DELAY, FIRST_DELAY * GROWTH ** min(part.attempts - 1, 20))
+
+    def take(self) -> list[Part]:
+        """All that failed, oldest first."""
+        parts, self._parts = self._parts, []
+        return parts

@@ -1,0 +1,78 @@
+"""What a record says of its block beside the bytes: source, stream, codec, framing, metadata, as msgpack.
+
+    [connector, run, stream, codec, framing, meta, event_metas]      codec and framing: name, or [name, config]
+
+Replay uses the codec and framing of the tag, not those of today's flow file.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from walflow import codecs, framing as framings
+from walflow.event import Block, Codec, Framing, StreamId
+
+KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
+
+Spec = str | tuple[str, dict[str, object]]
+Wire = tuple[str, int, int, Spec, Spec, dict[str, object], list[dict[str, object]] | None]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Wire).decode
+
+
+class Tag(NamedTuple):
+    stream: StreamId
+    codec: Codec
+    framing: Framing
+    meta: Mapping[str, object]
+    event_metas: Sequence[Mapping[str, object]] | None
+
+
+class Tags:
+    """Tags to bytes and back, remembering the last few thousand: a stream's blocks share one."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[StreamId, tuple[Codec, Framing, Mapping[str, object], bytes]] = {}
+        self._tags: dict[bytes, Tag] = {}
+
+    def encode(self, block: Block) -> bytes:
+        codec, framing, meta = block.codec, block.frames.framing, block.meta
+        known = self._bytes.get(block.stream)
+        if known is not None and known[0] is codec and known[1] is framing and known[2] is meta:
+            if block.event_metas is None:
+                return known[3]
+        name, run, number = block.stream
+        event_metas = None if block.event_metas is None else [dict(one) for one in block.event_metas]
+        encoded = _encode((name, run, number, _spec(codec), _spec(framing), dict(meta), event_metas))
+        if event_metas is None:
+            if len(self._bytes) >= KEPT:
+                self._bytes.clear()
+            self._bytes[block.stream] = (codec, framing, meta, encoded)
+        return encoded
+
+    def decode(self, encoded: bytes) -> Tag:
+        """Raises msgspec.DecodeError or WalflowError for a tag that this version cannot read."""
+        tag = self._tags.get(encoded)
+        if tag is None:
+            name, run, number, codec, framing, meta, event_metas = _decode(encoded)
+            tag = Tag(
+                StreamId(name, run, number),
+                codecs.make(*_pair(codec)),
+                framings.make([] if framing == framings.WHOLE.name else [_pair(framing)]),
+                meta,
+                event_metas,
+            )
+            if len(self._tags) >= KEPT:
+                self._tags.clear()
+            self._tags[encoded] = tag
+        return tag
+
+
+def _spec(made: Codec | Framing) -> Spec:
+    return (made.name, dict(made.config)) if made.config else made.name
+
+
+def _pair(spec: Spec) -> tuple[str, dict[str, object]]:
+    return (spec, {}) if isinstance(spec, str) else spec

@@ -1,0 +1,158 @@
+"""The sink half of a log: appends what comes, commits all that waited at once, acks after the sync.
+
+Commits are gathered once per loop turn and not by a timer: while one is being synced the next one fills. The
+disk gets its next commit before anyone hears of the last, so it never waits for the echo.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from walflow.contract import Inlet
+from walflow.errors import DiskFull, WalflowError
+from walflow.event import Block
+from walflow.relay.tag import Tags
+from walflow.wal import Commit, Log
+
+INLINE_BYTES: Final = 32 << 10  # a commit up to this size is synced on the loop: the hop to a thread costs 95 us
+SLOW_SYNC: Final = 0.001  # seconds; above this average nothing is synced on the loop
+HIGH_MARK: Final = 0.9  # of the budget: the breaker triggers
+LOW_MARK: Final = 0.7  # and restores
+FIRST_RETRY: Final = 0.1  # seconds, on a full disk; space is noticed within 2 s
+LONGEST_RETRY: Final = 1.0
+
+
+class Writer:
+    def __init__(
+        self, log: Log, inlet: Inlet, tags: Tags, on_durable: Callable[[], None], want_space: Callable[[bool], None]
+    ) -> None:
+        self._log = log
+        self._inlet = inlet
+        self._tags = tags
+        self._on_durable = on_durable
+        self._want_space = want_space
+        self._scheduler = inlet.scheduler
+        self._held: deque[Block] = deque()
+        self._gathering = False
+        self._flying: Commit | None = None
+        self._sync_seconds = 300e-6  # moving average over all commits
+        self._last_end = 0.0
+        self._full = False
+        self._no_space = False
+        self._retry_delay = FIRST_RETRY
+
+    def accept(self, block: Block) -> None:
+        frames = block.frames
+        if len(frames.data) > self._log.block_cap and frames.count > 1:
+            for part in block.split(frames.sizes(self._log.block_cap, frames.count)):
+                self._admit(part)
+        else:
+            self._admit(block)
+
+    def room(self) -> None:
+        """Space came back: what waited goes in, the breaker restores at the low mark."""
+        while self._held and self._append(self._held[0]):
+            self._held.popleft()
+        if self._full and not self._held and self._log.fill <= LOW_MARK:
+            self._full = False
+            self._want_space(False)
+            self._signal()
+
+    def _admit(self, block: Block) -> None:
+        tag = self._tags.encode(block)
+        if len(tag) + len(block.frames.data) > self._log.max_record:
+            size = len(block.frames.data)
+            self._inlet.reject(block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes")
+        elif self._held or not self._append(block):
+            self._held.append(block)
+            self._fill_up()
+
+    def _append(self, block: Block) -> bool:
+        log, frames = self._log, block.frames
+        tag = self._tags.encode(block)
+        if not log.fits(len(tag), len(frames.data)):
+            return False
+        log.append(tag, frames.data, frames.count, block.ingest_ns, block)
+        if not self._gathering and self._flying is None:
+            self._gathering = True
+            self._scheduler.call_soon(self._gathered)
+        if log.fill >= HIGH_MARK:
+            self._fill_up()
+        return True
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        self._commit()
+
+    def _commit(self) -> None:
+        if self._flying is not None:
+            return
+        commit = self._log.commit()
+        if commit is None:
+            return
+        self._flying = commit
+        if self._may_block(commit):
+            self._flush_inline(commit)
+        else:
+            self._scheduler.submit(commit.flush, self._flushed)
+
+    def _may_block(self, commit: Commit) -> bool:
+        """Whether to sync on the loop: small, on a fast disk, and not one after the other."""
+        idle = self._scheduler.time() - self._last_end
+        return commit.size <= INLINE_BYTES and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
+
+    def _flush_inline(self, commit: Commit) -> None:
+        try:
+            commit.flush()
+        except WalflowError as error:
+            self._flushed(error)
+        else:
+            self._flushed(None)
+
+    def _flushed(self, error: BaseException | None) -> None:
+        commit = self._flying
+        assert commit is not None
+        if isinstance(error, DiskFull):
+            self._wait_for_space(error)
+            return
+        if error is not None:
+            self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+        self._sync_seconds += (commit.seconds - self._sync_seconds) * 0.1
+        self._flying = None
+        self._log.committed(commit)
+        self._last_end = self._scheduler.time()
+        self._commit()  # the disk works again before we deliver
+        for block in commit.refs:
+            assert isinstance(block, Block)
+            self._inlet.ack(block)
+        if self._no_space:
+            self._no_space = False
+            self._retry_delay = FIRST_RETRY
+            self._signal()
+        self._on_durable()
+
+    def _wait_for_space(self, error: DiskFull) -> None:
+        """The same commit is flushed again: it keeps its positions, nothing was promised."""
+        self._no_space = True
+        self._inlet.trigger(str(error))
+        self._scheduler.call_later(self._retry_delay, self._retry)
+        self._retry_delay = min(LONGEST_RETRY, self._retry_delay * 1.5)
+
+    def _retry(self) -> None:
+        assert self._flying is not None
+        self._scheduler.submit(self._flying.flush, self._flushed)
+
+    def _fill_up(self) -> None:
+        if not self._full:
+            self._full = True
+            self._want_space(True)
+            self._signal()
+
+    def _signal(self) -> None:
+        """One breaker, two reasons for it."""
+        if self._no_space:
+            return  # said already
+        if self._full:
+            self._inlet.trigger(f"the log is full: {self._log.used} of {self._log.budget} bytes")
+        else:
+            self._inlet.restore()

@@ -1,0 +1,34 @@
+"""Why a source may not read, one reason a key, so that one sink's restore never releases another's trigger."""
+
+from collections.abc import Callable
+
+
+def _nothing() -> None: ...
+
+
+class Gate:
+    """Open while it has no reasons. `on_shut` and `on_open` are called at the edges only."""
+
+    __slots__ = ("on_open", "on_shut", "reasons")
+
+    def __init__(self, on_shut: Callable[[], None] = _nothing, on_open: Callable[[], None] = _nothing) -> None:
+        self.reasons: dict[str, str] = {}
+        self.on_shut = on_shut
+        self.on_open = on_open
+
+    def __repr__(self) -> str:
+        return f"<Gate shut by {', '.join(sorted(self.reasons))}>" if self.reasons else "<Gate open>"
+
+    @property
+    def shut(self) -> bool:
+        return bool(self.reasons)
+
+    def trigger(self, key: str, reason: str) -> None:
+        was_open = not self.reasons
+        self.reasons[key] = reason
+        if was_open:
+            self.on_shut()
+
+    def restore(self, key: str) -> None:
+        if self.reasons.pop(key, None) is not None and not self.reasons:
+            self.on_open()

@@ -1,0 +1,69 @@
+"""An asyncio loop, and one thread, as a `Scheduler`."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final
+
+from walflow.contract import Timer
+
+Job = tuple[Callable[[], None], Callable[[BaseException | None], None]]
+
+STOP: Final = None
+
+
+class LoopScheduler:
+    """One per run of a connector. Its thread starts with the first job and takes them in order, so a log's commits
+    and its cursor never overlap. After `close` nothing it was given is called any more."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._stopped = asyncio.Event()
+
+    def time(self) -> float:
+        return self._loop.time()
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        self._loop.call_soon(self._call, call)
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
+        return self._loop.call_later(delay, self._call, call)
+
+    def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self._jobs.put((job, done))
+
+    async def close(self) -> None:
+        """Waits for the job in hand: a write that has touched the disk is never cancelled."""
+        self._closed = True
+        if self._thread is not None:
+            self._jobs.put(STOP)
+            await self._stopped.wait()
+            self._thread.join()
+
+    def _call(self, call: Callable[[], None]) -> None:
+        if not self._closed:
+            call()
+
+    def _done(self, done: Callable[[BaseException | None], None], error: BaseException | None) -> None:
+        if not self._closed:
+            done(error)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not STOP:
+            call, done = job
+            error: BaseException | None = None
+            try:
+                call()
+            except BaseException as raised:  # it belongs to whoever submitted the job
+                error = raised
+            self._loop.call_soon_threadsafe(self._done, done, error)
+            del job, call, done, error
+        self._loop.call_soon_threadsafe(self._stopped.set)

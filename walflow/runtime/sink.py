@@ -1,0 +1,186 @@
+"""The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
+of codec and framing where what comes differs from what the sink writes."""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from walflow.contract import Counter
+from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.event import Block, Codec, Frames, Framing
+from walflow.runtime.gate import Gate
+from walflow.runtime.rejects import ErrPort
+from walflow.runtime.surroundings import Signal, Surroundings
+
+
+class SinkGone(WalflowError):
+    """The sink's run ended while blocks waited for it. They may be sent again."""
+
+
+class SinkNode:
+    """Taker of blocks at the end of links, and the `Inlet` of the connector's present run."""
+
+    def __init__(
+        self,
+        name: str,
+        err: ErrPort,
+        codec: Codec | None = None,
+        framing: Framing | None = None,
+        *,
+        linked: bool = True,
+        behind_log: bool = False,
+        sole_path: bool = True,
+    ) -> None:
+        self.name = name
+        self.linked = linked
+        self.behind_log = behind_log
+        self.sole_path = sole_path
+        self.gates: list[Gate] = []  # of every source upstream
+        self.reason: str | None = None  # why the breaker is triggered
+        self._err = err
+        self._codec = codec
+        self._framing = framing
+        self._queue: list[Block] = []
+        self._accept: Callable[[Block], None] | None = None
+        self._on_reopen: Callable[[], None] | None = None
+        self._arrived: Signal | None = None
+
+    def __repr__(self) -> str:
+        state = f"triggered: {self.reason}" if self.reason else "open"
+        return f"<SinkNode {self.name} {len(self._queue)} waiting, {state}>"
+
+    # the connector's runs
+
+    def begin(self, surroundings: Surroundings) -> None:
+        self.scheduler = surroundings.scheduler
+        self.log = surroundings.log
+        self._surroundings = surroundings
+        self._arrived = surroundings.signal()
+        self._acked = self.counter("acked_events_total")
+        self._failed = self.counter("failed_events_total")
+        if self._queue:
+            self._arrived.set()
+        self.restore()
+
+    def end(self, reason: str) -> None:
+        """Stops the sources upstream; what waits in the queue goes to the next run."""
+        self._accept = None
+        self._on_reopen = None
+        self.trigger(reason)
+
+    def abandon(self) -> None:
+        """No next run: what waits fails."""
+        queue, self._queue = self._queue, []
+        for block in queue:
+            self.fail(block, SinkGone(f"{self.name} has stopped"))
+
+    # along the links
+
+    def accept(self, block: Block) -> None:
+        if self.name in block.receipt.skip:
+            block.receipt.ack(self.name)
+        elif self._codec is None or self._as_it_is(block):
+            self._pass(block)
+        elif block.frames.count > 1 and self._framing is not None and not self._framing.countable:
+            for part in block.split([1] * block.frames.count):
+                self._write(part)
+        else:
+            self._write(block)
+
+    def _write(self, block: Block) -> None:
+        written = self._written(block)
+        if written is not None:
+            self._pass(written)
+
+    def _pass(self, block: Block) -> None:
+        if self._accept is not None:
+            self._accept(block)
+            return
+        self._queue.append(block)
+        if self._arrived is not None:
+            self._arrived.set()
+
+    def _as_it_is(self, block: Block) -> bool:
+        return block.frames.framing is self._framing and block.codec is self._codec and block.codec.transparent
+
+    def _written(self, block: Block) -> Block | None:
+        """The block in the sink's codec and framing; None: nothing of it can be written. What cannot leaves by err."""
+        codec, framing = self._codec, self._framing
+        assert codec is not None and framing is not None
+        if block.codec is codec and codec.transparent:
+            joined = framing.join(block.frames.payloads())
+            if framing.count(joined) == block.frames.count or not framing.countable:
+                return block.with_frames(Frames(joined, block.frames.count, framing), codec)
+        return self._rewritten(block, codec, framing)
+
+    def _rewritten(self, block: Block, codec: Codec, framing: Framing) -> Block | None:
+        payloads: list[bytes] = []
+        reasons: list[str] = []
+        for payload in block.frames.payloads():
+            try:
+                payloads.append(codec.encode(block.codec.decode(payload)))
+            except (CannotDecode, CannotEncode) as error:
+                reasons.append(str(error))
+        frames = Frames(framing.join(payloads), len(payloads), framing) if payloads else None
+        if not reasons and frames is not None:
+            return block.with_frames(frames, codec)
+        if frames is None:
+            self._err.take(block, reasons)
+            return None
+        block.receipt.fork(1)
+        refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
+        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons)
+        return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
+
+    # walflow.contract.Inlet
+
+    def counter(self, name: str) -> Counter:
+        return self._surroundings.counter(name)
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        self._surroundings.fatal(error)
+
+    async def take(self) -> list[Block]:
+        assert self._arrived is not None
+        while not self._queue:
+            self._arrived.clear()
+            await self._arrived.wait()
+        queue, self._queue = self._queue, []
+        return queue
+
+    def serve(self, accept: Callable[[Block], None]) -> None:
+        queue, self._queue = self._queue, []
+        for block in queue:
+            accept(block)
+        self._accept = accept
+
+    def ack(self, block: Block) -> None:
+        self._acked.value += block.frames.count
+        block.receipt.ack(self.name)
+
+    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        self._failed.value += block.frames.count - done
+        block.receipt.fail(cause, done, self.name)
+
+    def reject(self, block: Block, reason: str) -> None:
+        self._err.take(block, [reason] * block.frames.count)
+
+    def trigger(self, reason: str) -> None:
+        if self.reason is None:
+            self.log.warning("breaker triggered", reason=reason)
+        self.reason = reason
+        for gate in self.gates:
+            gate.trigger(self.name, reason)
+
+    def restore(self) -> None:
+        if self.reason is not None:
+            self.log.info("breaker restored", was=self.reason)
+            self.reason = None
+        for gate in self.gates:
+            gate.restore(self.name)
+
+    def on_reopen(self, call: Callable[[], None]) -> None:
+        self._on_reopen = call
+
+    def reopen(self) -> None:
+        if self._on_reopen is not None:
+            self._on_reopen()

@@ -1,0 +1,250 @@
+"""The source half of a connector: its ports and its gate, and for each run of it an outlet with a window.
+
+The window is the bound of everything downstream: bytes sent and not yet settled. A synchronous accept cannot
+refuse, so what is full stops the source instead.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NoReturn
+
+from walflow.contract import Counter
+from walflow.errors import WalflowError
+from walflow.event import Block, Codec, Frames, Framing, Node, Receipt, Settled, StreamId
+from walflow.framing import LINES
+from walflow.runtime.gate import Gate
+from walflow.runtime.ingress import IngressStream
+from walflow.runtime.rejects import ErrPort
+from walflow.runtime.surroundings import Surroundings
+
+BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
+BLOCK_EVENTS: Final = 4096
+WINDOW: Final = 8 << 20
+MAX_EVENT_BYTES: Final = 1 << 20
+
+
+def _nothing() -> None: ...
+
+
+class SourceNode:
+    """What outlives the connector's runs. `gate` is what sinks downstream trigger."""
+
+    def __init__(
+        self,
+        name: str,
+        out: Node,
+        err: ErrPort,
+        codec: Codec,
+        framing: Framing = LINES,
+        *,
+        linked: bool = True,
+        transactional: bool = False,
+        max_event_bytes: int = MAX_EVENT_BYTES,
+    ) -> None:
+        self.name = name
+        self.out = out
+        self.err = err
+        self.codec = codec
+        self.framing = framing
+        self.linked = linked
+        self.transactional = transactional
+        self.max_event_bytes = max_event_bytes
+        self.gate = Gate(self._shut, self._open)
+        self.outlet: RunOutlet | None = None
+
+    def __repr__(self) -> str:
+        return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
+
+    def begin(self, surroundings: Surroundings) -> "RunOutlet":
+        self.outlet = RunOutlet(self, surroundings)
+        return self.outlet
+
+    def end(self) -> None:
+        """The run is over: its receipts are void, its window is nobody's."""
+        if self.outlet is not None:
+            self.outlet.void()
+            self.outlet = None
+        self.gate.restore("window")
+
+    def _shut(self) -> None:
+        if self.outlet is not None:
+            self.outlet.pause()
+
+    def _open(self) -> None:
+        if self.outlet is not None:
+            self.outlet.resume()
+
+
+class RunOutlet:
+    """See `walflow.contract.Outlet`."""
+
+    def __init__(self, node: SourceNode, surroundings: Surroundings) -> None:
+        self.name = node.name
+        self.linked = node.linked
+        self.run = secrets.randbits(63)
+        self.window = WINDOW
+        self.inflight = 0
+        self.scheduler = surroundings.scheduler
+        self.log = surroundings.log
+        self._node = node
+        self._surroundings = surroundings
+        self._gate = node.gate
+        self._streams: dict[int, IngressStream] = {}
+        self._last_stream = 0
+        self._on_ready: Callable[[], None] = _nothing
+        self._refused = False
+        self._opened = surroundings.signal()
+        self._backlog: Callable[[], int] = lambda: 0
+        self._void = False
+        self._received = self.counter("received_events_total")
+        self._received_bytes = self.counter("received_bytes_total")
+        self._lost = self.counter("lost_events_total")
+        if not self._gate.shut:
+            self._opened.set()
+
+    def __repr__(self) -> str:
+        return f"<Outlet {self.name} {self.inflight} of {self.window} bytes unsettled>"
+
+    def counter(self, name: str) -> Counter:
+        return self._surroundings.counter(name)
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        self._surroundings.fatal(error)
+
+    # sources that push
+
+    def stream(
+        self,
+        meta: Mapping[str, object],
+        *,
+        pause: Callable[[], None] = _nothing,
+        resume: Callable[[], None] = _nothing,
+    ) -> IngressStream:
+        self._last_stream += 1
+        node = self._node
+        stream = IngressStream(
+            self,
+            StreamId(self.name, self.run, self._last_stream),
+            meta,
+            node.codec,
+            node.framing,
+            node.max_event_bytes,
+            pause,
+            resume,
+        )
+        self._streams[stream.id.number] = stream
+        if self._gate.shut:
+            pause()
+        return stream
+
+    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
+        if self._void:
+            return
+        now = time.time_ns()
+        sizes = frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)
+        for part in frames.parts(sizes):
+            self._received.value += part.count
+            self._emit(stream, part, codec, now, self._node.out)
+        if self.inflight > self.window:
+            self._gate.trigger("window", f"{self.window} bytes sent and not settled")
+
+    def _emit(self, stream: IngressStream, frames: Frames, codec: Codec, now: int, to: Node) -> None:
+        size = len(frames.data)
+        self.inflight += size
+        self._received_bytes.value += size
+        receipt = Receipt(self._settled, frames.count, size)
+        to.accept(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta))
+
+    def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
+        if self._void:
+            return
+        size = sum(len(payload) for payload, _ in bad)
+        self.inflight += size
+        frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
+        receipt = Receipt(self._settled, len(bad), size)
+        block = Block(
+            stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta
+        )
+        self._node.err.take(block, [reason for _, reason in bad])
+        if self.inflight > self.window:
+            self._gate.trigger("window", f"{self.window} bytes sent and not settled")
+
+    def ended(self, stream: IngressStream) -> None:
+        self._streams.pop(stream.id.number, None)
+
+    def _settled(self, receipt: Receipt) -> None:
+        if self._void:
+            return
+        size = receipt.ref
+        assert isinstance(size, int)
+        if receipt.cause is not None:
+            self._lost.value += receipt.count - receipt.done
+            self.log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
+        self._give_back(size)
+
+    def _give_back(self, size: int) -> None:
+        self.inflight -= size
+        if self.inflight <= self.window >> 1:
+            if self._gate.shut:
+                self._gate.restore("window")
+            if self._refused and not self._gate.shut:
+                self._refused = False
+                self._on_ready()
+
+    # sources that know what became of each block
+
+    def send(self, block: Block) -> bool:
+        size = len(block.frames.data)
+        if self._gate.shut or (self.inflight and self.inflight + size > self.window):
+            self._refused = True
+            return False
+        self.inflight += size
+        receipt = block.receipt
+        receipt.settled = partial(self._sent_settled, receipt.settled, size)
+        self._received.value += block.frames.count
+        self._node.out.accept(block)
+        return True
+
+    def _sent_settled(self, settled: Settled, size: int, receipt: Receipt) -> None:
+        if self._void:
+            return
+        settled(receipt)
+        self._give_back(size)
+
+    def on_ready(self, call: Callable[[], None]) -> None:
+        self._on_ready = call
+
+    async def ready(self) -> None:
+        await self._opened.wait()
+
+    def reject(self, block: Block, reason: str) -> None:
+        self._node.err.take(block, [reason] * block.frames.count)
+
+    def backlog(self, count: Callable[[], int]) -> None:
+        self._backlog = count
+
+    # what the runtime does with it
+
+    def waiting(self) -> int:
+        """Events this source still holds for its sinks."""
+        return self._backlog()
+
+    def pause(self) -> None:
+        self._opened.clear()
+        for stream in self._streams.values():
+            stream.pause()
+
+    def resume(self) -> None:
+        self._opened.set()
+        for stream in list(self._streams.values()):
+            if self._gate.shut:  # what one stream held filled the window again
+                return
+            stream.resume()
+        self._refused = False
+        self._on_ready()
+
+    def void(self) -> None:
+        self._void = True
+        self._streams.clear()
