@@ -1,6 +1,7 @@
 """Every file operation whose order or durability matters goes through `Disk`, so that a simulated one can stand
 in for it and say what a power cut may leave. Synchronous; called from any thread."""
 
+import fcntl
 import os
 import stat
 from collections.abc import Sequence
@@ -61,6 +62,14 @@ class Disk(Protocol):
     def stat(self, fd: int) -> Stat: ...
     def is_file(self, path: str) -> bool:
         """A regular file, not a link to one."""
+        ...
+
+    def lock(self, fd: int) -> bool:
+        """For this descriptor alone, until it is closed. False: another one has it."""
+        ...
+
+    def filesystem(self, path: str) -> str:
+        """What kind of file system `path` lies on ("ext4", "nfs4"); empty where nobody can tell."""
         ...
 
 
@@ -140,6 +149,29 @@ class RealDisk:
             return stat.S_ISREG(os.lstat(path).st_mode)
         except FileNotFoundError:
             return False
+
+    def lock(self, fd: int) -> bool:
+        # flock, not lockf: a POSIX lock is silently granted again to the process that has it
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def filesystem(self, path: str) -> str:
+        path = os.path.realpath(path)
+        found, length = "", -1
+        try:
+            with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+                for line in mounts:
+                    left, _, right = line.partition(" - ")
+                    point = left.split(" ")[4].replace("\\040", " ")
+                    inside = path == point or path.startswith(point.rstrip("/") + "/")
+                    if inside and len(point) >= length:  # of two mounts on one point the later one is seen
+                        found, length = right.split(" ")[0], len(point)
+        except (OSError, IndexError):
+            return ""
+        return found
 
 
 class RecordingDisk(RealDisk):

@@ -36,8 +36,3 @@ class FailStop(WalflowError):
 class LogFull(WalflowError):
     """A record does not fit what is left of the log's budget. Nothing was written; ack some positions, checkpoint,
     and append it again."""
-
-
-class DiskFull(WalflowError):
-    """The disk (or a quota, or the table of open files) has no room. Nothing was promised and nothing is lost: what
-    raised it may be done again later, as it is, and then goes on."""
