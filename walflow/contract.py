@@ -191,11 +191,12 @@ class Outlet(Half, Protocol):
     """The source half's side.
 
     Back-pressure is a window of unsettled bytes: a synchronous send cannot refuse, so the bound stands at the
-    source. `window` may be lowered before the first block.
+    source. `window` and `max_event_bytes` may be set before the first stream or block.
     """
 
     run: int  # drawn at random at each start
     window: int
+    max_event_bytes: int  # a larger event is rejected, and the stream goes on behind it
 
     def stream(
         self,

@@ -9,7 +9,6 @@ from walflow.event import Codec, Frames, Framing, StreamId
 from walflow.framing import LINES
 
 
-
 class Delivery(Protocol):
     """What a stream hands its blocks to."""
 

@@ -41,7 +41,6 @@ class SourceNode:
         *,
         linked: bool = True,
         transactional: bool = False,
-        max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
         self.name = name
         self.out = out
@@ -50,7 +49,6 @@ class SourceNode:
         self.framing = framing
         self.linked = linked
         self.transactional = transactional
-        self.max_event_bytes = max_event_bytes
         self.gate = Gate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
 
@@ -85,6 +83,7 @@ class RunOutlet:
         self.linked = node.linked
         self.run = secrets.randbits(63)
         self.window = WINDOW
+        self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
         self.scheduler = surroundings.scheduler
         self.log = surroundings.log
@@ -130,7 +129,7 @@ class RunOutlet:
             meta,
             node.codec,
             node.framing,
-            node.max_event_bytes,
+            self.max_event_bytes,
             pause,
             resume,
         )
@@ -164,9 +163,7 @@ class RunOutlet:
         self.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
         receipt = Receipt(self._settled, len(bad), size)
-        block = Block(
-            stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta
-        )
+        block = Block(stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta)
         self._node.err.take(block, [reason for _, reason in bad])
         if self.inflight > self.window:
             self._gate.trigger("window", f"{self.window} bytes sent and not settled")

@@ -1,0 +1,152 @@
+"""The process: every connector running, signals, the drain, the exit code."""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NoReturn
+
+import structlog
+
+from walflow.assemble import Assembly
+from walflow.errors import DirectoryLocked, WalflowError
+from walflow.metrics import Metrics
+from walflow.runtime.graph import ConnectorNodes, build
+from walflow.runtime.runner import run_connector
+
+DRAIN_SECONDS: Final = 10.0
+DRAIN: Final = "drain"  # the gates' key
+
+EX_IOERR: Final = 74
+EX_TEMPFAIL: Final = 75
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Settings:
+    loop: Literal["uvloop", "asyncio"] = "uvloop"
+    drain_seconds: float = DRAIN_SECONDS
+
+
+def run(assembly: Assembly, settings: Settings) -> int:
+    """Until a signal ends it. The exit code."""
+    _raise_descriptor_limit()
+    with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
+        return runner.run(Daemon(assembly, settings).run())
+
+
+class Daemon:
+    def __init__(self, assembly: Assembly, settings: Settings) -> None:
+        self.metrics = Metrics()
+        self._settings = settings
+        self._connectors = build(assembly, self.metrics)
+        self._stop = asyncio.Event()
+        self._at_once = asyncio.Event()
+
+    async def run(self) -> int:
+        self._listen_to_signals()
+        tasks = {
+            nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die), name=nodes.name)
+            for nodes in self._connectors
+        }
+        log.info("running", connectors=len(tasks), pid=os.getpid())
+        gc.collect()
+        gc.freeze()  # what start-up made lives as long as the process; collections need not look at it again
+        await self._stop.wait()
+        left = await self._drain()
+        await self._end(tasks)
+        log.info("stopped", left=left, **self._totals())
+        return 0
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._asked_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._reopen)
+
+    def _asked_to_stop(self) -> None:
+        if self._stop.is_set():
+            self._at_once.set()
+        self._stop.set()
+
+    def _reopen(self) -> None:
+        log.info("reopening files")
+        for nodes in self._connectors:
+            nodes.sink.reopen()
+
+    async def _drain(self) -> int:
+        """Stops reading, waits for what was read; what a log could not deliver in time stays in it."""
+        log.info("draining", seconds=self._settings.drain_seconds)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._settings.drain_seconds
+        logs = [nodes for nodes in self._connectors if nodes.source.transactional]
+        others = [nodes for nodes in self._connectors if not nodes.source.transactional]
+        self._shut(others)
+        halfway = clock() + self._settings.drain_seconds / 2
+        await self._until(lambda: self._quiet(self._connectors) and not self._waiting(), halfway)
+        self._shut(logs)
+        await self._until(lambda: self._quiet(self._connectors), deadline)
+        if not self._quiet(self._connectors):
+            log.warning("drain ended early", reason="second signal" if self._at_once.is_set() else "time is up")
+        return self._waiting()
+
+    def _shut(self, connectors: Sequence[ConnectorNodes]) -> None:
+        for nodes in connectors:
+            nodes.source.gate.trigger(DRAIN, "stopping")
+
+    def _quiet(self, connectors: Sequence[ConnectorNodes]) -> bool:
+        return all(nodes.source.outlet is None or nodes.source.outlet.inflight == 0 for nodes in connectors)
+
+    def _waiting(self) -> int:
+        return sum(nodes.source.outlet.waiting() for nodes in self._connectors if nodes.source.outlet is not None)
+
+    async def _until(self, done: Callable[[], bool], deadline: float) -> None:
+        """Looks every 5 ms: a drain is over once, and what it waits for has many causes."""
+        clock = asyncio.get_running_loop().time
+        while not done() and clock() < deadline and not self._at_once.is_set():
+            await asyncio.sleep(0.005)
+
+    async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:
+        """Sources first, so that nothing is sent to a sink that is gone."""
+        for transactional in (False, True):
+            ending = [tasks[nodes.name] for nodes in self._connectors if nodes.source.transactional is transactional]
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+        for nodes in self._connectors:
+            nodes.sink.abandon()
+
+    def _totals(self) -> dict[str, int]:
+        totals: dict[str, int] = {}
+        for name, _, value in self.metrics:
+            if value:
+                totals[name] = totals.get(name, 0) + value
+        return totals
+
+
+def die(error: WalflowError) -> NoReturn:
+    """One line, and out, without a further word to anyone: nothing may be acked any more."""
+    code = EX_TEMPFAIL if isinstance(error, DirectoryLocked) else EX_IOERR
+    log.critical("fatal", error=str(error), exit_code=code)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _raise_descriptor_limit() -> None:
+    """A connection is a descriptor; the soft limit of 1,024 is a default from the days of select()."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _loop_factory(name: Literal["uvloop", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:
+    if name == "asyncio":
+        return asyncio.new_event_loop
+    import uvloop
+
+    return uvloop.new_event_loop

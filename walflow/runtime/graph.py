@@ -1,0 +1,127 @@
+"""Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
+
+from collections import Counter as Tally, defaultdict
+from dataclasses import dataclass
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan
+from walflow.codecs import JSON
+from walflow.event import Node
+from walflow.framing import LINES
+from walflow.metrics import Counter, Metrics
+from walflow.runtime.nodes import DeadEnd, joined
+from walflow.runtime.rejects import ErrPort
+from walflow.runtime.sink import SinkNode
+from walflow.runtime.source import SourceNode
+
+Port = tuple[NodeId, str]
+
+
+@dataclass(frozen=True)
+class ConnectorNodes:
+    plan: ConnectorPlan
+    source: SourceNode
+    sink: SinkNode
+
+    @property
+    def name(self) -> str:
+        return str(self.plan.id)
+
+
+def build(assembly: Assembly, metrics: Metrics) -> list[ConnectorNodes]:
+    """The connectors with their two halves, linked. Every gate starts shut by the sinks behind it, which open it
+    as their runs begin."""
+    return _Builder(assembly, metrics).build()
+
+
+class _Builder:
+    def __init__(self, assembly: Assembly, metrics: Metrics) -> None:
+        self._assembly = assembly
+        self._metrics = metrics
+        self._plans = {plan.id: plan for plan in assembly.connectors}
+        self._pipelines = {plan.id: plan for plan in assembly.pipelines}
+        self._links: dict[Port, list[Port]] = defaultdict(list)
+        for link in assembly.links:
+            self._links[link.source, link.source_port].append((link.target, link.target_port))
+        self._sinks: dict[NodeId, SinkNode] = {}
+        self._errs: dict[NodeId, ErrPort] = {}
+        self._inputs: dict[Port, Node] = {}
+
+    def build(self) -> list[ConnectorNodes]:
+        for plan in self._assembly.connectors:
+            self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan.id), _logger(plan.id))
+        for plan in self._assembly.connectors:
+            self._sinks[plan.id] = self._sink(plan)
+        for plan in self._assembly.connectors:
+            if self._links[plan.id, "err"]:
+                self._errs[plan.id].target = self._port((plan.id, "err"))
+        made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
+        for nodes in made:
+            self._hang_gates(nodes)
+        return made
+
+    def _sink(self, plan: ConnectorPlan) -> SinkNode:
+        linked = any(link.target == plan.id for link in self._assembly.links)
+        return SinkNode(str(plan.id), self._errs[plan.id], plan.codec, plan.postframing, linked=linked)
+
+    def _source(self, plan: ConnectorPlan) -> SourceNode:
+        return SourceNode(
+            str(plan.id),
+            self._port((plan.id, "out")),
+            self._errs[plan.id],
+            plan.codec or JSON,
+            plan.preframing or LINES,
+            linked=bool(self._links[plan.id, "out"] or self._links[plan.id, "err"]),
+            transactional=plan.connector.transactional,
+        )
+
+    def _port(self, port: Port) -> Node:
+        """What takes the blocks that leave by a port."""
+        dead_end = DeadEnd(self._metrics.counter("dropped_events_total", component=str(port[0]), port=port[1]))
+        return joined([self._input(target) for target in self._links[port]], dead_end)
+
+    def _input(self, target: Port) -> Node:
+        node, port = target
+        if node.kind == "connector":
+            return self._sinks[node]
+        if target not in self._inputs:
+            self._inputs[target] = self._pipeline(self._pipelines[node], port)
+        return self._inputs[target]
+
+    def _pipeline(self, plan: PipelinePlan, port: str) -> Node:
+        outputs = [select.target for select in plan.selects if select.source == port]
+        dead_end = DeadEnd(self._metrics.counter("dropped_events_total", component=str(plan.id), port=port))
+        return joined([self._port((plan.id, output)) for output in outputs], dead_end)
+
+    def _hang_gates(self, nodes: ConnectorNodes) -> None:
+        ways: Tally[NodeId] = Tally()
+        for port in ("out", "err"):
+            self._count_ways((nodes.plan.id, port), ways)
+        for reached, count in ways.items():
+            sink = self._sinks[reached]
+            sink.gates.append(nodes.source.gate)
+            sink.behind_log = sink.behind_log or nodes.source.transactional
+            sink.sole_path = sink.sole_path and count == 1
+            nodes.source.gate.trigger(sink.name, "starting")
+
+    def _count_ways(self, port: Port, ways: Tally[NodeId]) -> None:
+        """How many ways blocks have from a port to each sink; what a sink rejects goes on by its err port."""
+        for node, target_port in self._links[port]:
+            if node.kind == "pipeline":
+                for select in self._pipelines[node].selects:
+                    if select.source == target_port:
+                        self._count_ways((node, select.target), ways)
+            else:
+                ways[node] += 1
+                if ways[node] == 1:
+                    self._count_ways((node, "err"), ways)
+
+    def _rejected(self, node: NodeId) -> Counter:
+        return self._metrics.counter("rejected_events_total", component=str(node))
+
+
+def _logger(node: NodeId) -> FilteringBoundLogger:
+    logger: FilteringBoundLogger = structlog.get_logger(flow=node.flow, component=node.name)
+    return logger

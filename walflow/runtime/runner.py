@@ -1,0 +1,69 @@
+"""Runs one connector, again and again: its trouble is its own, and ends with a backoff, not with the daemon."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import structlog
+
+from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
+from walflow.metrics import Counter, Metrics
+from walflow.runtime.graph import ConnectorNodes
+from walflow.runtime.loop import LoopScheduler
+from walflow.runtime.surroundings import Surroundings
+
+FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
+GROWTH: Final = 1.5
+LONGEST_DELAY: Final = 10.0
+STEADY: Final = 30.0  # a run this long was no failed start: the backoff begins anew
+
+FATAL: Final = (DirectoryLocked, FailStop, Unusable)  # another run would only say it again
+
+
+async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[WalflowError], NoReturn]) -> None:
+    """Returns when the connector has nothing more to say; raises only its cancellation."""
+    delay = FIRST_DELAY
+    clock = asyncio.get_running_loop().time
+    log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
+    while True:
+        started = clock()
+        try:
+            await _run_once(nodes, metrics, fatal)
+            log.debug("finished")
+            return
+        except FATAL as error:
+            fatal(error)
+        except Exception as error:
+            if clock() - started > STEADY:
+                delay = FIRST_DELAY
+            nodes.sink.end(f"restarting: {_line(error)}")
+            log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
+        await asyncio.sleep(delay)
+        delay = min(LONGEST_DELAY, delay * GROWTH)
+
+
+async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[WalflowError], NoReturn]) -> None:
+    name = nodes.name
+
+    def counter(of: str) -> Counter:
+        return metrics.counter(of, component=name)
+
+    scheduler = LoopScheduler(name)
+    log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
+    surroundings = Surroundings(scheduler, log, counter, fatal, asyncio.Event)
+    nodes.sink.begin(surroundings)
+    outlet = nodes.source.begin(surroundings)
+    try:
+        await nodes.plan.connector.run(nodes.sink, outlet)
+    finally:
+        nodes.sink.end("stopped")
+        await scheduler.close()
+        nodes.source.end()
+
+
+def _line(error: BaseException) -> str:
+    """One line for an operator: a foreign error says what it is."""
+    text = str(error).splitlines()
+    if isinstance(error, WalflowError | OSError) and text:
+        return text[0]
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
