@@ -1,0 +1,256 @@
+"""stdin as a source, stdout as a sink, for consoles and shell pipes.
+
+stdout is shared with other processes, so it is never made non-blocking: the sink's thread asks `poll` first and
+writes no more than a pipe then takes without waiting. A stdout that nobody reads stops the sources; one that is
+closed is lost for good, and with it what was bound for it.
+"""
+
+import asyncio
+import errno
+import os
+import select
+import stat
+import sys
+from bisect import bisect_right
+from collections import deque
+from typing import ClassVar, Final, TextIO
+
+from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.errors import WalflowError
+from walflow.event import Block
+
+READ_BYTES: Final = 256 << 10
+BATCH_BYTES: Final = 256 << 10
+WAITING_BYTES: Final = 1 << 20  # more than this and the sources stop
+PIPE_BYTES: Final = 4096  # poll promises room for PIPE_BUF
+STALL_MS: Final = 100  # after which a stuck write is given up for the moment, so that a stop never waits for it
+FIRST_DELAY: Final = 0.1
+LAST_DELAY: Final = 10.0
+
+
+class StdoutGone(WalflowError):
+    """The connector has stopped with blocks that stdout did not take."""
+
+
+class Stdio(Connector):
+    """Reads stdin until it ends, if anything is linked to it, and writes to stdout."""
+
+    # `stderr` wants to know by which port a block came, which an inlet does not say yet
+    ports: ClassVar[Ports] = Ports(inputs=("in", "stdout"), outputs=("out", "err"))
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee(
+            source="what was read from stdin is gone from there: a crash loses what no log has acked yet",
+            sink="an event is acked after it was written to stdout; whether anybody read it is not known",
+            warnings=("once stdout is closed, all that is bound for it is acked and dropped",) if behind_log else (),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        console = Console(inlet, own_descriptor(sys.__stdout__))
+        inlet.serve(console.accept)
+        try:
+            if out.linked:
+                await read(out, own_descriptor(sys.__stdin__))
+            if inlet.linked:  # stdin has ended, stdout has not
+                await asyncio.get_running_loop().create_future()
+        finally:
+            await console.close()
+
+
+def own_descriptor(stream: TextIO | None) -> int | None:
+    """A descriptor that stays ours even if the standard one is closed and its number given to another file."""
+    if stream is None:
+        return None
+    try:
+        if stream.writable():
+            stream.flush()
+        return os.dup(stream.fileno())
+    except (OSError, ValueError):
+        return None
+
+
+class Console:
+    """The sink half. Owns `fd`."""
+
+    def __init__(self, inlet: Inlet, fd: int | None) -> None:
+        self._inlet = inlet
+        self._scheduler = inlet.scheduler
+        self._dropped = inlet.counter("dropped_events_total")
+        self._fd = fd
+        self._step = PIPE_BYTES
+        self._waiting: deque[Block] = deque()
+        self._waiting_bytes = 0  # with what is being written
+        self._writing: list[Block] = []
+        self._data = b""
+        self._offset = 0  # of `_data`, so far written; the thread's while a job is in the air
+        self._busy = False  # a job is in the air, a retry or a kick is due
+        self._failing: str | None = None
+        self._triggered = False
+        self._delay = FIRST_DELAY
+        self._lost = False
+        self._stopping = False
+        self._stopped = asyncio.Event()
+        if fd is None:
+            self._lose("it was closed from the start")
+        elif stat.S_ISREG(os.fstat(fd).st_mode):
+            self._step = BATCH_BYTES
+
+    def accept(self, block: Block) -> None:
+        if self._lost:
+            self._drop(block)
+            return
+        self._waiting.append(block)
+        self._waiting_bytes += len(block.frames.data)
+        self._set_breaker()
+        if not self._busy:
+            self._busy = True
+            self._scheduler.call_soon(self._next)
+
+    async def close(self) -> None:
+        """Lets the write in the air end; what stdout has not taken then fails."""
+        self._stopping = True
+        if self._busy and self._failing is None:
+            await asyncio.shield(self._stopped.wait())
+        self._settle_written()
+        unwritten, self._writing = self._writing, []
+        start = 0
+        for block in unwritten:
+            done = bisect_right(block.frames.framing.index(block.frames.data), self._offset - start)
+            start += len(block.frames.data)
+            self._inlet.fail(block, StdoutGone("stdout was not read"), done)
+        while self._waiting:
+            self._inlet.fail(self._waiting.popleft(), StdoutGone("stdout was not read"))
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _next(self) -> None:
+        if self._stopping:
+            self._stopped.set()
+            return
+        if not self._writing and not self._gather():
+            self._busy = False
+            return
+        self._busy = True
+        self._scheduler.submit(self._write, self._written)
+
+    def _gather(self) -> bool:
+        size = 0
+        while self._waiting and (not size or size + len(self._waiting[0].frames.data) <= BATCH_BYTES):
+            block = self._waiting.popleft()
+            self._writing.append(block)
+            size += len(block.frames.data)
+        self._data = b"".join([block.frames.data for block in self._writing])
+        self._offset = 0
+        return bool(self._writing)
+
+    def _write(self) -> None:
+        """On the thread: as much as stdout takes, without ever waiting for long."""
+        assert self._fd is not None
+        room = select.poll()
+        room.register(self._fd, select.POLLOUT)
+        data = memoryview(self._data)
+        while self._offset < len(data) and room.poll(STALL_MS):
+            try:
+                self._offset += os.write(self._fd, data[self._offset : self._offset + self._step])
+            except BlockingIOError:
+                return  # somebody else made it non-blocking, and filled it
+
+    def _written(self, error: BaseException | None) -> None:
+        self._settle_written()
+        if error is None:
+            self._failing = None
+            self._delay = FIRST_DELAY
+        elif isinstance(error, OSError) and is_full(error):
+            self._hold(error)
+            return
+        else:
+            self._lose(str(error))
+        self._set_breaker()
+        self._next()
+
+    def _settle_written(self) -> None:
+        while self._writing and len(self._writing[0].frames.data) <= self._offset:
+            block = self._writing.pop(0)
+            size = len(block.frames.data)
+            self._offset -= size
+            self._data = self._data[size:]
+            self._waiting_bytes -= size
+            self._inlet.ack(block)
+
+    def _hold(self, error: OSError) -> None:
+        self._failing = f"cannot write to stdout: {error.strerror}"
+        self._set_breaker()
+        if self._stopping:
+            self._stopped.set()
+            return
+        self._scheduler.call_later(self._delay, self._next)
+        self._delay = min(self._delay * 1.5, LAST_DELAY)
+
+    def _set_breaker(self) -> None:
+        limit = WAITING_BYTES // 2 if self._triggered else WAITING_BYTES
+        full = self._waiting_bytes > limit
+        if self._failing is not None or full:
+            if not self._triggered:
+                self._triggered = True
+                self._inlet.trigger(self._failing or f"more than {WAITING_BYTES:,} bytes wait for stdout to be read")
+        elif self._triggered:
+            self._triggered = False
+            self._inlet.restore()
+
+    def _lose(self, why: str) -> None:
+        self._lost = True
+        self._failing = None
+        self._inlet.log.warning("stdout is lost, its events are dropped from now on", cause=why)
+        while self._writing:
+            self._drop(self._writing.pop(0))
+        while self._waiting:
+            self._drop(self._waiting.popleft())
+        self._waiting_bytes = 0
+
+    def _drop(self, block: Block) -> None:
+        self._dropped.value += block.frames.count
+        self._inlet.ack(block)
+
+
+def is_full(error: OSError) -> bool:
+    """stdout is a file, and what it lacks is room."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+async def read(out: Outlet, fd: int | None) -> None:
+    """The source half. Owns `fd`, and returns when it ends."""
+    if fd is None:
+        return
+    stop, stopper = os.pipe()
+    stream = out.stream({})
+    try:
+        while data := await _read_once(out, fd, stop, stopper):
+            stream.feed(data)
+        stream.eof(complete=True)
+    except BaseException:
+        stream.close()
+        raise
+    finally:
+        for each in (fd, stop, stopper):
+            os.close(each)
+
+
+async def _read_once(out: Outlet, fd: int, stop: int, stopper: int) -> bytes:
+    await out.ready()
+    reading = asyncio.get_running_loop().run_in_executor(None, _read_ready, fd, stop)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        os.write(stopper, b".")  # a thread left behind would take the next run's first bytes
+        await reading
+        raise
+
+
+def _read_ready(fd: int, stop: int) -> bytes:
+    ready = select.poll()
+    ready.register(fd, select.POLLIN)
+    ready.register(stop, select.POLLIN)
+    if any(which == stop for which, _ in ready.poll()):
+        return b""
+    return os.read(fd, READ_BYTES)

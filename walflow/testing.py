@@ -1,0 +1,387 @@
+"""Objects for the tests of connectors: the world a connector runs in, without runtime, sockets or waiting.
+
+scheduler = Scheduler()
+inlet = MemoryInlet(scheduler, behind_log=True)
+running = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(scheduler)))
+await scheduler.settle()
+inlet.give(inlet.block(b'{"n":1}\\n'))
+await scheduler.settle()
+assert inlet.acked == [b'{"n":1}\\n']
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn, cast
+
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
+
+from walflow.codecs import JSON
+from walflow.errors import WalflowError
+from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
+from walflow.framing import LINES
+
+Done = Callable[[BaseException | None], None]
+
+
+class Fatal(Exception):
+    """Where a connector called `fatal`: the process would have ended with this error's line."""
+
+
+class _Timer:
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Scheduler:
+    """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
+
+    Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one.
+    """
+
+    def __init__(self) -> None:
+        self.holding = False
+        self._now = 0.0
+        self._soon: deque[Callable[[], None]] = deque()
+        self._timers: list[tuple[float, int, _Timer]] = []
+        self._jobs: deque[tuple[Callable[[], None], Done]] = deque()
+        self._numbers = itertools.count()
+
+    def __repr__(self) -> str:
+        return f"<Scheduler at {self._now} s, {len(self._soon)} calls, {len(self._jobs)} jobs, timers {self.timers}>"
+
+    @property
+    def timers(self) -> list[float]:
+        """When each timer goes off, in seconds from now."""
+        return sorted(due - self._now for due, _, timer in self._timers if timer.call is not None)
+
+    @property
+    def in_air(self) -> int:
+        """Jobs submitted and not yet run."""
+        return len(self._jobs)
+
+    # walflow.contract.Scheduler
+
+    def time(self) -> float:
+        return self._now
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        self._soon.append(call)
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> _Timer:
+        timer = _Timer(call)
+        heapq.heappush(self._timers, (self._now + delay, next(self._numbers), timer))
+        return timer
+
+    def submit(self, job: Callable[[], None], done: Done) -> None:
+        self._jobs.append((job, done))
+
+    # for the test
+
+    def run(self) -> bool:
+        """All that is due now. True: there was something."""
+        any_ran = False
+        while self._soon or self._due() or (self._jobs and not self.holding):
+            any_ran = True
+            if self._soon:
+                self._soon.popleft()()
+            elif self._due():
+                self._fire()
+            else:
+                self.work()
+        return any_ran
+
+    def work(self) -> None:
+        """The job in the air, and its `done`."""
+        job, done = self._jobs.popleft()
+        error: BaseException | None = None
+        try:
+            job()
+        except Exception as raised:  # noqa: BLE001  # it belongs to whoever submitted the job
+            error = raised
+        done(error)
+
+    def advance(self, seconds: float) -> None:
+        """Time passes, timer by timer."""
+        end = self._now + seconds
+        self.run()
+        while self._timers and self._timers[0][0] <= end:
+            self._now = max(self._now, self._timers[0][0])
+            self.run()
+        self._now = end
+
+    async def settle(self) -> None:
+        """All that is due now, and every coroutine as far as it gets with that."""
+        quiet = 0
+        while quiet < 5:  # turns of the loop that an await of an await may take
+            quiet = 0 if self.run() else quiet + 1
+            await asyncio.sleep(0)
+
+    def _due(self) -> bool:
+        return bool(self._timers) and self._timers[0][0] <= self._now
+
+    def _fire(self) -> None:
+        _, _, timer = heapq.heappop(self._timers)
+        call, timer.call = timer.call, None
+        if call is not None:
+            call()
+
+
+class MemoryCounter:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def __repr__(self) -> str:
+        return f"<Counter {self.value}>"
+
+
+class _Half:
+    def __init__(self, scheduler: Scheduler, name: str, linked: bool) -> None:
+        self.scheduler = scheduler
+        self.name = name
+        self.linked = linked
+        self.counters: dict[str, MemoryCounter] = {}
+        self.logged: list[EventDict] = []
+        self.log = cast(
+            FilteringBoundLogger,
+            structlog.wrap_logger(
+                None, processors=[self._keep], wrapper_class=structlog.make_filtering_bound_logger(0)
+            ),
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """What was logged, without levels and fields."""
+        return [str(entry["event"]) for entry in self.logged]
+
+    def counter(self, name: str) -> MemoryCounter:
+        return self.counters.setdefault(name, MemoryCounter())
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        raise Fatal(str(error)) from error
+
+    def _keep(self, _logger: WrappedLogger, level: str, entry: EventDict) -> EventDict:
+        self.logged.append({"level": level, **entry})
+        raise structlog.DropEvent
+
+
+class MemoryInlet(_Half):
+    """`walflow.contract.Inlet`. The outcomes stand in `acked`, `failed` and `rejected`, the breaker's history in
+    `triggered` and its present reason in `breaker`. A second outcome for a block is an AssertionError."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        name: str = "test::sink",
+        linked: bool = True,
+        behind_log: bool = False,
+        sole_path: bool = True,
+    ) -> None:
+        super().__init__(scheduler, name, linked)
+        self.behind_log = behind_log
+        self.sole_path = sole_path
+        self.acked: list[bytes] = []
+        self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
+        self.rejected: list[tuple[bytes, str]] = []
+        self.triggered: list[str] = []
+        self.breaker: str | None = None
+        self.settled: list[Receipt] = []  # of whole blocks, in the order in which they settled
+        self._stream = StreamId("test::source", 1, 1)
+        self._waiting: list[Block] = []
+        self._arrived: asyncio.Event | None = None
+        self._accept: Callable[[Block], None] | None = None
+        self._reopen: Callable[[], None] | None = None
+
+    # for the test
+
+    def block(
+        self,
+        data: bytes,
+        *,
+        origin: Origin | None = None,
+        codec: Codec = JSON,
+        framing: Framing = LINES,
+        meta: Mapping[str, object] | None = None,
+    ) -> Block:
+        """A block whose receipt ends in `settled`."""
+        count = framing.count(data)
+        receipt = Receipt(self.settled.append, count)
+        frames = Frames(data, count, framing)
+        return Block(self._stream, frames, codec, receipt, ingest_ns=1, meta=meta or {}, origin=origin)
+
+    def give(self, *blocks: Block) -> None:
+        """Blocks arrive."""
+        for block in blocks:
+            if self._accept is not None:
+                self._accept(block)
+            else:
+                self._waiting.append(block)
+        if self._waiting and self._arrived is not None:
+            self._arrived.set()
+
+    def lines_of(self, *payloads: bytes, origin: Origin | None = None) -> Block:
+        """`block` of the payloads, a line each."""
+        return self.block(LINES.join(payloads), origin=origin)
+
+    def reopen(self) -> None:
+        """SIGHUP."""
+        assert self._reopen is not None, "on_reopen was not called"
+        self._reopen()
+
+    # walflow.contract.Inlet
+
+    async def take(self) -> list[Block]:
+        if self._arrived is None:
+            self._arrived = asyncio.Event()
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def serve(self, accept: Callable[[Block], None]) -> None:
+        self._accept = accept
+        waiting, self._waiting = self._waiting, []
+        for block in waiting:
+            accept(block)
+
+    def ack(self, block: Block) -> None:
+        self._once(block)
+        self.acked.append(block.frames.data)
+        block.receipt.ack(self.name)
+
+    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        self._once(block)
+        self.failed.append((block.frames.slice(done, block.frames.count).data, str(cause)))
+        block.receipt.fail(cause, done, self.name)
+
+    def reject(self, block: Block, reason: str) -> None:
+        self._once(block)
+        self.rejected.append((block.frames.data, reason))
+        block.receipt.ack(self.name)
+
+    def trigger(self, reason: str) -> None:
+        self.triggered.append(reason)
+        self.breaker = reason
+
+    def restore(self) -> None:
+        self.breaker = None
+
+    def on_reopen(self, call: Callable[[], None]) -> None:
+        self._reopen = call
+
+    @staticmethod
+    def _once(block: Block) -> None:
+        assert block.receipt.pending > 0, f"{block} had an outcome already"
+
+
+class MemoryStream:
+    """`walflow.contract.Stream`: what was fed and emitted, and how it ended."""
+
+    def __init__(
+        self, id: StreamId, meta: Mapping[str, object], pause: Callable[[], None], resume: Callable[[], None]
+    ) -> None:
+        self.id = id
+        self.meta = meta
+        self.fed: list[bytes] = []
+        self.emitted: list[object] = []
+        self.ended: str | None = None  # "complete", "incomplete", "closed"
+        self.pause = pause
+        self.resume = resume
+
+    def feed(self, data: bytes) -> None:
+        assert self.ended is None, f"feed after {self.ended}"
+        self.fed.append(data)
+
+    def emit(self, values: Sequence[object]) -> None:
+        assert self.ended is None, f"emit after {self.ended}"
+        self.emitted += values
+
+    def eof(self, *, complete: bool) -> None:
+        assert self.ended is None, f"eof after {self.ended}"
+        self.ended = "complete" if complete else "incomplete"
+
+    def close(self) -> None:
+        self.ended = self.ended or "closed"
+
+
+def _nothing() -> None: ...
+
+
+class MemoryOutlet(_Half):
+    """`walflow.contract.Outlet`. What came stands in `streams`, `sent` and `rejected`; `pause` and `resume` are the
+    window or a breaker."""
+
+    def __init__(
+        self, scheduler: Scheduler, *, name: str = "test::source", linked: bool = True, paused: bool = False
+    ) -> None:
+        super().__init__(scheduler, name, linked)
+        self.run = 1
+        self.window = 8 << 20
+        self.streams: list[MemoryStream] = []
+        self.sent: list[Block] = []
+        self.rejected: list[tuple[bytes, str]] = []
+        self.count_backlog: Callable[[], int] = lambda: 0
+        self._paused = paused
+        self._resumed: asyncio.Event | None = None
+        self._on_ready: Callable[[], None] = _nothing
+
+    # for the test
+
+    def pause(self) -> None:
+        self._paused = True
+        for stream in self.streams:
+            stream.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._resumed is not None:
+            self._resumed.set()
+        for stream in self.streams:
+            stream.resume()
+        self._on_ready()
+
+    # walflow.contract.Outlet
+
+    def stream(
+        self,
+        meta: Mapping[str, object],
+        *,
+        pause: Callable[[], None] = _nothing,
+        resume: Callable[[], None] = _nothing,
+    ) -> MemoryStream:
+        stream = MemoryStream(StreamId(self.name, self.run, len(self.streams) + 1), meta, pause, resume)
+        self.streams.append(stream)
+        if self._paused:
+            pause()
+        return stream
+
+    def send(self, block: Block) -> bool:
+        if self._paused:
+            return False
+        self.sent.append(block)
+        return True
+
+    def on_ready(self, call: Callable[[], None]) -> None:
+        self._on_ready = call
+
+    async def ready(self) -> None:
+        if self._resumed is None:
+            self._resumed = asyncio.Event()
+        while self._paused:
+            self._resumed.clear()
+            await self._resumed.wait()
+
+    def reject(self, block: Block, reason: str) -> None:
+        self.rejected.append((block.frames.data, reason))
+        block.receipt.ack(self.name)
+
+    def backlog(self, count: Callable[[], int]) -> None:
+        self.count_backlog = count
