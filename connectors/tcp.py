@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import Field, field_validator
 

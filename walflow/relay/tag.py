@@ -40,9 +40,12 @@ class Tags:
     def encode(self, block: Block) -> bytes:
         codec, framing, meta = block.codec, block.frames.framing, block.meta
         known = self._bytes.get(block.stream)
-        if known is not None and known[0] is codec and known[1] is framing and known[2] is meta:
-            if block.event_metas is None:
-                return known[3]
+        if (
+            known is not None
+            and block.event_metas is None
+            and (known[0] is codec and known[1] is framing and known[2] is meta)
+        ):
+            return known[3]
         name, run, number = block.stream
         event_metas = None if block.event_metas is None else [dict(one) for one in block.event_metas]
         encoded = _encode((name, run, number, _spec(codec), _spec(framing), dict(meta), event_metas))

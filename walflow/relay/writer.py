@@ -62,7 +62,9 @@ class Writer:
         tag = self._tags.encode(block)
         if len(tag) + len(block.frames.data) > self._log.max_record:
             size = len(block.frames.data)
-            self._inlet.reject(block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes")
+            self._inlet.reject(
+                block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
+            )
         elif self._held or not self._append(block):
             self._held.append(block)
             self._fill_up()
