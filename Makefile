@@ -1,0 +1,73 @@
+# Needs Python >= 3.11 and make; the rest is made on the way, in .venv. `make help` lists what there is.
+# What only the system's package manager has is an extra: installed when run as root, otherwise named with the
+# command to type, and whatever wanted it says that it went without.
+
+SHELL := /bin/bash
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak clean strace
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.test ## half a minute: an echo server is killed again and again, and loses nothing
+	@$(RUN) -m demo $(ARGS)
+
+test: $(VENV)/.test strace ## the tests; ARGS="-k name" for some of them
+	@$(RUN) -m pytest -m "not soak" $(ARGS)
+
+soak: $(VENV)/.test ## the tests that take long
+	@$(RUN) -m pytest -m soak $(ARGS)
+
+bench: $(VENV)/.test ## events/s, CPU and memory beside others; ARGS="--rounds 3 --json FILE"
+	@$(RUN) -m bench $(ARGS)
+
+check: $(VENV)/.lint ## formatting, lint, types, layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy demo bench
+	$(VENV)/bin/pyright --pythonpath $(RUN)
+	$(VENV)/bin/lint-imports
+
+clean: ## removes .venv and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist bench/.work
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp a set of packages, remade whenever pyproject.toml changes.
+
+$(VENV)/.test: pyproject.toml $(VENV)/.made
+	@echo "walflow and what its tests need -> $(VENV)"
+	@$(PIP) install --editable . --group test
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml $(VENV)/.test
+	@echo "ruff, mypy, pyright, import-linter -> $(VENV)"
+	@$(PIP) install --group lint
+	@touch $@
+
+$(VENV)/.made:
+	@if $(RUN) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then exit; fi; \
+	for python in $(PYTHON) python3.11 python3 python3.12 python3.13; do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "walflow needs Python 3.11 or newer and none is on PATH. Install it, or: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; \
+	fi; \
+	echo "$$("$$python" --version) -> $(VENV)"; \
+	"$$python" -m venv --clear $(VENV) || { \
+	  echo "$$python cannot make a virtual environment. On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; \
+	  rm -rf $(VENV); exit 1; }
+	@$(PIP) install --upgrade "pip>=25.1"  # the first that knows --group
+	@touch $@
+
+strace:
+	@command -v strace >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing strace"; { apt-get update && apt-get install --yes --no-install-recommends strace; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "strace is missing, the tests that watch system calls skip: sudo apt-get install strace"
