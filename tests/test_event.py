@@ -167,9 +167,9 @@ def test_a_slice_is_the_events_it_names(count: int, data: st.DataObject) -> None
     assert lines(count).slice(start, stop).payloads() == lines(count).payloads()[start:stop]
 
 
-def test_settled_may_be_called_within_the_hand_over(count: int = 3) -> None:
+def test_settled_may_be_called_within_the_hand_over() -> None:
     order: list[str] = []
-    owed = Receipt(lambda _: order.append("settled"), count)
+    owed = Receipt(lambda _: order.append("settled"), 3)
     accept: Callable[[Receipt], None] = lambda copy: copy.ack()  # a sink in one line
     accept(owed)
     order.append("returned")

@@ -108,7 +108,7 @@ class Daemon:
     async def _until(self, done: Callable[[], bool], deadline: float) -> None:
         """Looks every 5 ms: a drain is over once, and what it waits for has many causes."""
         clock = asyncio.get_running_loop().time
-        while not done() and clock() < deadline and not self._at_once.is_set():
+        while not done() and clock() < deadline and not self._at_once.is_set():  # noqa: ASYNC110  # see above
             await asyncio.sleep(0.005)
 
     async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:

@@ -33,7 +33,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable
             return
         except FATAL as error:
             fatal(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever a connector raises is its own trouble
             if clock() - started > STEADY:
                 delay = FIRST_DELAY
             nodes.sink.end(f"restarting: {_line(error)}")

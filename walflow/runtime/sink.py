@@ -103,9 +103,10 @@ class SinkNode:
         return block.frames.framing is self._framing and block.codec is self._codec and block.codec.transparent
 
     def _written(self, block: Block) -> Block | None:
-        """The block in the sink's codec and framing; None: nothing of it can be written. What cannot leaves by err."""
+        """The block in the sink's codec and framing, less what leaves by err; None: nothing of it is left."""
         codec, framing = self._codec, self._framing
-        assert codec is not None and framing is not None
+        assert codec is not None
+        assert framing is not None
         if block.codec is codec and codec.transparent:
             joined = framing.join(block.frames.payloads())
             if framing.count(joined) == block.frames.count or not framing.countable:
