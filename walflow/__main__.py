@@ -1,0 +1,5 @@
+"""`python -m walflow`."""
+
+from walflow.cli import main
+
+main()
