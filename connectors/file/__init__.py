@@ -1,0 +1,124 @@
+"""A file that is read once, or written."""
+
+import os
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from connectors.file.appending import Appending
+from connectors.file.output import Output
+from connectors.file.reading import read
+from connectors.file.writing import Writer
+from walflow.contract import Claim, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.disk import RealDisk
+
+__all__ = ["File"]
+
+Mode = Literal["read", "write", "truncate", "append"]
+
+
+class File(Connector):
+    """Reads a file from beginning to end, or writes one."""
+
+    ports: ClassVar[Ports] = Ports()
+
+    path: str = Field(min_length=1, description="The file. A relative path is relative to the working directory.")
+    mode: Mode = Field(
+        description="`read` it once, from its beginning; `truncate` (or `write`): empty it at every start, then "
+        "write; `append`: write behind what is in it, and remember in `.NAME.walflow` beside it what that was."
+    )
+    chunk_size: int = Field(8192, ge=1, description="Accepted for tremor's sake; reads are of 256 KiB, in bytes.")
+    sync: Literal["always", "never"] | None = Field(
+        None,
+        description="Whether an ack waits until the disk has the events (fdatasync). Default: `always` where a log "
+        "is upstream, which forgets what is acked; else `never`.",
+    )
+
+    _emptied: bool = PrivateAttr(default=False)  # outlives a run: a restart of the connector alone keeps the file
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _known_mode(cls, mode: object) -> object:
+        if mode == "overwrite":
+            raise ValueError("overwrite is not supported yet: truncate empties the file first, append keeps it")
+        return mode
+
+    @field_validator("path")
+    @classmethod
+    def _possible_path(cls, path: str) -> str:
+        if "\0" in path:
+            raise ValueError("a path has no zero byte")
+        return path
+
+    @model_validator(mode="after")
+    def _sync_is_for_writing(self) -> Self:
+        if self.mode == "read" and self.sync is not None:
+            raise ValueError('sync is for files that are written, and mode is "read"')
+        return self
+
+    def ports_used(self) -> Ports:
+        if self.mode == "read":
+            return Ports(inputs=(), outputs=("out", "err"))
+        return Ports(inputs=("in",), outputs=("err",))
+
+    def claims(self) -> Sequence[Claim]:
+        return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        if self.mode == "read":
+            return Guarantee(
+                source=f"{self.path} is read from its beginning at every start: what was read before a restart comes "
+                "again, and an event that a sink fails comes again only then"
+            )
+        synced = self._syncs(behind_log)
+        ack = "an event is acked after it was written"
+        ack += (
+            " and fdatasync returned: it survives a power cut"
+            if synced
+            else " to the operating system: it survives a crash of walflow, not a power cut"
+        )
+        if self.mode == "append":
+            return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}")
+        return Guarantee(
+            sink=ack,
+            warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps what was acked',),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        if self.mode == "read":
+            if out.linked:
+                await read(self.path, out)
+            return
+        output = self._output(sync=self._syncs(inlet.behind_log))
+        writer = Writer(inlet, output)
+        writer.start()
+        inlet.serve(writer.accept)
+        inlet.on_reopen(writer.reopen)
+        try:
+            await writer.ended.wait()
+        finally:
+            await writer.close()
+            self._emptied = self._emptied or output.emptied
+        if writer.failure is not None:
+            raise writer.failure
+
+    def _output(self, *, sync: bool) -> Output:
+        disk = RealDisk()
+        if self.mode == "append":
+            return Appending(self.path, disk, sync=sync)
+        return Output(self.path, disk, sync=sync, empty=not self._emptied)
+
+    def _syncs(self, behind_log: bool) -> bool:
+        return behind_log if self.sync is None else self.sync == "always"
+
+
+def _after_a_crash(behind_log: bool, synced: bool) -> str:
+    torn = "after kill -9 no line is torn"
+    if not behind_log:
+        power = "after a power cut neither" if synced else "after a power cut the last lines may be"
+        return f"{torn}, {power}"
+    once = "and none comes twice where the events have one way from the log and come whole"
+    if synced:
+        return f"{torn} {once}; after a power cut none is torn or lost, and the last may come twice"
+    return f"{torn} {once}; after a power cut the last lines may be torn or lost, or come twice"

@@ -1,0 +1,161 @@
+"""A file that is only ever appended to, with a memory of what of it is ours.
+
+Each batch: the sidecar says what is about to be written, the data is written and synced, the sidecar says that it
+is there and is synced, and only then the batch is acked. A process killed in between leaves an intent by whose
+checksums the next one adopts the batch or cuts it; a machine that lost power leaves a sidecar that is behind the
+file and never before it.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from connectors.file.checksum import crc32c
+from connectors.file.output import Batch, Output
+from connectors.file.ranges import Ranges
+from connectors.file.recovery import END, Found, Here, end_mark, intend, judge
+from connectors.file.sidecar import Sidecar, State
+from walflow.disk import Disk
+
+COPY_BYTES: Final = 1 << 20
+
+
+def boot_id() -> str:
+    """Empty where the system does not say: then every start counts as one after a power cut."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class Appending(Output):
+    remembers = True
+
+    def __init__(self, path: str, disk: Disk, *, sync: bool, boot: Callable[[], str] = boot_id) -> None:
+        super().__init__(path, disk, sync=sync, empty=False)
+        self._boot = boot()
+        self._sidecar: Sidecar | None = None
+        self._state: State | None = None
+        self._ranges = Ranges()
+
+    def _begin(self, fd: int) -> None:
+        if self._sidecar is not None and not self._sidecar.is_there():
+            self._drop_sidecar()
+        if self._sidecar is None:
+            self._sidecar = Sidecar.open(self._disk, self.path)
+        try:
+            self._settle(fd, self._sidecar)
+        except BaseException:
+            self._drop_sidecar()
+            raise
+
+    def _settle(self, fd: int, sidecar: Sidecar) -> None:
+        stat = self._disk.stat(fd)
+        found = judge(sidecar.state, Here(self._boot, stat.identity, stat.size), partial(self._disk.read, fd))
+        self._tell(found, stat.size)
+        if found.aside is not None:
+            self._copy_aside(fd, found.aside, stat.size)
+        if found.size < stat.size:
+            self._disk.truncate(fd, found.size)
+        if self._sync:
+            self._disk.sync(fd)
+        self._go_behind(fd, found.size)
+        self._ranges = found.ranges
+        self.known = found.ranges.copy()
+        # from here on the file may have more than any sidecar on disk says, so that must not still say "clean"
+        self._remember(
+            sidecar,
+            State(
+                boot=self._boot,
+                pid=os.getpid(),
+                file=stat.identity,
+                size=self.size,
+                end=end_mark(partial(self._disk.read, fd), self.size),
+                synced=self._sync,
+                ranges=found.ranges.dump(),
+            ),
+        )
+
+    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> None:
+        assert self._sidecar is not None
+        for log, position in batch.acked_below.items():
+            self._ranges.forget_below(log, position)
+        data = b"".join(parts)
+        before = self._current(fd)
+        self._sidecar.write(replace(before, intent=intend(data, self.size, batch.adds)))
+        super()._put(fd, [data], batch)
+        ranges = self._ranges.copy()
+        ranges.update(batch.adds)
+        last = data[-END:]
+        after = replace(
+            before,
+            size=self.size + len(data),
+            end=(len(last), crc32c(last)),
+            ranges=ranges.dump(),
+        )
+        self._remember(self._sidecar, after)
+        self._ranges = ranges
+
+    def _taken_back(self) -> None:
+        """The sidecar may know of a batch that is in the file no more."""
+        if self._sidecar is not None and self._state is not None and self._sidecar.state is not self._state:
+            self._sidecar.write(self._state)
+
+    def _end(self, fd: int, *, moved: bool) -> None:
+        assert self._sidecar is not None
+        super()._end(fd, moved=moved)
+        state = replace(self._current(fd), synced=True, clean=True, moved=moved)
+        self._sidecar.write(state)
+        self._sidecar.sync()
+
+    def _close(self) -> None:
+        super()._close()
+        self._state = None
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._drop_sidecar()
+
+    def _remember(self, sidecar: Sidecar, state: State) -> None:
+        sidecar.write(state)
+        if self._sync:
+            sidecar.sync()
+        self._state = state
+
+    def _current(self, fd: int) -> State:
+        """The state before the next batch, with what others did to the file since the last."""
+        assert self._state is not None
+        if self._state.size == self.size:
+            return replace(self._state, ranges=self._ranges.dump())
+        end = end_mark(partial(self._disk.read, fd), self.size)
+        return replace(self._state, size=self.size, end=end, ranges=self._ranges.dump())
+
+    def _drop_sidecar(self) -> None:
+        if self._sidecar is not None:
+            self._sidecar.close()
+            self._sidecar = None
+
+    def _tell(self, found: Found, size: int) -> None:
+        if found.note:
+            self.notes.append(f"{self.path} {found.note}")
+        elif found.size < size:
+            self.notes.append(f"{self.path} ended in {size - found.size} bytes of a batch that was not finished: cut")
+
+    def _copy_aside(self, fd: int, start: int, size: int) -> None:
+        path = f"{self.path}.walflow-cut-{time.time_ns()}"
+        copy = self._disk.open(path, exclusive=True)
+        try:
+            for at in range(start, size, COPY_BYTES):
+                self._disk.write(copy, [self._disk.read(fd, min(COPY_BYTES, size - at), at)], at - start)
+            self._disk.sync(copy)
+        finally:
+            self._disk.close(copy)
+        self._disk.sync_directory(os.path.dirname(path) or ".")
+        self.notes.append(f"{size - start} bytes from byte {start} of {self.path} on are now in {path}")

@@ -1,0 +1,248 @@
+"""A file that is written at its end, batch by batch, each wholly or not at all. Everything here may block: it runs
+on the sink's thread."""
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from connectors.file.ranges import Ranges
+from walflow.disk import Disk
+from walflow.errors import WalflowError
+from walflow.event import Block
+
+MODE: Final = 0o666  # less the umask, as any program's output
+
+
+class CannotWrite(WalflowError):
+    """The file cannot be written now. It may later."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Blocks that are written together. `separator`: what stands between them and an unended line before them,
+    empty where their framing has none. `adds`: their positions; `acked_below`: per log, what nobody asks for."""
+
+    blocks: list[Block] = field(default_factory=list[Block])
+    parts: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+    separator: bytes = b""
+    adds: Ranges = field(default_factory=Ranges)
+    acked_below: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, block: Block, *, remember: bool) -> None:
+        data = block.frames.data
+        if not self.blocks and block.frames.framing.name == "separate":
+            self.separator = block.frames.framing.join([b""])
+        self.blocks.append(block)
+        self.parts.append(data)
+        self.size += len(data)
+        if remember and (origin := block.origin) is not None:
+            self.acked_below[origin.log] = origin.acked_below
+            # of a block that lost events on its way, which positions it still holds is not known
+            if block.frames.count == origin.last - origin.first + 1:
+                self.adds.add(origin.log, origin.first, origin.last)
+
+
+class Output:
+    """The modes that keep no memory: `truncate`, here.
+
+    `size` is where the next batch goes. Others may write to the file too: what they append is kept, what they cut
+    is gone, and neither is ever overwritten. `notes` is for whoever logs.
+    """
+
+    remembers = False
+
+    def __init__(self, path: str, disk: Disk, *, sync: bool, empty: bool) -> None:
+        self.path = path
+        self.size = 0
+        self.emptied = not empty
+        self.known = Ranges()  # what need not be written again, read at `open`
+        self.notes: list[str] = []
+        self._disk = disk
+        self._sync = sync
+        self._fd: int | None = None
+        self._last = b""  # the byte before `size`, where it may be the end of an unended line
+        self._torn = 0  # at most so many bytes of a failed batch stand behind `size`
+        self._told_of_others = False
+
+    def __repr__(self) -> str:
+        state = f"{self.size} bytes" if self._fd is not None else "closed"
+        return f"<{type(self).__name__} {self.path} {state}>"
+
+    def open(self) -> None:
+        """Raises CannotWrite or OSError, with nothing left open; call it again."""
+        if self._fd is not None:
+            return
+        fd = open_regular(self._disk, self.path)
+        try:
+            if not self._disk.lock(fd):
+                raise CannotWrite(f"cannot write {self.path}: another process does")
+            if self._sync:
+                self._disk.sync_directory(os.path.dirname(self.path) or ".")
+            self._begin(fd)
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        self._fd = fd
+        self._torn = 0
+        self._told_of_others = False
+
+    def write(self, batch: Batch) -> None:
+        """Raises OSError or CannotWrite: nothing of the batch counts as written; call it again."""
+        fd = self._opened()
+        if self._torn:
+            self._take_back(fd)
+        self._notice_others(fd)
+        parts = batch.parts
+        if self._last and batch.separator and self._last != batch.separator:
+            parts = [batch.separator, *parts]
+        length = sum(map(len, parts))
+        self._torn = length
+        try:
+            self._put(fd, parts, batch)
+        except OSError:
+            self._try_to_take_back(fd)
+            raise
+        self._torn = 0
+        self._last = b""
+        self.size += length
+
+    def reopen(self) -> None:
+        """The path may name another file now. As `open` where it is not open."""
+        if self._fd is not None:
+            if self._torn:
+                self._take_back(self._fd)
+            self._end(self._fd, moved=True)
+            self._close()
+        self.open()
+
+    def close(self) -> None:
+        """Leaves nothing open, even where it raises OSError: the end could not be synced."""
+        if self._fd is None:
+            return
+        try:
+            if self._torn:
+                self._take_back(self._fd)
+            self._end(self._fd, moved=False)
+        finally:
+            self._close()
+
+    # what appending does otherwise
+
+    def _begin(self, fd: int) -> None:
+        if not self.emptied:
+            self._disk.truncate(fd, 0)
+            self.emptied = True
+        self._go_behind(fd, self._disk.stat(fd).size)
+
+    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> None:
+        self._disk.write(fd, parts, self.size)
+        if self._sync:
+            self._disk.sync(fd)
+
+    def _taken_back(self) -> None: ...
+
+    def _end(self, fd: int, *, moved: bool) -> None:
+        self._disk.sync(fd)
+
+    def _close(self) -> None:
+        assert self._fd is not None
+        self._disk.close(self._fd)
+        self._fd = None
+
+    # others at the same file
+
+    def _opened(self) -> int:
+        """A file that was removed takes no more events; one that was renamed is followed at SIGHUP or here."""
+        if self._fd is not None and not self._disk.is_file(self.path):
+            self.notes.append(f"{self.path} is no longer there, a new one begins")
+            self.reopen()
+        if self._fd is None:
+            self.open()
+        assert self._fd is not None
+        return self._fd
+
+    def _notice_others(self, fd: int) -> None:
+        size = self._disk.stat(fd).size
+        if size < self.size:
+            self.notes.append(f"{self.path} was cut from {self.size} to {size} bytes by another process")
+            self._go_behind(fd, size)
+        elif size > self.size:
+            if not self._told_of_others:
+                self._told_of_others = True
+                self.notes.append(f"{self.path} has bytes that another process appended behind byte {self.size}")
+            self._go_behind(fd, size)
+
+    def _go_behind(self, fd: int, size: int) -> None:
+        self.size = size
+        self._last = self._disk.read(fd, 1, size - 1) if size else b""
+
+    # a failed batch
+
+    def _try_to_take_back(self, fd: int) -> None:
+        try:
+            self._take_back(fd)
+        except OSError:
+            pass  # `_torn` stands, so it comes first next time
+
+    def _take_back(self, fd: int) -> None:
+        size = self._disk.stat(fd).size
+        if size > self.size + self._torn:
+            # our bytes end somewhere in there: nobody can tell where any more, so nothing is cut
+            self.notes.append(
+                f"{self.path} has {size - self.size} bytes from byte {self.size} on that may begin with a torn line: "
+                "another process appended to it while a write failed"
+            )
+            self._go_behind(fd, size)
+        elif size > self.size:
+            self._disk.truncate(fd, self.size)
+        self._torn = 0
+        self._taken_back()
+
+
+def open_regular(disk: Disk, path: str) -> int:
+    """Raises CannotWrite, with what is in the way."""
+    try:
+        if not disk.is_file(path) and (kind := _kind(path)):
+            raise CannotWrite(f"cannot write {path}: it is {kind}")
+        return disk.open(path, create=True, mode=MODE)
+    except OSError as error:
+        raise CannotWrite(explain(path, error)) from error
+
+
+def explain(path: str, error: OSError) -> str:
+    directory = os.path.dirname(path)
+    match error.errno:
+        case errno.ENOENT if directory:
+            return f"cannot write {path}: its directory {directory} does not exist"
+        case errno.ENOTDIR:
+            return f"cannot write {path}: {directory} is not a directory"
+        case errno.EACCES | errno.EPERM:
+            return f"cannot write {path}: permission denied for user {os.geteuid()}"
+        case errno.ELOOP:
+            return f"cannot write {path}: it is a symbolic link, name the file it points to"
+        case _:
+            reason = error.strerror or str(error)
+            return f"cannot write {path}: {reason[:1].lower()}{reason[1:]}"
+
+
+KINDS: Final = (
+    (stat.S_ISLNK, "a symbolic link, name the file it points to"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _kind(path: str) -> str | None:
+    """What it is, where it is no regular file; None: it is not there."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
+    return next((name for test, name in KINDS if test(mode)), None)

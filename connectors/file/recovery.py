@@ -1,0 +1,118 @@
+"""What to do with the end of a file that is appended to, from what its sidecar says and what the file is now.
+
+Only bytes that are ours by proof are cut: those that a batch was writing when the process was killed, by the
+checksums of its pieces. What is behind the known part and proves nothing is either kept where it is (another
+program's) or copied to a file of its own before it is cut (after a power cut, or behind half a batch).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from connectors.file.checksum import crc32c
+from connectors.file.ranges import Ranges
+from connectors.file.sidecar import Intent, State
+
+PIECE: Final = 4096  # a page: a killed write ends at one, nearly always
+PIECES: Final = 256  # what a slot has room for
+END: Final = 4096
+
+Read = Callable[[int, int], bytes]  # size, offset
+
+
+class Here(NamedTuple):
+    """The file as it is found."""
+
+    boot: str
+    identity: tuple[int, int]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The file is to end at `size`: behind it, everything from `aside` on is copied away first (None: nothing is
+    worth it)."""
+
+    size: int
+    aside: int | None = None
+    ranges: Ranges = field(default_factory=Ranges)
+    note: str = ""
+
+
+def judge(state: State | None, here: Here, read: Read) -> Found:
+    if state is None:
+        return Found(here.size)
+    if not _same_file(state, here):
+        return Found(here.size, ranges=Ranges(state.ranges if state.moved else None))
+    if here.size < state.size:
+        return Found(here.size, note=f"was cut from {state.size} to {here.size} bytes by another process")
+    if end_mark(read, state.size, state.end[0]) != state.end:
+        return Found(here.size, note=f"was changed before byte {state.size} by another process")
+    power_cut = not state.clean and (not here.boot or state.boot != here.boot)
+    if power_cut and not state.synced:
+        return Found(here.size, note='may be damaged at its end: the machine stopped, and sync is "never"')
+    return _judge_tail(state, here, power_cut, read)
+
+
+def _judge_tail(state: State, here: Here, power_cut: bool, read: Read) -> Found:
+    size, ranges = state.size, Ranges(state.ranges)
+    if here.size == size:
+        return Found(size, ranges=ranges)
+    if power_cut:
+        return Found(size, aside=size, ranges=ranges, note="was being written when the machine stopped")
+    if state.clean or state.intent is None:
+        return Found(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
+    intent = state.intent
+    proven = _proven(intent, size, here.size, read)
+    if proven == intent.length:
+        ranges.update(Ranges(intent.adds))
+        return Found(here.size, ranges=ranges)
+    if proven == here.size - size:
+        return Found(size, ranges=ranges)
+    note = "ended in bytes that may be half a batch or another process's"
+    return Found(size, aside=size + proven, ranges=ranges, note=note)
+
+
+def _same_file(state: State, here: Here) -> bool:
+    if state.boot == here.boot:
+        return state.file == here.identity
+    return state.file[1] == here.identity[1]  # device numbers are dealt out anew at each boot
+
+
+def _proven(intent: Intent, start: int, size: int, read: Read) -> int:
+    """How many bytes from `start` on are those of the batch."""
+    at = 0
+    for number, end in enumerate(_ends(start, intent.length, intent.piece)):
+        if start + end > size:
+            break
+        checksum = int.from_bytes(intent.sums[4 * number :][:4], "little")
+        if crc32c(read(end - at, start + at)) != checksum:
+            break
+        at = end
+    return at
+
+
+def intend(data: bytes, start: int, adds: Ranges) -> Intent:
+    piece = PIECE
+    while len(data) > piece * (PIECES - 1):
+        piece *= 2
+    at = 0
+    sums: list[bytes] = []
+    for end in _ends(start, len(data), piece):
+        sums.append(crc32c(data[at:end]).to_bytes(4, "little"))
+        at = end
+    return Intent(len(data), piece, b"".join(sums), adds.dump())
+
+
+def _ends(start: int, length: int, piece: int) -> Iterator[int]:
+    """Where the pieces of a batch end, relative to its start."""
+    end = piece - start % piece
+    while end < length:
+        yield end
+        end += piece
+    yield length
+
+
+def end_mark(read: Read, size: int, length: int = END) -> tuple[int, int]:
+    length = min(length, size)
+    return length, crc32c(read(length, size - length))

@@ -1,0 +1,159 @@
+"""What walflow knows of a file that it appends to, in a small file beside it.
+
+Three slots of 4 KiB, each with a checksum and a generation; the highest valid generation holds. Two slots are never
+overwritten: the last one synced, because a power cut may tear the slot being written, and the last one written,
+because a killed process leaves that as what is true. It never grows, so a full disk does not stop it.
+"""
+
+import os
+import struct
+from typing import Final, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.file.checksum import crc32c
+from connectors.file.output import CannotWrite, explain
+from connectors.file.ranges import Range, Ranges
+from walflow.disk import Disk
+from walflow.errors import Unusable
+
+SLOT: Final = 4096
+SLOTS: Final = 3
+HEADER: Final = struct.Struct("<8sIIQ")  # magic, checksum of all that follows it, length of the body, generation
+MAGIC: Final = b"walflow\x01"
+ROOM: Final = SLOT - HEADER.size
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """The batch being written at `State.size`. `sums`: the CRC32C of each piece of it, cut where the file's own
+    offset is a multiple of `piece`."""
+
+    length: int
+    piece: int
+    sums: bytes
+    adds: dict[str, list[Range]]
+
+
+class State(msgspec.Struct, frozen=True):
+    """`size`: everything below it is good. `end`: how many bytes right below `size`, and their CRC32C, by which the
+    file is known again. `synced`: what is below `size` was on disk before this was written. `clean`: nothing is
+    being written. `moved`: the file was given up for a new one at the same path. `ranges`: the positions that need
+    not come again."""
+
+    boot: str
+    pid: int
+    file: tuple[int, int]
+    size: int
+    end: tuple[int, int]
+    synced: bool
+    clean: bool = False
+    moved: bool = False
+    ranges: dict[str, list[Range]] = {}
+    intent: Intent | None = None
+
+
+class Sidecar:
+    """Open and locked."""
+
+    def __init__(self, disk: Disk, fd: int, path: str, slots: list[tuple[int, State | None]]) -> None:
+        self.path = path
+        self._disk = disk
+        self._fd = fd
+        self._generation, self.state = max(slots, key=_generation)
+        # which slot was synced last is not known, but the highest generation is what would be missed
+        self._written = self._synced = max(range(SLOTS), key=lambda slot: slots[slot][0])
+
+    def __repr__(self) -> str:
+        return f"<Sidecar {self.path} at generation {self._generation}>"
+
+    @classmethod
+    def open(cls, disk: Disk, output: str) -> Self:
+        """Raises CannotWrite: it cannot be made, or another process has it."""
+        path = sidecar_path(output)
+        try:
+            fd = disk.open(path, create=True)
+        except OSError as error:
+            raise CannotWrite(f"cannot append to {output} without its sidecar: {explain(path, error)}") from error
+        try:
+            return cls(disk, fd, path, _load(disk, fd, path, output))
+        except BaseException:
+            disk.close(fd)
+            raise
+
+    def write(self, state: State) -> None:
+        slot = next(slot for slot in range(SLOTS) if slot not in (self._written, self._synced))
+        generation = self._generation + 1
+        self._disk.write(self._fd, [_encode(state, generation)], slot * SLOT)
+        self._generation, self._written, self.state = generation, slot, state
+
+    def sync(self) -> None:
+        self._disk.sync(self._fd)
+        self._synced = self._written
+
+    def is_there(self) -> bool:
+        return self._disk.is_file(self.path)
+
+    def close(self) -> None:
+        self._disk.close(self._fd)
+
+
+def sidecar_path(output: str) -> str:
+    directory, name = os.path.split(output)
+    return os.path.join(directory, f".{name}.walflow")
+
+
+def _generation(slot: tuple[int, State | None]) -> int:
+    return slot[0]
+
+
+def _load(disk: Disk, fd: int, path: str, output: str) -> list[tuple[int, State | None]]:
+    locked = disk.lock(fd)
+    data = disk.read(fd, SLOT * SLOTS, 0)
+    slots = [_decode(data[slot * SLOT :][:SLOT], path) for slot in range(SLOTS)]
+    if not locked:
+        holder = max(slots, key=_generation)[1]
+        who = f"process {holder.pid}" if holder else "another process"
+        raise CannotWrite(f"cannot append to {output}: {who} does, and holds {path}")
+    if len(data) < SLOT * SLOTS:
+        disk.write(fd, [bytes(SLOT * SLOTS - len(data))], len(data))
+        disk.sync(fd)
+        disk.sync_directory(os.path.dirname(path) or ".")
+    return slots
+
+
+def _encode(state: State, generation: int) -> bytes:
+    body = msgspec.json.encode(state)
+    while len(body) > ROOM:
+        state = _with_less(state)
+        body = msgspec.json.encode(state)
+    rest = HEADER.pack(b"", 0, len(body), generation)[12:] + body
+    return MAGIC + crc32c(rest).to_bytes(4, "little") + rest + bytes(ROOM - len(body))
+
+
+def _with_less(state: State) -> State:
+    """What is not known to be in the file comes twice, so knowledge may be dropped, and nothing else."""
+    ranges = Ranges(state.ranges)
+    if ranges:
+        ranges.forget_lowest()
+        return replace(state, ranges=ranges.dump())
+    assert state.intent is not None
+    adds = Ranges(state.intent.adds)
+    adds.forget_lowest()
+    return replace(state, intent=replace(state.intent, adds=adds.dump()))
+
+
+def _decode(slot: bytes, path: str) -> tuple[int, State | None]:
+    """Generation 0 for a slot that was never written, or torn."""
+    if len(slot) < SLOT or not slot.startswith(MAGIC[:-1]):
+        return 0, None
+    magic, checksum, length, generation = HEADER.unpack_from(slot)
+    body = slot[HEADER.size :][:length]
+    if crc32c(slot[12 : HEADER.size] + body) != checksum:
+        return 0, None
+    if magic != MAGIC:
+        raise Unusable(
+            f"{path} was written by a newer walflow: run that one, or remove the file, after which some events may "
+            "come twice"
+        )
+    return generation, msgspec.json.decode(body, type=State)
