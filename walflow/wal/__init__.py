@@ -1,0 +1,29 @@
+"""The log engine: bytes at positions, durable before anyone hears of them, gone when everyone has acked.
+
+It knows no codec and no event loop. docs/reference/wal-format.md has the format to the byte.
+"""
+
+from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
+from walflow.wal.commit import Commit
+from walflow.wal.cursor import Checkpoint
+from walflow.wal.format import Record
+from walflow.wal.log import Log, Options
+from walflow.wal.quarantine import Gap
+from walflow.wal.reader import Reader
+from walflow.wal.recovery import Recovery
+
+__all__ = [
+    "Checkpoint",
+    "Commit",
+    "DirectoryLocked",
+    "DiskFull",
+    "FailStop",
+    "Gap",
+    "Log",
+    "LogFull",
+    "Options",
+    "Reader",
+    "Record",
+    "Recovery",
+    "Unusable",
+]

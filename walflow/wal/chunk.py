@@ -1,0 +1,186 @@
+"""A chunk: one file of the log, a header that stands twice and then records, each on a multiple of 8 bytes.
+
+Nothing in the file says where it ends. The header of the chunk behind it does; of the last chunk the log knows it,
+or finds it by reading. Behind the end there may be zeros (preallocated) or an older chunk's records (recycled),
+which the seed of the checksums tells apart.
+"""
+
+from typing import Final
+
+from walflow.disk import Disk
+from walflow.wal.directory import Directory
+from walflow.wal.format import (
+    CHECKSUM,
+    CHUNK_START,
+    RECORD_HEADER,
+    RECORD_START,
+    SYNC,
+    ChunkHeader,
+    Record,
+    RecordHeader,
+    chunk_name,
+    chunk_seed,
+    crc,
+)
+
+WINDOW: Final = 256 << 10  # read at a time
+PAGE: Final = 4096
+
+
+class Chunk:
+    """`end` is where the next record goes, `synced` how far it may be read. `capacity` is what the budget has been
+    charged for it. `fd` is the writer's and open while there is something to write; readers have their own."""
+
+    __slots__ = (
+        "before",
+        "capacity",
+        "commit",
+        "dropped",
+        "end",
+        "fd",
+        "first",
+        "last",
+        "name",
+        "named",
+        "preallocated",
+        "salt",
+        "seed",
+        "spare",
+        "synced",
+    )
+
+    def __init__(self, uuid: bytes, header: ChunkHeader, capacity: int) -> None:
+        self.first = header.first
+        self.commit = header.commit
+        self.salt = header.salt
+        self.before = header.before_first
+        self.seed = chunk_seed(uuid, header.first, header.salt)
+        self.name = chunk_name(header.first)
+        self.last = header.first - 1
+        self.end = CHUNK_START
+        self.synced = 0
+        self.capacity = capacity
+        self.fd: int | None = None
+        self.spare: str | None = None  # the file it will be made of
+        self.preallocated = False
+        self.named = False  # its name is on disk too
+        self.dropped = False
+
+    def __repr__(self) -> str:
+        return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"
+
+    def create(self, directory: Directory, *, preallocate: bool) -> int:
+        """The file, from a spare or new. May be called again after DiskFull."""
+        if self.fd is None and self.spare is not None:
+            self.fd = directory.open(self.spare)
+        if self.fd is None:
+            self.fd = directory.create(self.name)
+        if self.spare is not None:
+            directory.rename(self.spare, self.name)
+            self.spare = None
+            self.preallocated = True
+            if self.capacity == self.end:  # sealed already: the budget was given back what lies behind
+                directory.truncate(self.fd, self.capacity)
+        if preallocate and not self.preallocated:
+            directory.allocate(self.fd, self.capacity)
+            self.preallocated = True
+        return self.fd
+
+    def close(self, disk: Disk) -> None:
+        if self.fd is not None:
+            disk.close(self.fd)
+            self.fd = None
+
+
+class Pages:
+    """A window that slides over a file up to `limit`. A page that the disk cannot read counts as zeros, which no
+    checksum accepts: one bad sector costs the records that lie on it and no more."""
+
+    def __init__(self, disk: Disk, fd: int, limit: int) -> None:
+        self._disk = disk
+        self._fd = fd
+        self._base = 0
+        self._ahead = WINDOW
+        self.limit = limit
+        self.window = b""
+        self.unreadable = False
+
+    def find(self, offset: int, size: int) -> int:
+        """Where in `window` the `size` bytes from `offset` stand; -1: not all of them are below the limit."""
+        index = offset - self._base
+        if index < 0 or index + size > len(self.window):
+            self.window = self.read(offset, min(max(size, self._ahead), self.limit - offset))
+            self._base = offset
+            self._ahead = WINDOW
+            index = 0
+        return index if size <= len(self.window) - index else -1
+
+    def take(self, offset: int, size: int) -> bytes:
+        """Shorter only at the limit. What is large is read by itself, and so not copied."""
+        index = offset - self._base
+        if index < 0 or index + size > len(self.window):
+            if size >= WINDOW // 4:
+                self._ahead = PAGE  # the next record is likely as large: of it, only the header is wanted here
+                return self.read(offset, min(size, self.limit - offset))
+            index = max(self.find(offset, size), 0)
+        return self.window[index : index + size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        if size <= 0:
+            return b""
+        try:
+            return self._disk.read(self._fd, size, offset)
+        except OSError:
+            return b"".join(
+                [self._page(at, min(PAGE, offset + size - at)) for at in range(offset, offset + size, PAGE)]
+            )
+
+    def _page(self, offset: int, size: int) -> bytes:
+        try:
+            return self._disk.read(self._fd, size, offset)
+        except OSError:
+            self.unreadable = True
+            return bytes(size)
+
+
+def header_at(pages: Pages, seed: int, offset: int) -> RecordHeader | None:
+    """A sound header of a record that ends below the limit."""
+    index = pages.find(offset, RECORD_START)
+    if index < 0:
+        return None
+    fields = pages.window[index : index + RECORD_HEADER.size]
+    if not fields.startswith(SYNC):
+        return None
+    if CHECKSUM.unpack_from(pages.window, index + RECORD_HEADER.size)[0] != crc(seed, fields):
+        return None
+    header = RecordHeader(*RECORD_HEADER.unpack(fields))
+    if offset + header.size > pages.limit or header.tag_size > header.length or not header.positions:
+        return None
+    return header
+
+
+def body_at(pages: Pages, seed: int, offset: int, header: RecordHeader) -> Record | None:
+    """The record, if tag and payload are what was appended."""
+    start = offset + RECORD_START
+    tag = pages.take(start, header.tag_size) if header.tag_size else b""
+    payload = pages.take(start + header.tag_size, header.length - header.tag_size)
+    if len(tag) + len(payload) != header.length or crc(crc(seed, tag), payload) != header.body_crc:
+        return None
+    return Record(header.position, header.positions, tag, payload, header.ingest_ns)
+
+
+def resync(pages: Pages, seed: int, offset: int, expected: int) -> tuple[int, RecordHeader] | None:
+    """The next sound header from `offset` on, of a record at `expected` or above."""
+    offset = (offset + 7) & ~7
+    while (index := pages.find(offset, RECORD_START)) >= 0:
+        found = pages.window.find(SYNC, index)
+        if found < 0:  # not in this window; its last bytes may be where the word begins
+            offset += (len(pages.window) - index) & ~7
+            continue
+        offset += found - index
+        if offset & 7 == 0:
+            header = header_at(pages, seed, offset)
+            if header is not None and header.position >= expected:
+                return offset, header
+        offset = (offset + 8) & ~7
+    return None

@@ -1,0 +1,93 @@
+"""A commit: the records that one sync covers. It is taken from the log by its owner, flushed by any thread, and
+handed back: `log.commit()`, `commit.flush()`, `log.committed(commit)`. Only the flush blocks, and it touches nothing
+but descriptors and bytes.
+
+Commit k + 1 is not written before the flush of commit k has returned. From this recovery proves what was durable:
+a damaged record of commit k is a torn write only if no record of a later commit exists.
+"""
+
+import time
+from typing import Final
+
+from walflow.wal.chunk import Chunk
+from walflow.wal.directory import Directory
+from walflow.wal.format import CHECKSUM, LAST, RECORD_HEADER, RECORD_START, Record, RecordHeader, crc
+
+COMMIT_BYTES: Final = 2 << 20  # a commit takes no further record from here on
+
+Entry = tuple[Record, Chunk, int]  # and where it ends
+
+
+class Part:
+    """What goes into one chunk, from `offset` on. `head` is the index of the last record's header in `slices`."""
+
+    __slots__ = ("chunk", "head", "offset", "slices")
+
+    def __init__(self, chunk: Chunk, offset: int, slices: list[bytes]) -> None:
+        self.chunk = chunk
+        self.offset = offset
+        self.slices = slices
+        self.head = 0
+
+
+class Commit:
+    """`refs` is what came with each append, `size` the bytes it writes, `seconds` how long the flush took."""
+
+    def __init__(self, directory: Directory, number: int, *, preallocate: bool) -> None:
+        self._directory = directory
+        self._preallocate = preallocate
+        self.number = number
+        self.refs: list[object] = []
+        self.size = 0
+        self.seconds = 0.0
+        self.last = 0  # position
+        self.entries: list[Entry] = []
+        self.parts: list[Part] = []
+        self.unneeded: list[str] = []  # spares that must make room for what is written here
+        self.sealed: list[Chunk] = []  # chunks that got their last record, maybe in an earlier commit
+        self.flushed = False
+
+    def __repr__(self) -> str:
+        return f"<Commit {self.number}, {len(self.refs)} records, {self.size} bytes>"
+
+    def part(self, chunk: Chunk) -> Part:
+        """The part that is being filled."""
+        if not self.parts or self.parts[-1].chunk is not chunk:
+            self.parts.append(Part(chunk, chunk.end, []))
+        return self.parts[-1]
+
+    def begin_chunk(self, chunk: Chunk, header: bytes) -> None:
+        self.parts.append(Part(chunk, 0, [header]))
+
+    def seal(self) -> None:
+        """Marks its last record as that; which one it is was not known before."""
+        part = self.parts[-1]
+        head = part.slices[part.head]
+        header = RecordHeader(*RECORD_HEADER.unpack_from(head))
+        fields = RECORD_HEADER.pack(*header._replace(flags=header.flags | LAST))
+        part.slices[part.head] = fields + CHECKSUM.pack(crc(part.chunk.seed, fields)) + head[RECORD_START:]
+
+    def flush(self) -> None:
+        """Writes and syncs. Raises DiskFull (flush it again later: it goes where it went before) or FailStop."""
+        started = time.perf_counter()
+        self._make_room()
+        for part in self.parts:
+            fd = part.chunk.create(self._directory, preallocate=self._preallocate)
+            self._directory.write(fd, part.slices, part.offset)
+            self._directory.sync(fd)
+        created = [part.chunk for part in self.parts if not part.chunk.named]
+        if created:
+            self._directory.sync_names()
+        for chunk in created:
+            chunk.named = True
+        self.seconds = time.perf_counter() - started
+        self.flushed = True
+
+    def _make_room(self) -> None:
+        """First, so that the budget holds at every moment."""
+        while self.unneeded:
+            self._directory.unlink(self.unneeded[-1])
+            self.unneeded.pop()
+        for chunk in self.sealed:
+            if chunk.preallocated and chunk.fd is not None and chunk.capacity == chunk.end:
+                self._directory.truncate(chunk.fd, chunk.capacity)

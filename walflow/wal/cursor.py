@@ -1,0 +1,118 @@
+"""What has been acked, in memory and on disk.
+
+On disk it is two slots of one page each, written in turn: whatever a crash leaves of one, the other is whole. The
+file never grows, so acks are kept on a full disk too. A chunk goes only after both slots have passed it: losing
+either one, to a bad sector or a flipped bit, never makes the log look for a file that was rightly deleted.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+from walflow.wal.chunk import Chunk
+from walflow.wal.directory import Directory
+from walflow.wal.format import SLOT, Slot, pack_slot
+
+
+class Acked:
+    """All positions up to `low`, and disjoint ranges above it, none of which touch."""
+
+    def __init__(self, low: int = 0, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        self.low = low
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        for first, last in ranges:
+            self.add(first, last)
+
+    def __repr__(self) -> str:
+        return f"<Acked to {self.low}, {len(self._firsts)} ranges above>"
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self._firsts, self._lasts, strict=True))
+
+    @property
+    def above(self) -> int:
+        """How many positions above `low` are acked."""
+        return sum(self._lasts) - sum(self._firsts) + len(self._firsts)
+
+    def add(self, first: int, last: int) -> bool:
+        """Ends included; any order, any overlap. False: nothing new in it."""
+        first = max(first, self.low + 1)
+        if last < first:
+            return False
+        if self._firsts and self._covers(first, last):
+            return False
+        left = bisect_left(self._lasts, first - 1)  # the first range that reaches up to it
+        right = bisect_right(self._firsts, last + 1)  # behind the last one that begins in it
+        if left < right:
+            first = min(first, self._firsts[left])
+            last = max(last, self._lasts[right - 1])
+        if first == self.low + 1:  # then no range lies below it
+            self.low = last
+            del self._firsts[:right], self._lasts[:right]
+        else:
+            self._firsts[left:right] = [first]
+            self._lasts[left:right] = [last]
+        return True
+
+    def covers(self, first: int, last: int) -> bool:
+        return last <= self.low or (bool(self._firsts) and self._covers(max(first, self.low + 1), last))
+
+    def missing(self, first: int, last: int) -> list[tuple[int, int]]:
+        """What of the range is not acked."""
+        missing: list[tuple[int, int]] = []
+        first = max(first, self.low + 1)
+        at = bisect_left(self._lasts, first)
+        while first <= last and at < len(self._firsts) and self._firsts[at] <= last:
+            if first < self._firsts[at]:
+                missing.append((first, self._firsts[at] - 1))
+            first = self._lasts[at] + 1
+            at += 1
+        if first <= last:
+            missing.append((first, last))
+        return missing
+
+    def _covers(self, first: int, last: int) -> bool:
+        at = bisect_right(self._firsts, first) - 1
+        return at >= 0 and last <= self._lasts[at]
+
+
+class Checkpoint:
+    """A cursor to be written and the chunks that may go after it; three phases, as a commit has."""
+
+    def __init__(
+        self, directory: Directory, fd: int, uuid: bytes, slot: Slot, *, both: bool, dropped: list[Chunk]
+    ) -> None:
+        self._directory = directory
+        self._fd = fd
+        self._uuid = uuid
+        self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
+        self.dropped = dropped
+        self.spares: dict[Chunk, str] = {}  # those to be kept for reuse, and the name they get
+        self._gone = 0
+        self.flushed = False
+
+    def __repr__(self) -> str:
+        return f"<Checkpoint at {self._slots[0].low}, {len(self.dropped)} chunks to go>"
+
+    @property
+    def generation(self) -> int:
+        return self._slots[-1].generation
+
+    def flush(self) -> None:
+        """Raises DiskFull (flush it again later) or FailStop."""
+        for slot in self._slots:
+            self._directory.write(self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
+            self._directory.sync(self._fd)
+        while self._gone < len(self.dropped):
+            self._drop(self.dropped[self._gone])
+            self._gone += 1
+        if self.dropped:
+            self._directory.sync_names()
+        self.flushed = True
+
+    def _drop(self, chunk: Chunk) -> None:
+        if chunk in self.spares:
+            self._directory.rename(chunk.name, self.spares[chunk])
+        else:
+            self._directory.unlink(chunk.name)

@@ -1,0 +1,140 @@
+"""What the log does to its directory, with every error of the disk given the name of its situation, once.
+
+A full disk promises nothing and takes nothing back, so whoever meets it may try again. After any other failed
+write, and after any failed sync, nobody knows what is on the disk: this log is over (`FailStop`), and every later
+attempt is told the same.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from walflow.disk import Disk
+from walflow.errors import DirectoryLocked, DiskFull, FailStop, Unusable
+
+FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
+CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+
+class Directory:
+    """Its methods may be called from the thread that flushes; they touch nothing but descriptors and names."""
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        self.path = path
+        self.disk = disk
+        self._lock: int | None = None
+        self._stopped: FailStop | None = None
+
+    def __repr__(self) -> str:
+        return f"<Directory {self.path!r}>"
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def acquire(self) -> None:
+        """Makes it if it is missing, and takes it for this process."""
+        try:
+            self.disk.makedir(self.path)
+            lock = self.disk.open(self.file("LOCK"), create=True)
+        except OSError as error:
+            raise self.unusable("LOCK", f"cannot be opened: {error.strerror}") from error
+        if not self.disk.lock(lock):
+            holder = self.disk.read(lock, 32, 0).strip()
+            self.disk.close(lock)
+            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
+            raise DirectoryLocked(f"{self.path} is in use by {who}")
+        self._lock = lock
+        pid = b"%d\n" % os.getpid()
+        self.write(lock, [pid], 0)
+        self.truncate(lock, len(pid))
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self.disk.close(self._lock)
+            self._lock = None
+
+    def unusable(self, name: str, what: str) -> Unusable:
+        return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {self.path}")
+
+    def newer(self, name: str) -> Unusable:
+        return Unusable(f"{self.file(name)}: written by a newer walflow; run that version on {self.path}")
+
+    def create(self, name: str) -> int:
+        self._check()
+        try:
+            return self.disk.open(self.file(name), exclusive=True)
+        except OSError as error:
+            raise self._failed("create", name, error) from error
+
+    def open(self, name: str) -> int:
+        try:
+            return self.disk.open(self.file(name))
+        except OSError as error:
+            raise self._failed("open", name, error) from error
+
+    def allocate(self, fd: int, size: int) -> None:
+        self._check()
+        try:
+            self.disk.allocate(fd, size)
+        except OSError as error:
+            if error.errno not in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
+                raise self._failed("allocate", "", error) from error
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        self._check()
+        try:
+            self.disk.write(fd, parts, offset)
+        except OSError as error:
+            raise self._failed("write", "", error) from error
+
+    def truncate(self, fd: int, size: int) -> None:
+        self._check()
+        try:
+            self.disk.truncate(fd, size)
+        except OSError as error:
+            raise self._failed("truncate", "", error) from error
+
+    def rename(self, source: str, target: str) -> None:
+        self._check()
+        try:
+            self.disk.rename(self.file(source), self.file(target))
+        except OSError as error:
+            raise self._failed("rename", source, error) from error
+
+    def unlink(self, name: str) -> None:
+        self._check()
+        try:
+            self.disk.unlink(self.file(name))
+        except OSError as error:
+            raise self._failed("unlink", name, error) from error
+
+    def sync(self, fd: int) -> None:
+        self._check()
+        try:
+            self.disk.sync(fd)
+        except OSError as error:
+            raise self._stop("sync", "", error) from error
+
+    def sync_names(self) -> None:
+        self._check()
+        try:
+            self.disk.sync_directory(self.path)
+        except OSError as error:
+            if error.errno in NO_DESCRIPTOR:  # it could not even be opened, so no sync has failed
+                raise self._failed("open", "", error) from error
+            raise self._stop("sync", "", error) from error
+
+    def _check(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _failed(self, what: str, name: str, error: OSError) -> DiskFull | FailStop:
+        if error.errno in FULL:
+            return DiskFull(f"{self.file(name)}: cannot {what}: {error.strerror}")
+        return self._stop(what, name, error)
+
+    def _stop(self, what: str, name: str, error: OSError) -> FailStop:
+        self._stopped = FailStop(f"{self.file(name)}: {what} failed: {error.strerror or error}")
+        return self._stopped

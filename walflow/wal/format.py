@@ -1,0 +1,173 @@
+"""The bytes on disk; docs/reference/wal-format.md has them as tables. All little-endian.
+
+Every checksum is seeded: a record's with the log, its chunk's first position and the chunk's random salt. So bytes
+that are left over, recycled or misplaced never validate, whatever they once were.
+"""
+
+import os
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+crc: Callable[[int, bytes], int] = google_crc32c.extend  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+VERSION: Final = 1
+
+CHUNK_MAGIC: Final = b"WALFLOW1"
+CHUNK_HEADER: Final = struct.Struct("<8s HH I 16s QQ I QQ I I")
+CHUNK_COPY: Final = 80  # one header with its checksum
+CHUNK_START: Final = 2 * CHUNK_COPY  # it stands twice; here the records begin
+
+SYNC: Final = b"WF\xa5\x1e"
+RECORD_HEADER: Final = struct.Struct("<4sI QqQ I HHI")  # what the header's checksum covers
+CHECKSUM: Final = struct.Struct("<I")
+RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
+LAST: Final = 1  # flag: the last record of its commit
+MAX_TAG: Final = 0xFFFF
+MAX_LENGTH: Final = 0x7FFF_FFFF
+PADS: Final = tuple(bytes(-size & 7) for size in range(8))  # by length modulo 8
+
+META: Final = struct.Struct("<8s HH 16s I")
+META_MAGIC: Final = b"WALFMETA"
+
+SLOT: Final = 4096
+SLOT_HEADER: Final = struct.Struct("<8s 16s QQQ I I")
+SLOT_MAGIC: Final = b"WALFCURS"
+RANGE: Final = struct.Struct("<QQ")
+SLOT_RANGES: Final = (SLOT - SLOT_HEADER.size - CHECKSUM.size) // RANGE.size
+
+assert RECORD_START == 48
+assert CHUNK_HEADER.size + CHECKSUM.size == CHUNK_COPY
+
+
+class Record(NamedTuple):
+    """One block as it was appended. It has the positions `position` to `position + count - 1`."""
+
+    position: int
+    count: int  # type: ignore[assignment]  # nobody misses tuple.count
+    tag: bytes
+    payload: bytes
+    ingest_ns: int
+
+
+class RecordHeader(NamedTuple):
+    """In the order of the bytes."""
+
+    sync: bytes
+    length: int  # of tag and payload
+    position: int
+    ingest_ns: int
+    commit: int
+    positions: int
+    flags: int
+    tag_size: int
+    body_crc: int
+
+    @property
+    def size(self) -> int:
+        return record_size(self.length)
+
+    @property
+    def last(self) -> int:
+        return self.position + self.positions - 1
+
+
+class ChunkHeader(NamedTuple):
+    """`before`: the chunk that came before it, or zeros. Knowing it from here, recovery finds a chunk that is
+    missing, a chunk that lost its end, and can read one whose own header is gone."""
+
+    first: int  # position
+    commit: int  # of the first record
+    salt: int
+    before_first: int = 0
+    before_end: int = 0
+    before_salt: int = 0
+
+
+class NewerVersion(Exception):
+    """Sound, and written by a walflow that came after this one."""
+
+
+def record_size(length: int) -> int:
+    """On disk, with header and padding."""
+    return (RECORD_START + length + 7) & ~7
+
+
+def chunk_name(first: int) -> str:
+    return f"{first:020d}.wal"
+
+
+def chunk_seed(uuid: bytes, first: int, salt: int) -> int:
+    return crc(0, uuid + struct.pack("<QI", first, salt))
+
+
+def random_salt() -> int:
+    return int.from_bytes(os.urandom(4), "little")
+
+
+def pack_chunk_header(uuid: bytes, header: ChunkHeader) -> bytes:
+    first, commit, salt, *before = header
+    fields = CHUNK_HEADER.pack(CHUNK_MAGIC, VERSION, CHUNK_START, 0, uuid, first, commit, salt, *before, 0)
+    return (fields + CHECKSUM.pack(crc(0, fields))) * 2
+
+
+def unpack_chunk_header(data: bytes) -> tuple[bytes, ChunkHeader] | None:
+    """The log's uuid and the header, from the first of two copies that is sound."""
+    for start in (0, CHUNK_COPY):
+        copy = data[start : start + CHUNK_COPY]
+        if len(copy) < CHUNK_COPY or copy[:8] != CHUNK_MAGIC or not _sound(copy):
+            continue
+        _, version, _, _, uuid, first, commit, salt, *before, _ = CHUNK_HEADER.unpack_from(copy)
+        if version != VERSION:
+            raise NewerVersion
+        return uuid, ChunkHeader(first, commit, salt, *before)
+    return None
+
+
+def pack_meta(uuid: bytes) -> bytes:
+    fields = META.pack(META_MAGIC, VERSION, 0, uuid, 0)
+    return fields + CHECKSUM.pack(crc(0, fields))
+
+
+def unpack_meta(data: bytes) -> bytes | None:
+    """The log's uuid."""
+    data = data[: META.size + CHECKSUM.size]
+    if len(data) < META.size + CHECKSUM.size or data[:8] != META_MAGIC or not _sound(data):
+        return None
+    _, version, _, uuid, _ = META.unpack_from(data)
+    if version != VERSION:
+        raise NewerVersion
+    return bytes(uuid)
+
+
+class Slot(NamedTuple):
+    """One writing of the cursor. All up to `low` is acked, and of what is above the `ranges`, ends included.
+    `durable`: up to there all was on disk when it was written."""
+
+    generation: int
+    low: int
+    durable: int
+    ranges: tuple[tuple[int, int], ...] = ()
+
+
+def pack_slot(uuid: bytes, slot: Slot) -> bytes:
+    ranges = slot.ranges[:SLOT_RANGES]  # what does not fit will be delivered again, not lost
+    fields = SLOT_HEADER.pack(SLOT_MAGIC, uuid, slot.generation, slot.low, slot.durable, len(ranges), 0)
+    body = (fields + b"".join([RANGE.pack(*one) for one in ranges])).ljust(SLOT - CHECKSUM.size, b"\0")
+    return body + CHECKSUM.pack(crc(0, body))
+
+
+def unpack_slot(data: bytes) -> tuple[bytes, Slot] | None:
+    """The log's uuid and the slot."""
+    if len(data) < SLOT or data[:8] != SLOT_MAGIC or not _sound(data):
+        return None
+    _, uuid, generation, low, durable, count, _ = SLOT_HEADER.unpack_from(data)
+    ranges = tuple(RANGE.unpack_from(data, SLOT_HEADER.size + RANGE.size * i) for i in range(min(count, SLOT_RANGES)))
+    return uuid, Slot(generation, low, durable, ranges)
+
+
+def _sound(data: bytes) -> bool:
+    """Its last four bytes are the checksum of the others."""
+    return data[-4:] == CHECKSUM.pack(crc(0, data[:-4]))

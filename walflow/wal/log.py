@@ -1,0 +1,361 @@
+"""The log: bytes at positions, on disk before anyone hears of it, gone when everyone has acked.
+
+One thread owns it and calls everything but the two flushes. What blocks is split in three, so that no lock is
+needed and a test can stand between any two steps:
+
+    position = log.append(tag, payload, count, ingest_ns)    the owner: a place in a chunk, nothing written
+    commit = log.commit()                                    the owner: all that was appended
+    commit.flush()                                           any thread: written and synced
+    log.committed(commit)                                    the owner: durable, and readable from here on
+
+and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space is free.
+
+The budget bounds all chunks and spares together. A chunk is charged with its whole capacity when it begins and given
+back what it did not use when it is sealed, so appending to it needs no further check, and the disk never holds more
+than was charged.
+"""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from walflow.disk import Disk, RealDisk
+from walflow.errors import DiskFull, FailStop, LogFull
+from walflow.wal.cache import Cache
+from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.commit import COMMIT_BYTES, Commit
+from walflow.wal.cursor import Checkpoint
+from walflow.wal.directory import Directory
+from walflow.wal.format import (
+    CHECKSUM,
+    CHUNK_START,
+    MAX_LENGTH,
+    PADS,
+    RECORD_HEADER,
+    RECORD_START,
+    SYNC,
+    ChunkHeader,
+    Record,
+    Slot,
+    crc,
+    pack_chunk_header,
+    random_salt,
+    record_size,
+)
+from walflow.wal.quarantine import Gap, Losses
+from walflow.wal.reader import Reader
+from walflow.wal.recovery import Recovery, recover
+
+PREALLOCATE: Final = 64 << 10  # chunks of this size and above
+BLOCK_CAP: Final = 256 << 10
+WINDOW: Final = 8 << 20
+SPARES: Final = 2
+
+_pack_header = RECORD_HEADER.pack
+_pack_checksum = CHECKSUM.pack
+
+
+class Options(NamedTuple):
+    """`chunk_size` is the mark at which a new chunk begins, not a limit for a record. Together with `max_chunks` it
+    is the budget: so many bytes of chunks and spares are on disk, and never more. `cache_bytes` bounds what is kept
+    in memory of the newest records."""
+
+    path: str
+    chunk_size: int = 64 << 20
+    max_chunks: int = 16
+    cache_bytes: int = 32 << 20
+
+
+class Log:
+    """Raises DirectoryLocked if a process has it, Unusable if its files are not what they must be."""
+
+    def __init__(self, options: Options, disk: Disk | None = None) -> None:
+        if options.chunk_size < 1024 or options.max_chunks < 1:
+            raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
+        self.disk: Disk = disk or RealDisk()
+        self.directory = Directory(options.path, self.disk)
+        self.budget = options.chunk_size * options.max_chunks
+        self.max_record = min((self.budget & ~7) - CHUNK_START - RECORD_START, MAX_LENGTH)
+        self.block_cap = min(BLOCK_CAP, self.budget // 16)
+        self.window = min(WINDOW, self.budget // 4)
+        self.cache = Cache(options.cache_bytes)
+        self._chunk_size = options.chunk_size
+        self._preallocate = self.disk.preallocates and options.chunk_size >= PREALLOCATE
+        self._max_spares = max(1, min(SPARES, options.max_chunks // 8)) if self._preallocate else 0
+        self._readers: list[Reader] = []
+        self._queue: deque[Commit] = deque()
+        self._open: Commit | None = None  # the last of the queue, while it takes records
+        self._flying: Commit | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._spares: list[str] = []
+        self._pressed = False  # somebody waits for room
+        self._start()
+
+    def _start(self) -> None:
+        found = recover(self.directory)
+        self._uuid = found.uuid
+        self._cursor = found.cursor
+        self._generation = found.generation
+        self.recovery: Recovery = found.recovery
+        self.acked = found.acked
+        self.durable = found.durable
+        self.next = found.durable + 1
+        self.chunks = found.chunks
+        self._number = found.commit
+        self._tail: Chunk | None = None  # recovery leaves nothing to append to
+        self._used = self._sealed = sum(chunk.capacity for chunk in self.chunks)
+        self._losses: Losses = found.losses
+        self._written: Slot | None = None
+        if not found.settled:
+            # Durable before the next commit is, for that would prove that what was torn had been promised.
+            self._write_cursor()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Log {self.directory.path!r} acked {self.low} durable {self.durable} next {self.next}, "
+            f"{len(self.chunks)} chunks, {self._used} of {self.budget} bytes>"
+        )
+
+    @property
+    def uuid(self) -> str:
+        return self._uuid.hex()
+
+    @property
+    def used(self) -> int:
+        """Bytes charged to the budget, spares included."""
+        return self._used
+
+    @property
+    def low(self) -> int:
+        """Up to here every position is acked."""
+        return self.acked.low
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What was lost since it was opened, and found lost then."""
+        return self._losses.gaps
+
+    @property
+    def fill(self) -> float:
+        """What of the budget is taken by records, 0 to 1."""
+        return (self._sealed + (self._tail.end if self._tail is not None else 0)) / self.budget
+
+    # Writing
+
+    def fits(self, tag_bytes: int, payload_bytes: int) -> bool:
+        """Whether a record of that size may be appended now."""
+        size = record_size(tag_bytes + payload_bytes)
+        if tag_bytes + payload_bytes > self.max_record:
+            return False
+        tail = self._tail
+        if tail is not None and tail.end + size <= tail.capacity:
+            return True
+        slack = tail.capacity - tail.end if tail is not None else 0
+        if CHUNK_START + size <= self.budget - self._used + len(self._spares) * self._chunk_size + slack:
+            return True
+        self._pressed = True
+        return False
+
+    def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
+        """Its first position. Raises LogFull: nothing was written; ack some positions, checkpoint, append again."""
+        length = len(tag) + len(payload)
+        size = (RECORD_START + length + 7) & ~7
+        chunk = self._tail
+        roll = chunk is None or chunk.end + size > chunk.capacity
+        if roll and not self.fits(len(tag), len(payload)):
+            raise LogFull(f"{length} bytes do not fit: {self._used} of {self.budget} bytes are used")
+        commit = self._open
+        if commit is None or commit.size >= COMMIT_BYTES:
+            commit = self._begin_commit()
+        if chunk is None or roll:
+            chunk = self._begin_chunk(size, commit)
+        part = commit.part(chunk)
+        seed = chunk.seed
+        position = self.next
+        body_crc = crc(crc(seed, tag), payload)
+        header = _pack_header(SYNC, length, position, ingest_ns, commit.number, count, 0, len(tag), body_crc)
+        slices = part.slices
+        part.head = len(slices)
+        slices.append(header + _pack_checksum(crc(seed, header)) + tag)
+        slices.append(payload)
+        if length & 7:
+            slices.append(PADS[length & 7])
+        chunk.end = end = chunk.end + size
+        self.next = after = position + count
+        chunk.last = commit.last = after - 1
+        commit.size += size
+        commit.entries.append((Record(position, count, tag, payload, ingest_ns), chunk, end))
+        commit.refs.append(ref)
+        return position
+
+    def commit(self) -> Commit | None:
+        """All that was appended, up to a few MiB. None: nothing waits, or one is in the air already."""
+        if self._flying is not None or not self._queue:
+            return None
+        self._flying = commit = self._queue.popleft()
+        if commit is self._open:
+            self._close_commit()
+        return commit
+
+    def committed(self, commit: Commit) -> None:
+        """After its flush returned: its records are durable, and may be read and acked."""
+        if commit is not self._flying or not commit.flushed:
+            raise ValueError(f"{commit!r} is not what was flushed")
+        self._flying = None
+        self.durable = commit.last
+        for _, chunk, end in commit.entries:
+            chunk.synced = end
+        self.cache.put(commit.entries)
+        for chunk in commit.sealed:
+            chunk.close(self.disk)
+
+    def _begin_commit(self) -> Commit:
+        if self._open is not None:
+            self._close_commit()
+        self._open = commit = Commit(self.directory, self._number, preallocate=self._preallocate)
+        self._number += 1
+        self._queue.append(commit)
+        return commit
+
+    def _close_commit(self) -> None:
+        assert self._open is not None
+        self._open.seal()
+        self._open = None
+
+    def _begin_chunk(self, size: int, commit: Commit) -> Chunk:
+        """For a record of `size` bytes; it fits."""
+        self._pressed = False
+        before = self.chunks[-1] if self.chunks else None
+        needed = CHUNK_START + size
+        if self._tail is not None:
+            commit.sealed.append(self._tail)
+            self._seal(self._tail, needed)
+        spare, capacity = self._place(needed, commit)
+        header = ChunkHeader(self.next, commit.number, random_salt())
+        if before is not None:
+            header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
+        self._tail = chunk = Chunk(self._uuid, header, capacity)
+        chunk.spare = spare
+        self.chunks.append(chunk)
+        commit.begin_chunk(chunk, pack_chunk_header(self._uuid, header))
+        return chunk
+
+    def _place(self, needed: int, commit: Commit) -> tuple[str | None, int]:
+        """A spare, or room for a new file: as large as a chunk is or as the record needs, less if less is left."""
+        if needed <= self._chunk_size and self._spares:
+            return self._spares.pop(), self._chunk_size
+        while self.budget - self._used < needed:
+            commit.unneeded.append(self._spares.pop())
+            self._used -= self._chunk_size
+        capacity = min(max(self._chunk_size, needed), self.budget - self._used)
+        self._used += capacity
+        return None, capacity
+
+    def _seal(self, chunk: Chunk, needed: int) -> None:
+        """No record is added to it any more. Its unused rest is given back where it is worth the truncation, or
+        else wanted: a file that was cut cannot be recycled."""
+        rest = chunk.capacity - chunk.end
+        room = self.budget - self._used + len(self._spares) * self._chunk_size
+        if not self._preallocate or rest > chunk.capacity // 16 or room < needed:
+            self._used -= rest
+            chunk.capacity = chunk.end
+        self._sealed += chunk.capacity
+        self._tail = None
+
+    # Reading
+
+    def reader(self, position: int | None = None) -> Reader:
+        """From `position` on, or from the first that is not acked."""
+        reader = Reader(self, self.low + 1 if position is None else position)
+        self._readers.append(reader)
+        return reader
+
+    def lose(self, gap: Gap, pages: Pages | None) -> bool:
+        """Positions that a reader could not read. False: they had been acked, nothing is lost."""
+        return self._losses.add(gap, pages)
+
+    # Acks
+
+    def ack(self, first: int, last: int) -> None:
+        """Both included; in any order, overlapping or again."""
+        self.acked.add(first, min(last, self.durable))
+
+    def unacked(self, first: int, last: int) -> list[tuple[int, int]]:
+        """What of that range is not acked yet."""
+        return self.acked.missing(first, last)
+
+    def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
+        """What was acked, and what may go because of it. None: there is nothing new, or one is in the air."""
+        if self._checkpoint is not None:
+            return None
+        dropped = self._droppable()
+        slot = Slot(0, self.low, self.durable, self.acked.ranges)
+        if not force and not dropped and slot == self._written:
+            return None
+        self._written = slot
+        self._checkpoint = checkpoint = Checkpoint(
+            self.directory,
+            self._cursor,
+            self._uuid,
+            slot._replace(generation=self._generation + 1),
+            both=force,
+            dropped=dropped,
+        )
+        self._generation = checkpoint.generation
+        self._choose_spares(checkpoint)
+        return checkpoint
+
+    def checkpointed(self, checkpoint: Checkpoint) -> None:
+        """After its flush returned: the space of the chunks that went is free."""
+        if checkpoint is not self._checkpoint or not checkpoint.flushed:
+            raise ValueError(f"{checkpoint!r} is not what was flushed")
+        self._checkpoint = None
+        self._spares += checkpoint.spares.values()
+        for chunk in checkpoint.dropped:
+            self._sealed -= chunk.capacity
+            if chunk not in checkpoint.spares:
+                self._used -= chunk.capacity
+
+    def _droppable(self) -> list[Chunk]:
+        """From the front, what is wholly acked. The tail only where its space is wanted, or half of it is used up:
+        beginning a new chunk costs more than it brings while there is little in it."""
+        tail = self._tail
+        if tail is not None and tail.last <= self.low and (self._pressed or tail.end >= tail.capacity // 2):
+            self._seal(tail, 0)
+            tail.close(self.disk)
+        count = 0
+        while (
+            count < len(self.chunks) and self.chunks[count].last <= self.low and self.chunks[count] is not self._tail
+        ):
+            count += 1
+        dropped = self.chunks[:count]
+        del self.chunks[:count]
+        for chunk in dropped:
+            chunk.dropped = True
+        return dropped
+
+    def _choose_spares(self, checkpoint: Checkpoint) -> None:
+        for chunk in checkpoint.dropped:
+            if len(self._spares) + len(checkpoint.spares) >= self._max_spares:
+                break
+            if chunk.preallocated and chunk.capacity == self._chunk_size:
+                checkpoint.spares[chunk] = f"spare.{chunk.first:020d}"
+
+    def close(self) -> None:
+        """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
+        if self._flying is None and self._checkpoint is None:
+            try:
+                self._write_cursor()
+            except (DiskFull, FailStop):
+                pass  # an older cursor stands, and some events will come twice
+        for reader in self._readers:
+            reader.close()
+        for chunk in self.chunks:
+            chunk.close(self.disk)
+        self.disk.close(self._cursor)
+        self.directory.release()
+
+    def _write_cursor(self) -> None:
+        checkpoint = self.checkpoint(force=True)
+        if checkpoint is not None:
+            checkpoint.flush()
+            self.checkpointed(checkpoint)

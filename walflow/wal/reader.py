@@ -1,0 +1,144 @@
+"""Reads what is durable, in order, each record verified as it is read. Where records cannot be read the reader goes
+on behind them and says so in `gaps`.
+
+A reader walks: to find a position in a chunk it goes from header to header from the chunk's beginning. It does so
+once; after that, `_offset` is always where the record at `_at` begins, also while the cache spares it the disk.
+"""
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from walflow.errors import DiskFull
+from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.directory import FULL
+from walflow.wal.format import CHUNK_START, Record
+from walflow.wal.quarantine import Gap
+
+if TYPE_CHECKING:
+    from walflow.wal.log import Log
+
+
+class Reader:
+    """`position`: what it wants next. A reader belongs to its log's owner and is closed with the log."""
+
+    def __init__(self, log: "Log", position: int) -> None:
+        self._log = log
+        self.position = position
+        self.gaps: list[Gap] = []
+        self._chunk: Chunk | None = None
+        self._offset = 0
+        self._at = 0
+        self._open: Chunk | None = None  # the chunk `_pages` and `_fd` belong to
+        self._pages = Pages(log.disk, -1, 0)
+        self._fd = -1
+
+    def __repr__(self) -> str:
+        return f"<Reader at {self.position} of {self._log!r}>"
+
+    def read(self, max_bytes: int) -> list[Record]:
+        """At least one record if any is durable, and then no more once there are `max_bytes`. Records that are
+        wholly acked are left out; one that is acked in part comes whole. Raises DiskFull if no file can be opened
+        now: read again later."""
+        log = self._log
+        acked = log.acked
+        records: list[Record] = []
+        size = 0
+        while size < max_bytes and self.position <= log.durable:
+            entry = log.cache.take(self.position)
+            if entry is not None:
+                record, self._chunk, self._offset = entry
+                self._at = record.position + record.count
+            else:
+                found = self._from_disk()
+                if found is None:
+                    continue
+                record = found
+            self.position = after = record.position + record.count
+            if acked.covers(record.position, after - 1):
+                continue
+            records.append(record)
+            size += len(record.tag) + len(record.payload)
+        return records
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._log.disk.close(self._fd)
+        self._fd = -1
+        self._open = self._chunk = None
+
+    def _from_disk(self) -> Record | None:
+        """The record that holds `position`; None: the reader has moved, look again."""
+        chunk = self._chunk
+        if chunk is None or chunk.dropped or not chunk.first <= self.position <= chunk.last:
+            self._seek()
+            return None
+        pages, offset = self._pages_of(chunk), self._offset
+        header = header_at(pages, chunk.seed, offset)
+        if header is None or header.position != self._at:
+            self._skip(chunk, pages)
+            return None
+        self._offset = offset + header.size
+        self._at = header.last + 1
+        if header.last < self.position:
+            return None
+        record = body_at(pages, chunk.seed, offset, header)
+        if record is None:
+            self._lost(header.last, chunk, pages, offset)
+        return record
+
+    def _seek(self) -> None:
+        """To the beginning of the chunk that holds `position`, or of the next one."""
+        log = self._log
+        self.position = max(self.position, log.low + 1)
+        at = max(bisect_right(log.chunks, self.position, key=lambda chunk: chunk.first) - 1, 0)
+        while at < len(log.chunks) and log.chunks[at].last < self.position:
+            at += 1
+        first = log.chunks[at].first if at < len(log.chunks) else log.durable + 1
+        if first > self.position:
+            self._lost(min(first - 1, log.durable), None, None, 0)
+        if self.position <= log.durable:
+            self._chunk, self._offset, self._at = log.chunks[at], CHUNK_START, first
+
+    def _skip(self, chunk: Chunk, pages: Pages) -> None:
+        """No sound header where the next record should be: on to the next one in this chunk, or to its end."""
+        offset = self._offset
+        found = resync(pages, chunk.seed, offset, self._at)
+        if found is None:
+            self._offset, self._at = pages.limit, min(chunk.last, self._log.durable) + 1
+        else:
+            self._offset, self._at = found[0], found[1].position
+        self._lost(self._at - 1, chunk, pages, offset)
+
+    def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int) -> None:
+        """From `position` to `last`; what lies before it is not wanted by this reader."""
+        if last < self.position:
+            return
+        if chunk is None or pages is None:
+            gap = Gap(self.position, last, "", 0, 0, "no chunk holds them")
+        else:
+            reason = "the disk cannot read them" if pages.unreadable else "corrupt"
+            gap = Gap(self.position, last, chunk.name, offset, self._offset - offset, reason)
+        self.position = last + 1
+        if self._log.lose(gap, pages):
+            self.gaps.append(gap)
+
+    def _pages_of(self, chunk: Chunk) -> Pages:
+        if self._open is not chunk:
+            if self._fd >= 0:
+                self._log.disk.close(self._fd)
+            self._fd, self._open = -1, None
+            self._fd = self._open_file(chunk)
+            self._pages = Pages(self._log.disk, self._fd, 0)
+            self._open = chunk
+        # Never beyond it, not even to remember it for later: it is just being written.
+        self._pages.limit = chunk.synced if self._fd >= 0 else 0
+        return self._pages
+
+    def _open_file(self, chunk: Chunk) -> int:
+        """-1: it is gone, and with it its records."""
+        try:
+            return self._log.disk.open(self._log.directory.file(chunk.name))
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(f"{chunk.name}: cannot open: {error.strerror}") from error
+            return -1

@@ -1,0 +1,196 @@
+"""What the directory holds when a log is opened, whatever happened to it before.
+
+Old chunks are believed by their headers; their records are verified when they are read. Only the tail is read here
+(tail.py). The log then goes on in a new chunk. All of it may be interrupted anywhere and done again.
+"""
+
+import time
+import uuid
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from walflow.wal.chunk import Chunk
+from walflow.wal.cursor import Acked
+from walflow.wal.directory import Directory
+from walflow.wal.format import META, SLOT, NewerVersion, Slot, pack_meta, unpack_meta, unpack_slot
+from walflow.wal.quarantine import Gap, Losses
+from walflow.wal.survey import Sheet, collect, survey
+from walflow.wal.tail import Tail
+
+ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
+
+
+@dataclass
+class Recovery:
+    """What was found and done. `notes` are sentences for a person."""
+
+    low: int = 0
+    durable: int = 0
+    backlog: int = 0  # positions that will be delivered
+    chunks: int = 0
+    torn_bytes: int = 0
+    torn_records: int = 0
+    gaps: list[Gap] = field(default_factory=list[Gap])
+    notes: list[str] = field(default_factory=list[str])
+    ms: float = 0.0
+
+    def lines(self) -> list[str]:
+        """Empty where there is nothing to tell."""
+        torn = f"cut {self.torn_records} records, {self.torn_bytes} bytes, that were never synced"
+        return self.notes + ([torn] if self.torn_records else []) + [str(gap) for gap in self.gaps]
+
+    def as_dict(self) -> dict[str, object]:
+        """Ready for JSON."""
+        return {**asdict(self), "gaps": [gap._asdict() for gap in self.gaps]}
+
+
+class Found:
+    """What a log goes on from. `settled`: the cursor on disk says all of it, in both slots."""
+
+    def __init__(self, directory: Directory, uuid: bytes, cursor: int, slots: list[Slot]) -> None:
+        newest = max(slots, default=Slot(0, 0, 0))
+        self.uuid = uuid
+        self.cursor = cursor  # descriptor
+        self.generation = newest.generation
+        self.acked = Acked(newest.low, newest.ranges)
+        self.losses = Losses(directory, self.acked)
+        self.durable = max(newest.durable, newest.low)
+        self.commit = 1  # number of the next one
+        self.chunks: list[Chunk] = []
+        self.recovery = Recovery()
+        self.settled = len(slots) == 2
+
+
+def recover(directory: Directory) -> Found:
+    """The directory is locked from here on, unless this raises."""
+    started = time.perf_counter()
+    directory.acquire()
+    cursor: int | None = None
+    try:
+        cursor, written = _open_cursor(directory)
+        notes = _odd_filesystem(directory)
+        sheets = survey(directory, notes)
+        identity = _identify(directory, sheets, [log for log, _ in written], notes)
+        found = Found(directory, identity, cursor, [slot for log, slot in written if log == identity])
+        chunks = collect(directory, identity, sheets, notes)
+        _without_cursor(found, chunks, notes)
+        _read_tail(directory, found, chunks)
+    except BaseException as error:
+        if cursor is not None:
+            directory.disk.close(cursor)
+        directory.release()
+        if isinstance(error, OSError):
+            raise directory.unusable("", f"recovery failed: {error}") from error
+        raise
+    found.recovery.notes += notes
+    _sum_up(found, started)
+    return found
+
+
+def _odd_filesystem(directory: Directory) -> list[str]:
+    kind = directory.disk.filesystem(directory.path)
+    if kind.startswith(ODD_FILESYSTEMS):
+        return [f"{directory.path} is on {kind}, where a sync may promise less than on a local disk"]
+    return []
+
+
+def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
+    """Never grows once it is there, so acks can be kept on a full disk."""
+    try:
+        fd = directory.disk.open(directory.file("cursor"), create=True)
+    except OSError as error:
+        raise directory.unusable("cursor", f"cannot be opened: {error.strerror}") from error
+    try:
+        if directory.disk.stat(fd).size < 2 * SLOT:
+            size = directory.disk.stat(fd).size
+            directory.write(fd, [bytes(2 * SLOT - size)], size)
+            directory.sync(fd)
+            directory.sync_names()
+        found = (unpack_slot(_read(directory, fd, SLOT, offset)) for offset in (0, SLOT))
+        return fd, [slot for slot in found if slot is not None]
+    except BaseException:
+        directory.disk.close(fd)
+        raise
+
+
+def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[str]) -> bytes:
+    """The log's uuid. Where the file that has it is gone, everything else still says it."""
+    if "meta" in directory.disk.names(directory.path):
+        identity = _read_meta(directory)
+        if identity is not None:
+            return identity
+        notes.append("meta was damaged: written again")
+    known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
+    if len(known) > 1:
+        raise directory.unusable("meta", f"is not sound, and the files are of {len(known)} different logs")
+    identity = known.pop() if known else uuid.uuid4().bytes
+    _write_meta(directory, identity)
+    return identity
+
+
+def _read_meta(directory: Directory) -> bytes | None:
+    try:
+        fd = directory.disk.open(directory.file("meta"))
+    except OSError as error:
+        raise directory.unusable("meta", f"cannot be opened: {error.strerror}") from error
+    try:
+        return unpack_meta(_read(directory, fd, META.size + 4, 0))
+    except NewerVersion as error:
+        raise directory.newer("meta") from error
+    finally:
+        directory.disk.close(fd)
+
+
+def _write_meta(directory: Directory, identity: bytes) -> None:
+    fd = directory.create("meta.tmp")
+    try:
+        directory.write(fd, [pack_meta(identity)], 0)
+        directory.sync(fd)
+    finally:
+        directory.disk.close(fd)
+    directory.rename("meta.tmp", "meta")
+    directory.sync_names()
+
+
+def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:
+    """What the disk cannot read is not sound, and no more is said about it."""
+    try:
+        return directory.disk.read(fd, size, offset)
+    except OSError:
+        return b""
+
+
+def _without_cursor(found: Found, chunks: list[Chunk], notes: list[str]) -> None:
+    if found.generation == 0 and chunks:
+        found.acked.add(1, chunks[0].first - 1)  # a chunk goes only after everything in it was acked
+        notes.append("the cursor is gone: everything in the log is delivered again")
+
+
+def _read_tail(directory: Directory, found: Found, chunks: list[Chunk]) -> None:
+    if chunks and chunks[0].first > found.acked.low + 1:
+        last = chunks[0].first - 1
+        found.losses.add(Gap(found.acked.low + 1, last, "", 0, 0, "no chunk holds them"), None)
+    tail = Tail(directory, chunks, found.acked.low, found.durable)
+    try:
+        for gap, pages in tail.lost:
+            found.losses.add(gap, pages)
+        for first, last in tail.skipped:
+            found.acked.add(first, last)
+        found.settled &= not tail.settle() and not found.losses.gaps
+    finally:
+        tail.close()
+    found.chunks = tail.chunks
+    found.durable = tail.durable
+    found.commit = tail.commit
+    found.recovery.torn_bytes = tail.torn_bytes
+    found.recovery.torn_records = tail.torn_records
+
+
+def _sum_up(found: Found, started: float) -> None:
+    recovery = found.recovery
+    recovery.low = found.acked.low
+    recovery.durable = found.durable
+    recovery.backlog = found.durable - found.acked.low - found.acked.above
+    recovery.chunks = len(found.chunks)
+    recovery.gaps += found.losses.gaps
+    recovery.ms = round((time.perf_counter() - started) * 1000, 1)

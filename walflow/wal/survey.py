@@ -1,0 +1,141 @@
+"""Which files of the directory are chunks of this log, and in which order. The header decides; the name only where
+there is none. What is not the log's is left alone; what has a chunk's name and is none goes to quarantine."""
+
+import re
+from typing import Final, NamedTuple
+
+from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.directory import Directory
+from walflow.wal.format import CHUNK_START, ChunkHeader, NewerVersion, chunk_name, unpack_chunk_header
+from walflow.wal.quarantine import Quarantine
+
+NUMBERED: Final = re.compile(r"[0-9]{20}\.wal")
+LEFTOVER: Final = re.compile(r"spare\.[0-9]{20}|meta\.tmp")
+PIECE: Final = 1 << 20
+
+
+class Sheet(NamedTuple):
+    """One file that looks like a chunk, and what its header says. `blank`: nothing in it but zeros."""
+
+    name: str
+    size: int
+    uuid: bytes
+    header: ChunkHeader | None
+    blank: bool
+
+
+def survey(directory: Directory, notes: list[str]) -> list[Sheet]:
+    """Reads the headers. What a crash left half done, spares included, is removed: it holds no record."""
+    sheets: list[Sheet] = []
+    for name in directory.disk.names(directory.path):
+        regular = directory.disk.is_file(directory.file(name))
+        if regular and LEFTOVER.fullmatch(name):
+            directory.unlink(name)
+        elif regular and name.endswith(".wal"):
+            sheets.append(_read(directory, name))
+        elif NUMBERED.fullmatch(name):
+            notes.append(f"{name} is not a file: moved to {Quarantine(directory).move(name)}")
+    return [sheet for sheet in sheets if sheet.header is not None or NUMBERED.fullmatch(sheet.name)]
+
+
+def collect(directory: Directory, uuid: bytes, sheets: list[Sheet], notes: list[str]) -> list[Chunk]:
+    """This log's chunks by position, each under its own name."""
+    chosen: dict[int, Sheet] = {}
+    others: list[Sheet] = []
+    for sheet in sheets:
+        if sheet.header is None or sheet.uuid != uuid:
+            others.append(sheet)
+            continue
+        first = sheet.header.first
+        if first in chosen:  # a copy: the one that has the name is the one the log wrote
+            sheet, chosen[first] = sorted((sheet, chosen[first]), key=lambda one: one.name == chunk_name(first))
+            others.append(sheet)
+        else:
+            chosen[first] = sheet
+    for sheet in others:
+        if not _revive(sheet, chosen, notes):
+            _put_away(directory, sheet, notes)
+    _straighten(directory, chosen, notes)
+    return _chunks(uuid, [chosen[first] for first in sorted(chosen)])
+
+
+def _read(directory: Directory, name: str) -> Sheet:
+    try:
+        fd = directory.disk.open(directory.file(name))
+    except OSError as error:
+        raise directory.unusable(name, f"cannot be opened: {error.strerror}") from error
+    try:
+        size = directory.disk.stat(fd).size
+        pages = Pages(directory.disk, fd, size)
+        try:
+            found = unpack_chunk_header(pages.read(0, min(CHUNK_START, size)))
+        except NewerVersion as error:
+            raise directory.newer(name) from error
+        if found is None:
+            return Sheet(name, size, b"", None, _blank(pages))
+        return Sheet(name, size, found[0], found[1], False)
+    finally:
+        directory.disk.close(fd)
+
+
+def _blank(pages: Pages) -> bool:
+    for offset in range(0, pages.limit, PIECE):
+        if pages.read(offset, min(PIECE, pages.limit - offset)).strip(b"\0"):
+            return False
+    return not pages.unreadable
+
+
+def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[str]) -> bool:
+    """Both copies of its header are gone, but the next chunk knows what is needed to read it."""
+    if sheet.header is not None or sheet.blank:
+        return False
+    first = int(sheet.name[:20])
+    for follower in chosen.values():
+        header = follower.header
+        if header is not None and header.before_first == first and first not in chosen:
+            # The number of its first commit is not known. Too high a guess proves too little, never too much.
+            chosen[first] = sheet._replace(header=ChunkHeader(first, header.commit, header.before_salt))
+            notes.append(f"{sheet.name} has lost its header: read by what the next chunk knows of it")
+            return True
+    return False
+
+
+def _put_away(directory: Directory, sheet: Sheet, notes: list[str]) -> None:
+    if sheet.blank:  # created and never written to, or emptied: there is nothing to keep
+        directory.unlink(sheet.name)
+        notes.append(f"{sheet.name} was empty: removed")
+        return
+    why = "is a chunk of another log" if sheet.header is not None and sheet.uuid else "has no sound header"
+    if sheet.header is not None:
+        why = "is a copy of another chunk, or of another log"
+    notes.append(f"{sheet.name} {why}: moved to {Quarantine(directory).move(sheet.name)}")
+
+
+def _straighten(directory: Directory, chosen: dict[int, Sheet], notes: list[str]) -> None:
+    """Chunks that stand under another's name, as a recycled one does that was renamed and never begun."""
+    wrong = {first for first, sheet in chosen.items() if sheet.name != chunk_name(first)}
+    while wrong:
+        taken = {sheet.name for sheet in chosen.values()}
+        free = [first for first in wrong if chunk_name(first) not in taken]
+        first = free[0] if free else min(wrong)
+        name = chunk_name(first) if free else f"moved.{chunk_name(first)}"  # they swapped names: one steps aside
+        directory.rename(chosen[first].name, name)
+        if free:
+            notes.append(f"{chosen[first].name} is chunk {first}: renamed")
+            wrong.discard(first)
+        chosen[first] = chosen[first]._replace(name=name)
+
+
+def _chunks(uuid: bytes, sheets: list[Sheet]) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    for sheet in sheets:
+        assert sheet.header is not None
+        chunk = Chunk(uuid, sheet.header, sheet.size)
+        chunk.named = True
+        chunk.end = chunk.synced = sheet.size
+        if chunks:
+            chunks[-1].last = chunk.first - 1
+            if chunk.before == chunks[-1].first:
+                chunks[-1].end = chunks[-1].synced = sheet.header.before_end
+        chunks.append(chunk)
+    return chunks

@@ -1,0 +1,219 @@
+"""The tail: every chunk that the last commit can have touched, read to the end and judged.
+
+A record in it that is not sound was either never synced, so nobody was promised it, or it was and has been damaged
+since. Commit k + 1 is written only after commit k was synced, so a record of any later commit proves the second; so
+does the cursor, which says what was durable when it was written; so does a disk that cannot read, for a torn write
+can be read. Without a proof only the very last commit can be meant, and then nothing tells the two apart.
+
+Either way no sound record is thrown away: one that nobody was promised may be delivered all the same.
+"""
+
+from typing import Final, NamedTuple
+
+from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.directory import Directory
+from walflow.wal.format import CHUNK_START, LAST, RECORD_HEADER, RECORD_START, SYNC, record_size
+from walflow.wal.quarantine import Gap
+
+PIECE: Final = 1 << 20
+
+
+class Damage(NamedTuple):
+    """Positions `first` to `last` should stand there. They belong to `commit` or a later one."""
+
+    chunk: Chunk | None
+    offset: int
+    size: int
+    first: int
+    last: int
+    commit: int
+    unreadable: bool = False
+
+
+class Scan:
+    """One chunk, read from its first record to its last. `end` and `last`: up to there it is sound, or was judged."""
+
+    def __init__(self, pages: Pages, fd: int, chunk: Chunk, hint: int) -> None:
+        self.pages = pages
+        self.fd = fd
+        self.chunk = chunk
+        self.damages: list[Damage] = []
+        self.records = 0
+        self.top = 0  # the highest commit found
+        self.commit = chunk.commit  # the one that the next record belongs to, or an earlier one
+        self.end = CHUNK_START
+        self.last = chunk.first - 1
+        self.unproven = 0  # where the first record stands that the cursor does not call durable
+        self._read(hint)
+
+    def _read(self, hint: int) -> None:
+        """Beyond `end` there may be damage yet, but no sound record."""
+        pages, seed = self.pages, self.chunk.seed
+        offset, expected = self.end, self.last + 1
+        while True:
+            header = header_at(pages, seed, offset)
+            if header is None or header.position != expected:
+                found = resync(pages, seed, offset, expected)
+                if found is None:
+                    return
+                self._damaged(offset, found[0] - offset, expected, found[1].position - 1, self.commit)
+                offset, expected = found[0], found[1].position
+                continue
+            self.top = header.commit
+            if body_at(pages, seed, offset, header) is None:
+                self._damaged(offset, header.size, expected, header.last, header.commit)
+            else:
+                self.records += 1
+                self.end, self.last = offset + header.size, header.last
+                if header.last > hint and not self.unproven:
+                    self.unproven = offset
+            self.commit = header.commit + 1 if header.flags & LAST else header.commit
+            offset, expected = offset + header.size, header.last + 1
+
+    def _damaged(self, offset: int, size: int, first: int, last: int, commit: int) -> None:
+        unreadable, self.pages.unreadable = self.pages.unreadable, False
+        self.damages.append(Damage(self.chunk, offset, size, first, last, commit, unreadable))
+
+    def missing(self, follower: Chunk) -> Damage | None:
+        """What should stand between the last sound record and the chunk behind it, if anything should."""
+        if self.damages and self.damages[-1].offset >= self.end:
+            return None  # known already
+        linked = follower.before == self.chunk.first
+        size = max(self.pages.limit - self.end, 0) if linked else 0
+        chunk = self.chunk if linked else None
+        if self.last + 1 >= follower.first:
+            return None
+        return Damage(chunk, self.end, size, self.last + 1, follower.first - 1, self.commit, self.pages.unreadable)
+
+    def torn(self) -> int:
+        """Bytes behind the end that began to be a record. What a recycled file held before does not count."""
+        rest = self.pages.read(self.end, min(self.pages.limit - self.end, RECORD_START))
+        if len(rest) < RECORD_START:
+            return len(rest)
+        sync, length, position, *_ = RECORD_HEADER.unpack_from(rest)
+        if sync != SYNC or position != self.last + 1:
+            return 0
+        return min(record_size(length), self.pages.limit - self.end)
+
+
+class Tail:
+    """Reads it, says what it found, and then (`settle`) makes it so."""
+
+    def __init__(self, directory: Directory, chunks: list[Chunk], low: int, hint: int) -> None:
+        self._directory = directory
+        self._hint = hint
+        self._scans: dict[Chunk, Scan] = {}
+        self._removed: list[Chunk] = []
+        self._cut: Scan | None = None
+        self.chunks = list(chunks)
+        self.durable = max(low, hint)
+        self.commit = 1  # number of the next one
+        self.lost: list[tuple[Gap, Pages | None]] = []
+        self.skipped: list[tuple[int, int]] = []  # nobody was promised them
+        self.torn_bytes = 0
+        self.torn_records = 0
+        if chunks:
+            self._judge(self._damages(low))
+        found = max([low, *(gap.last for gap, _ in self.lost), *(chunk.last for chunk in self.chunks)])
+        if found < hint:
+            self.lost.append((Gap(found + 1, hint, "", 0, 0, "they were durable and are gone"), None))
+        self.durable = max(found, hint)
+
+    def settle(self) -> bool:
+        """Cuts what was judged to be nothing, and writes again what is readable but was maybe never synced: pages
+        that the disk once failed to write are marked clean, and would be gone after the next power cut. False:
+        there was nothing to do."""
+        fresh = [scan for scan in self._scans.values() if scan.unproven and scan.chunk in self.chunks]
+        for scan in fresh:
+            self._write_again(scan)
+        if self._cut is not None and self._cut.pages.limit > self._cut.end:
+            self._directory.truncate(self._cut.fd, self._cut.end)
+            self._directory.sync(self._cut.fd)
+        for chunk in self._removed:
+            self._directory.unlink(chunk.name)
+        if fresh or self._removed:
+            self._directory.sync_names()
+        return bool(fresh or self._removed or self.torn_bytes or self.skipped)
+
+    def close(self) -> None:
+        for scan in self._scans.values():
+            self._directory.disk.close(scan.fd)
+        self._scans.clear()
+
+    def _damages(self, low: int) -> list[Damage]:
+        """In order, of all chunks that must be read."""
+        chunks = self.chunks
+        start = self._first_suspect()
+        damages: list[Damage] = []
+        for chunk, follower in zip(chunks, [*chunks[1:], None], strict=True):
+            suspect = chunk.first >= start
+            alone = follower is not None and follower.before != chunk.first and follower.first > low + 1
+            if suspect or alone:
+                scan = self._scan(chunk)
+                damages += scan.damages
+                missing = scan.missing(follower) if follower is not None else None
+                if missing is not None:
+                    damages.append(missing)
+        return damages
+
+    def _first_suspect(self) -> int:
+        """The position from which on chunks may hold the last commit."""
+        last = self.chunks[-1]
+        if self._scan(last).top > last.commit:  # so the commit it began with was synced, with all before it
+            return last.first
+        for chunk in reversed(self.chunks):
+            if chunk.commit < last.commit:
+                return chunk.first
+        return self.chunks[0].first
+
+    def _judge(self, damages: list[Damage]) -> None:
+        top = max(scan.top for scan in self._scans.values())
+        self.commit = max(top, *(chunk.commit for chunk in self.chunks)) + 1
+        while self.chunks and not self._scan(self.chunks[-1]).records:
+            self._removed.append(self.chunks.pop())
+        end = 0
+        if self.chunks:
+            self._cut = cut = self._scan(self.chunks[-1])
+            end = cut.chunk.last = cut.last
+            cut.chunk.end = cut.chunk.synced = cut.chunk.capacity = cut.end
+            self._count_torn(cut)
+        for damage in damages:
+            if damage.commit < top or damage.first <= self._hint or damage.unreadable:
+                self._lose(damage)
+            else:
+                self.torn_records += 1
+                self.torn_bytes += damage.size
+                if damage.last <= end:
+                    self.skipped.append((damage.first, damage.last))
+
+    def _count_torn(self, cut: Scan) -> None:
+        torn = cut.torn()
+        if torn and not (cut.damages and cut.damages[-1].offset >= cut.end):
+            self.torn_bytes += torn
+            self.torn_records += 1
+
+    def _lose(self, damage: Damage) -> None:
+        if damage.last < damage.first:
+            return
+        if damage.chunk is None:
+            self.lost.append((Gap(damage.first, damage.last, "", 0, 0, "no chunk holds them"), None))
+            return
+        reason = "the disk cannot read them" if damage.unreadable else "corrupt"
+        gap = Gap(damage.first, damage.last, damage.chunk.name, damage.offset, damage.size, reason)
+        self.lost.append((gap, self._scans[damage.chunk].pages))
+
+    def _scan(self, chunk: Chunk) -> Scan:
+        if chunk not in self._scans:
+            try:
+                fd = self._directory.disk.open(self._directory.file(chunk.name))
+            except OSError as error:
+                raise self._directory.unusable(chunk.name, f"cannot be opened: {error.strerror}") from error
+            pages = Pages(self._directory.disk, fd, chunk.synced)
+            self._scans[chunk] = Scan(pages, fd, chunk, self._hint)
+        return self._scans[chunk]
+
+    def _write_again(self, scan: Scan) -> None:
+        for offset in range(scan.unproven, scan.end, PIECE):
+            piece = scan.pages.read(offset, min(PIECE, scan.end - offset))
+            self._directory.write(scan.fd, [piece], offset)
+        self._directory.sync(scan.fd)
