@@ -6,7 +6,7 @@ sends it on, again and again, until every sink linked to it has acked.
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from pydantic import AliasChoices, Field
@@ -69,13 +69,19 @@ class Wal(Connector):
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            await _close(log, checkpoints, reader, out)
+            writer.stop()
+            checkpoints.stop()
+            await _close(log, reader, out)
 
 
-async def _close(log: Log, checkpoints: Checkpoints, reader: Reader, out: Outlet) -> None:
-    """After what the thread has in hand: the last cursor, both slots, then the files."""
-    checkpoints.stop()
-    closed = asyncio.Event()
+async def _close(log: Log, reader: Reader, out: Outlet) -> None:
+    """After what the thread has in hand, and after the runtime has heard of it: the last cursor, then the files."""
+    await _on_thread(out, lambda: None)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
-    out.scheduler.submit(log.close, lambda error: closed.set())
-    await closed.wait()
+    await _on_thread(out, log.close)
+
+
+async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:
+    done = asyncio.Event()
+    out.scheduler.submit(job, lambda error: done.set())
+    await done.wait()

@@ -55,7 +55,7 @@ class Reader:
             self._pumping = False
 
     def _pump(self) -> None:
-        while not self._redelivery:
+        while not self._redelivery.blocks:
             if not self._ready:
                 self._read()
                 if not self._ready:

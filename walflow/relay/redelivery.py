@@ -1,7 +1,8 @@
 """What failed, in order, until it is sent again.
 
 After a failure nothing newer is sent until what failed has been, so disorder is bounded by what was in flight.
-What fails twice is sent in halves, until the event that fails stands alone and no longer takes others with it.
+What fails twice is sent in halves, until the event that fails stands alone and no longer takes others with it; nor
+does it hold newer ones up any more, which have been sent behind it already.
 """
 
 from bisect import insort
@@ -47,8 +48,10 @@ class Redelivery:
     def __init__(self) -> None:
         self._parts: list[Part] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._parts)
+    @property
+    def blocks(self) -> bool:
+        """Something failed for the first time: nothing newer before it is sent again."""
+        return any(part.attempts == 1 for part in self._parts)
 
     def add(self, part: Part) -> float:
         """Seconds to wait before `take`."""

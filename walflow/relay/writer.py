@@ -40,6 +40,7 @@ class Writer:
         self._full = False
         self._no_space = False
         self._retry_delay = FIRST_RETRY
+        self._stopped = False
 
     def accept(self, block: Block) -> None:
         frames = block.frames
@@ -86,8 +87,12 @@ class Writer:
         self._gathering = False
         self._commit()
 
+    def stop(self) -> None:
+        """No commit begins any more; the one in the air goes on."""
+        self._stopped = True
+
     def _commit(self) -> None:
-        if self._flying is not None:
+        if self._flying is not None or self._stopped:
             return
         commit = self._log.commit()
         if commit is None:

@@ -1,0 +1,312 @@
+"""A log between an inlet and an outlet, without a loop: what was acked upstream comes out, in order, until acked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.world import Taker, World
+from walflow import Block, Frames, Receipt, StreamId
+from walflow.codecs import JSON
+from walflow.disk import Disk, RecordingDisk
+from walflow.event import Node
+from walflow.framing import LINES
+from walflow.relay import Checkpoints, Reader, Writer
+from walflow.relay.tag import Tags
+from walflow.runtime.gate import Gate
+from walflow.runtime.source import SourceNode
+from walflow.wal import Log, Options
+
+LOST = ConnectionError("gone")
+
+
+class Relay:
+    """What connectors.wal puts together, with a test's scheduler and taker."""
+
+    def __init__(
+        self,
+        path: Path,
+        taker: Node,
+        *,
+        disk: Disk | None = None,
+        options: Options | None = None,
+        max_attempts: int | None = None,
+        err: Node | None = None,
+    ) -> None:
+        self.world = world = World()
+        self.scheduler = world.scheduler
+        self.log = Log(options or Options(str(path)), disk)
+        self.sink = world.sink(None, None, name="f::wal", err=err)
+        self.upstream = Gate()
+        self.sink.gates.append(self.upstream)
+        node = SourceNode("f::wal", taker, world.err("f::wal", err), JSON, transactional=True)
+        self.out = node.begin(world.surroundings("f::wal"))
+        tags = Tags()
+        self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
+        self.reader = Reader(self.log, self.out, tags, self.checkpoints.acked, max_attempts)
+        self.writer = Writer(self.log, self.sink, tags, self.reader.pump, self._want_space)
+        self.sink.serve(self.writer.accept)
+        self.settled: list[Receipt] = []
+        self.reader.pump()
+
+    def _want_space(self, wanted: bool) -> None:
+        self.checkpoints.wanted = wanted
+        self.checkpoints.acked()
+
+    def give(self, *ids: int, stream: int = 1, size: int = 0) -> None:
+        data = b"".join(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * size) for number in ids)
+        self.give_bytes(data, stream)
+
+    def give_bytes(self, data: bytes, stream: int = 1) -> None:
+        count = LINES.count(data)
+        owed = Receipt(self.settled.append, count)
+        meta = {"peer": stream}
+        self.sink.accept(
+            Block(StreamId("f::tcp", 77, stream), Frames(data, count, LINES), JSON, owed, ingest_ns=5, meta=meta)
+        )
+
+    def crash(self) -> None:
+        """The process is gone: nothing is written any more, descriptors are the kernel's to close."""
+        self.out.void()
+        self.log.directory.release()
+        for chunk in self.log.chunks:
+            chunk.close(self.log.disk)
+
+    def close(self) -> None:
+        self.out.void()
+        self.log.close()
+
+
+def ids(blocks: list[Block]) -> list[int]:
+    return [value["id"] for block in blocks for value in block.values]  # type: ignore[index]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "log"
+
+
+def test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on(path: Path) -> None:
+    disk, taker = RecordingDisk(), Taker()
+    relay = Relay(path, taker, disk=disk)
+    relay.scheduler.holding = True
+    relay.give(*range(2000), size=50)  # larger than what is synced in line
+    while relay.scheduler.run():
+        pass
+    assert relay.settled == []
+    assert taker.blocks == []
+    assert relay.scheduler.in_air == 1
+    before = len(disk.operations)
+    relay.scheduler.work()
+    assert "sync" in [operation for operation, _, _ in disk.operations[before:]]
+    assert [receipt.cause for receipt in relay.settled] == [None]
+    assert ids(taker.blocks) == list(range(2000))
+    taker.ack_all()
+    relay.scheduler.holding = False
+    relay.scheduler.run()
+    relay.close()
+
+
+def test_identity_survives_a_restart(path: Path) -> None:
+    taker = Taker()
+    relay = Relay(path, taker)
+    relay.give(1, 2, stream=3)
+    relay.scheduler.run()
+    (first,) = taker.blocks
+    uuid = relay.log.uuid
+    relay.crash()
+    again = Taker()
+    restarted = Relay(path, again)
+    (second,) = again.blocks
+    assert second.stream == first.stream == StreamId("f::tcp", 77, 3)
+    assert second.meta == {"peer": 3}
+    assert second.origin is not None
+    assert (second.origin.log, second.origin.first, second.origin.last) == (uuid, 1, 2)
+    assert second.frames.data == first.frames.data
+    assert second.codec is JSON
+    assert second.ingest_ns == 5
+    first.receipt.ack()
+    second.receipt.ack()
+    restarted.close()
+
+
+def test_what_was_acked_does_not_come_again_even_inside_a_record(path: Path) -> None:
+    relay = Relay(path, taker := Taker())
+    relay.give(*range(10))
+    relay.scheduler.run()
+    taker.blocks[0].receipt.fail(LOST, done=4)
+    relay.scheduler.advance(0.09)
+    relay.close()
+    restarted = Relay(path, again := Taker())
+    assert ids(again.blocks) == list(range(4, 10))
+    again.ack_all()
+    restarted.scheduler.advance(1)
+    restarted.close()
+    assert Relay(path, Taker(ack=True)).log.low == 10
+
+
+def test_acks_out_of_order_leave_only_the_hole(path: Path) -> None:
+    relay = Relay(path, taker := Taker())
+    for number in range(5):
+        relay.give(number)
+        relay.scheduler.run()
+    for position in (4, 0, 2):
+        taker.blocks[position].receipt.ack()
+    relay.scheduler.advance(1)
+    relay.crash()
+    for position in (1, 3):
+        taker.blocks[position].receipt.ack()  # of a run that is over: void
+    restarted = Relay(path, again := Taker(ack=True))
+    assert ids(again.blocks) == [1, 3]
+    restarted.close()
+
+
+def test_after_a_failure_nothing_newer_is_sent_until_it_was_sent_again(path: Path) -> None:
+    relay = Relay(path, taker := Taker())
+    relay.give(1)
+    relay.give(2)
+    relay.scheduler.run()
+    relay.give(3)
+    taker.blocks[0].receipt.fail(LOST, sink="f::tcp")
+    relay.scheduler.run()
+    assert ids(taker.blocks) == [1, 2]
+    relay.scheduler.advance(0.11)
+    assert ids(taker.blocks) == [1, 2, 1, 3]
+    for block in taker.blocks[1:]:
+        block.receipt.ack()
+    relay.scheduler.run()
+    relay.close()
+
+
+def test_sinks_that_acked_are_named_on_the_second_try(path: Path) -> None:
+    relay = Relay(path, taker := Taker())
+    relay.give(1)
+    relay.scheduler.run()
+    taker.blocks[0].receipt.fork(1)
+    taker.blocks[0].receipt.ack("f::file")
+    taker.blocks[0].receipt.fail(LOST, sink="f::tcp")
+    relay.scheduler.advance(0.11)
+    assert taker.blocks[1].receipt.skip == {"f::file"}
+    taker.blocks[1].receipt.ack()
+    relay.close()
+
+
+class Choosy:
+    """Fails every block that holds one of its ids; acks the others."""
+
+    def __init__(self, *bad: int) -> None:
+        self.bad = set(bad)
+        self.acked: list[int] = []
+        self.tries: list[int] = []
+
+    def accept(self, block: Block) -> None:
+        numbers = ids([block])
+        if self.bad & set(numbers):
+            self.tries.append(len(numbers))
+            block.receipt.fail(LOST, sink="f::choosy")
+        else:
+            self.acked += numbers
+            block.receipt.ack("f::choosy")
+
+
+def test_a_block_that_fails_twice_is_halved_until_the_bad_event_stands_alone(path: Path) -> None:
+    relay = Relay(path, choosy := Choosy(5))
+    relay.give(*range(8))
+    relay.scheduler.advance(60)
+    assert choosy.acked == [0, 1, 2, 3, 6, 7, 4]
+    assert choosy.tries[:5] == [8, 8, 4, 2, 1]
+    relay.give(9)
+    relay.scheduler.run()
+    assert choosy.acked[-1] == 9  # a poison event does not hold up the rest
+    assert relay.reader.backlog() == 1
+    choosy.bad.clear()
+    relay.scheduler.advance(20)
+    assert choosy.acked[-1] == 5
+    assert relay.reader.backlog() == 0
+    relay.close()
+
+
+def test_the_backoff_grows_to_ten_seconds_and_no_further(path: Path) -> None:
+    relay = Relay(path, choosy := Choosy(1))
+    relay.give(1)
+    relay.scheduler.advance(600)
+    tries = len(choosy.tries)
+    relay.scheduler.advance(100)
+    assert len(choosy.tries) - tries == 10
+    relay.close()
+
+
+def test_max_attempts_sends_the_event_out_by_err(path: Path) -> None:
+    err = Taker("f::err", ack=True)
+    relay = Relay(path, choosy := Choosy(5), max_attempts=6, err=err)
+    relay.give(*range(8))
+    relay.scheduler.advance(60)
+    assert choosy.acked == [0, 1, 2, 3, 6, 7, 4]
+    assert err.blocks[0].values == [{"error": "failed 6 times", "source": "f::wal", "stream_id": 1}]
+    assert relay.reader.backlog() == 0
+    relay.close()
+
+
+def test_a_full_log_triggers_holds_and_resumes(path: Path) -> None:
+    taker = Taker()
+    relay = Relay(path, taker, options=Options(str(path), 1024, 100))
+    for number in range(2000):
+        relay.give(number, size=60)
+        relay.scheduler.run()
+        assert on_disk(path) <= 102_400
+    assert relay.upstream.shut
+    assert "full" in relay.upstream.reasons["f::wal"]
+    acked_upstream = len(relay.settled)
+    assert acked_upstream < 2000
+    for _ in range(5000):
+        if not taker.blocks:
+            break
+        taker.blocks.pop(0).receipt.ack()
+        relay.scheduler.advance(0.01)
+        assert on_disk(path) <= 102_400
+    relay.scheduler.advance(1)
+    assert not relay.upstream.shut
+    assert len(relay.settled) == 2000
+    assert [receipt.cause for receipt in relay.settled] == [None] * 2000
+    assert relay.log.low == relay.log.durable == 2000
+    relay.close()
+
+
+def on_disk(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.iterdir() if file.suffix == ".wal" or "spare" in file.name)
+
+
+def test_an_event_larger_than_the_budget_is_rejected_and_one_larger_than_a_chunk_is_not(path: Path) -> None:
+    err = Taker("f::err", ack=True)
+    relay = Relay(path, taker := Taker(ack=True), options=Options(str(path), 1024, 100), err=err)
+    relay.give(1, size=50_000)
+    relay.give(2, size=200_000)
+    relay.give(3)
+    relay.scheduler.advance(1)
+    assert ids(taker.blocks) == [1, 3]
+    (error,) = err.blocks[0].values
+    assert "does not fit the log's budget, 102400 bytes" in error["error"]  # type: ignore[index]
+    relay.close()
+
+
+def test_blocks_larger_than_a_sixteenth_of_the_budget_are_split_between_events(path: Path) -> None:
+    relay = Relay(path, taker := Taker(ack=True), options=Options(str(path), 1024, 100))
+    relay.give(*range(200), size=60)
+    relay.scheduler.advance(1)
+    assert ids(taker.blocks) == list(range(200))
+    assert max(len(data) for data in taker.data) <= 102_400 // 16
+    assert relay.settled[0].cause is None
+    relay.close()
+
+
+def test_tags_remember_what_they_say() -> None:
+    tags = Tags()
+    owed: list[Receipt] = []
+    meta = {"tcp_server": {"peer": {"host": "::1", "port": 4}}}
+    stream = StreamId("f::tcp", 2**62, 9)
+    block = Block(
+        stream, Frames(b"1\n", 1, LINES), JSON, Receipt(owed.append, 1), ingest_ns=0, meta=meta, event_metas=[{"k": 1}]
+    )
+    tag = Tags().decode(tags.encode(block))
+    assert (tag.stream, tag.codec, tag.framing, tag.meta, tag.event_metas) == (stream, JSON, LINES, meta, [{"k": 1}])
+    block.receipt.ack()

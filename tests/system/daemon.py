@@ -1,0 +1,204 @@
+"""`walflow run` as a user starts it, and clients as a user would write them."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30.0  # seconds until what must come is missing; nothing passes by being quick
+
+
+class Daemon:
+    """One process. `lines` are its log lines; `wait_for` reads on until one of that event comes."""
+
+    def __init__(self, flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = ()) -> None:
+        command = [*prefix, sys.executable, "-m", "walflow", "run", str(flow), "--workdir", str(workdir), *options]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            start_new_session=True,
+        )
+        self.lines: list[dict[str, object]] = []
+        self.raw: list[str] = []
+        self._arrived: queue.Queue[dict[str, object] | None] = queue.Queue()
+        self._readers = [
+            threading.Thread(target=self._read_log, daemon=True),
+            threading.Thread(target=self._drain_stdout, daemon=True),
+        ]
+        self.stdout: list[bytes] = []
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def memory(self) -> int:
+        """Bytes resident at the peak."""
+        return _status(self.pid, "VmHWM")
+
+    def wait_for(self, event: str) -> dict[str, object]:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            line = self._arrived.get(timeout=max(0.01, deadline - time.monotonic()))
+            assert line is not None, f"ended without saying {event!r}: {self.raw[-20:]}"
+            if line.get("event") == event:
+                return line
+
+    def port(self) -> int:
+        return int(str(self.wait_for("listening")["address"]).rsplit(":", 1)[1])
+
+    def kill(self) -> None:
+        os.killpg(self.pid, signal.SIGKILL)
+        self._finish()
+
+    def terminate(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        code = self.process.wait(PATIENCE)
+        self._finish()
+        return code
+
+    def last(self, event: str) -> dict[str, object]:
+        return [line for line in self.lines if line.get("event") == event][-1]
+
+    def _finish(self) -> None:
+        self.process.wait(PATIENCE)
+        for reader in self._readers:
+            reader.join(PATIENCE)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        for raw in self.process.stderr:
+            text = raw.decode(errors="replace").rstrip("\n")
+            self.raw.append(text)
+            try:
+                line = json.loads(text)
+            except ValueError:
+                line = {"event": text}
+            self.lines.append(line)
+            self._arrived.put(line)
+        self._arrived.put(None)
+
+    def _drain_stdout(self) -> None:
+        assert self.process.stdout is not None
+        self.stdout += self.process.stdout
+
+
+@contextmanager
+def running(flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = ()) -> Iterator[Daemon]:
+    """Killed at the end if it still runs."""
+    daemon = Daemon(flow, workdir, *options, prefix=prefix)
+    try:
+        yield daemon
+    finally:
+        if daemon.process.poll() is None:
+            daemon.kill()
+        else:
+            daemon._finish()
+
+
+def _status(pid: int, key: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) * 1024
+    raise KeyError(key)
+
+
+class Client:
+    """A blocking line client."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self._rest = b""
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def lines(self, count: int) -> list[bytes]:
+        """So many whole lines, as they come."""
+        while self._rest.count(b"\n") < count:
+            data = self.socket.recv(1 << 16)
+            assert data, f"the connection ended, {count} lines were to come, {self._rest!r} did"
+            self._rest += data
+        lines = self._rest.split(b"\n", count)
+        self._rest = lines.pop()
+        return lines
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+ECHO = """\
+define flow server
+flow
+  use tremor::pipelines;
+
+  define connector tcp from tcp_server
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:0"}
+  end;
+
+  define connector log from wal
+  with
+    config = {"path": "state", "chunk_size": CHUNK_SIZE, "max_chunks": MAX_CHUNKS}
+  end;
+
+  define connector out from file
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {"path": "out.log", "mode": "append"}
+  end;
+
+  create connector tcp;
+  create connector log;
+  create connector out;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+  connect /pipeline/after to /connector/tcp;
+end;
+
+deploy flow server;
+"""
+
+
+def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16) -> Path:
+    """tcp -> wal -> file and back, on a free port."""
+    file = directory / "echo.troy"
+    file.write_text(ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks)))
+    return file
