@@ -1,62 +1,148 @@
 """FlowConfig + registry -> Assembly, or diagnostics: what the runtime builds its nodes from."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from walflow.contract import Connector
-from walflow.event import Codec, Framing
+from walflow import lang
+from walflow.contract import Connector, Ports
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
+from walflow.errors import WalflowError
+from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, PipelineConfig
+from walflow.flow.links import Node, check_links, check_unlinked
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
+from walflow.flow.settings import check_keys, wire
+from walflow.flow.validate import configure
+from walflow.registry import NoConnector, connectors, find
 
+__all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Registry", "Select", "assemble", "load"]
 
-class NodeId(NamedTuple):
-    """`str()` is `flow::name`, as logs and metrics have it."""
+Registry = Mapping[str, type[Connector]]
 
-    flow: str
-    kind: Literal["connector", "pipeline"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.flow}::{self.name}"
-
-
-class Link(NamedTuple):
-    source: NodeId
-    source_port: str
-    target: NodeId
-    target_port: str
+INPUTS = ("in",)
+OUTPUTS = ("out", "err")
 
 
-@dataclass(frozen=True)
-class ConnectorPlan:
-    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` frames what
-    comes in, `postframing` what goes out."""
-
-    id: NodeId
-    kind: str  # the type named in the flow file: tcp_server
-    connector: Connector
-    codec: Codec | None
-    preframing: Framing | None
-    postframing: Framing | None
-
-
-class Select(NamedTuple):
-    """`select event from SOURCE into TARGET;` within one pipeline. Both are ports of the pipeline for now."""
-
-    source: str
-    target: str
+def load(
+    files: Sequence[str | Path], registry: Registry | None = None
+) -> tuple[Assembly | None, list[Diagnostic]]:
+    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case."""
+    config, found = lang.load(files)
+    try:
+        assembly, more = assemble(config, connectors() if registry is None else registry)
+    except NoConnector as refused:
+        assembly, more = None, [error(str(refused))]
+    found = in_order([*found, *more])
+    return (None if has_errors(found) else assembly), found
 
 
-@dataclass(frozen=True)
-class PipelinePlan:
-    id: NodeId
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    selects: tuple[Select, ...]
+def assemble(config: FlowConfig, registry: Registry) -> tuple[Assembly | None, list[Diagnostic]]:
+    assembling = _Assembling(registry)
+    for flow in config.flows:
+        assembling.add(flow)
+    found = in_order(assembling.found)
+    return (None if has_errors(found) else assembling.assembly()), found
 
 
-@dataclass(frozen=True)
-class Assembly:
-    """All deployed flows together: a checked graph."""
+class _Assembling:
+    def __init__(self, registry: Registry) -> None:
+        self.found: list[Diagnostic] = []
+        self._registry = registry
+        self._connectors: list[ConnectorPlan] = []
+        self._pipelines: list[PipelinePlan] = []
+        self._links: list[Link] = []
+        self._claimed: dict[tuple[str, str], tuple[NodeId, Span]] = {}
 
-    connectors: tuple[ConnectorPlan, ...]
-    pipelines: tuple[PipelinePlan, ...]
-    links: tuple[Link, ...]
+    def assembly(self) -> Assembly:
+        return Assembly(tuple(self._connectors), tuple(self._pipelines), tuple(self._links))
+
+    def add(self, flow: Flow) -> None:
+        nodes: dict[NodeId, Node] = {}
+        selected: dict[NodeId, set[str]] = {}
+        for connector in flow.connectors:
+            nodes[connector.id] = self._connector(connector)
+        for pipeline in flow.pipelines:
+            nodes[pipeline.id] = Node(self._pipeline(pipeline), False, pipeline.created)
+            selected[pipeline.id] = {select.target.text for select in pipeline.selects}
+        links = check_links(flow, nodes, self.found.append)
+        if flow.whole and len(links) == len(flow.links):
+            check_unlinked(nodes, links, selected, self.found.append)
+        self._links += links
+
+    def _connector(self, config: ConnectorConfig) -> Node:
+        unknown = Node(None, False, config.created)
+        report = self._reporter(config)
+        try:
+            of = find(config.type.text, self._registry)
+        except NoConnector as refused:
+            report(error(str(refused), config.type.span))
+            return unknown
+        if of is None:
+            report(self._unknown_type(config))
+            return unknown
+        check_keys(config, of, report)
+        framed = wire(config, of, report)
+        connector = self._configured(config, of, report)
+        if connector is None:
+            # which of its ports it uses is its configuration's to say
+            return unknown if of.ports_used is not Connector.ports_used else Node(of.ports, of.transactional, config.created)
+        self._claim(connector, config)
+        self._connectors.append(ConnectorPlan(config.id, config.type.text, connector, *framed))
+        return Node(connector.ports_used(), of.transactional, config.created)
+
+    def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:
+        """What is wrong in a module's definition was created somewhere, and that is the file at hand."""
+        if config.defined.source is config.created.source:
+            return self.found.append
+
+        def report(diagnostic: Diagnostic) -> None:
+            created = f"created at {config.created}"
+            hint = f"{diagnostic.hint}; {created}" if diagnostic.hint else created
+            self.found.append(diagnostic._replace(hint=hint))
+
+        return report
+
+    def _unknown_type(self, config: ConnectorConfig) -> Diagnostic:
+        name = config.type.text
+        hint = did_you_mean(name, self._registry) or f"there are {one_of(sorted(self._registry)).replace(' or ', ' and ')}"
+        # tremor's own words: scripts look for them
+        return error(f"Unknown connector type {name}", config.type.span, hint)
+
+    def _configured(
+        self, config: ConnectorConfig, of: type[Connector], report: Callable[[Diagnostic], None]
+    ) -> Connector | None:
+        part = config.settings.get("config")
+        if part is None and not config.complete:
+            return None
+        try:
+            connector, found = configure(config.type.text, of, part.constant if part else None, config.defined)
+        except WalflowError as refused:
+            connector, found = None, [error(str(refused), part.constant.span if part else config.defined)]
+        for diagnostic in found:
+            report(diagnostic)
+        return connector
+
+    def _claim(self, connector: Connector, config: ConnectorConfig) -> None:
+        for claim in connector.claims():
+            key = claim.what, os.path.realpath(claim.path)
+            if key in self._claimed:
+                other, span = self._claimed[key]
+                message = f"connector `{config.id}` and connector `{other}` have the same {claim.what} `{claim.path}`"
+                self.found.append(error(message, config.created, f"the other one is created at {span}"))
+            else:
+                self._claimed[key] = config.id, config.created
+
+    def _pipeline(self, config: PipelineConfig) -> Ports:
+        inputs = tuple(name.text for name in config.inputs) if config.inputs is not None else INPUTS
+        outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
+        for select in config.selects:
+            self._check_port(select.source.text, select.source.span, inputs, "input", "from")
+            self._check_port(select.target.text, select.target.span, outputs, "output", "into")
+        selects = tuple(Select(select.source.text, select.target.text) for select in config.selects)
+        self._pipelines.append(PipelinePlan(config.id, inputs, outputs, selects))
+        return Ports(inputs, outputs)
+
+    def _check_port(self, name: str, span: Span, ports: Sequence[str], direction: str, word: str) -> None:
+        if name not in ports:
+            hint = did_you_mean(name, ports) or f"add it: `{word} {', '.join([*ports, name])}`"
+            self.found.append(error(f"this pipeline has no {direction} `{name}`", span, hint))

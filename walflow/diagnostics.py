@@ -1,0 +1,147 @@
+"""What is wrong with a file, and where: spans into source text, and the lines a person reads."""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning"]
+
+WIDEST = 160  # columns of a source line that are shown; a file may be one line of a megabyte
+
+
+class Position(NamedTuple):
+    """As editors count: from 1, in characters."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A text with the name it goes by in messages. Compared by identity: two files may hold the same text."""
+
+    name: str
+    text: str
+    order: int = 0  # diagnostics of several files come in the order the files were given
+    _starts: list[int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        starts = [0, *(at + 1 for at, char in enumerate(self.text) if char == "\n")]
+        object.__setattr__(self, "_starts", starts)
+
+    def position(self, offset: int) -> Position:
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        begin = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[begin:end].rstrip("\r\n")
+
+
+class Span(NamedTuple):
+    """From `start` to `end` (exclusive), counted in characters from 0."""
+
+    source: Source
+    start: int
+    end: int
+
+    def __repr__(self) -> str:
+        return f"<Span {self} {self.text!r}>"
+
+    def __str__(self) -> str:
+        line, column = self.source.position(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def to(self, other: "Span") -> "Span":
+        return self._replace(end=other.end)
+
+
+class Diagnostic(NamedTuple):
+    """`span` is None where no line is to blame (a file that cannot be read). `hint`: what to do about it."""
+
+    severity: Severity
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.span}: " if self.span else ""
+        return f"{where}{self.severity}: {self.message}"
+
+
+def error(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
+    return Diagnostic("error", message, span, hint)
+
+
+def warning(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
+    return Diagnostic("warning", message, span, hint)
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(diagnostic.severity == "error" for diagnostic in diagnostics)
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """By file and position, each once: a module used twice is checked twice."""
+    return sorted(dict.fromkeys(diagnostics), key=_place)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, str, int]:
+    span = diagnostic.span
+    return (span.source.order, span.source.name, span.start) if span else (-1, "", 0)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean `{close[0]}`?" if close else None
+
+
+def one_of(names: Iterable[str]) -> str:
+    """`a`, `b` or `c`"""
+    quoted = [f"`{name}`" for name in names]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The message, the line it is about, a caret under the place, the hint."""
+    lines = [str(diagnostic)]
+    if diagnostic.span:
+        lines += _excerpt(diagnostic.span)
+    if diagnostic.hint:
+        lines.append(f"      = {diagnostic.hint}")
+    return "\n".join(lines)
+
+
+def render_all(diagnostics: Sequence[Diagnostic]) -> str:
+    return "\n".join(render(diagnostic) for diagnostic in in_order(diagnostics))
+
+
+def _excerpt(span: Span) -> list[str]:
+    number, column = span.source.position(span.start)
+    line = span.source.line(number)
+    low = max(0, column - WIDEST // 2) if len(line) > WIDEST else 0
+    shown = line[low : low + WIDEST]
+    before = shown[: column - 1 - low]
+    under = line[column - 1 : column - 1 + (span.end - span.start)][: WIDEST - len(before)]
+    return [
+        f"{number:5} | {_printable(shown)}".rstrip(),
+        f"      | {' ' * _width(before)}{'^' * max(1, _width(under))}",
+    ]
+
+
+def _printable(text: str) -> str:
+    # a flow file may come from a stranger: its escape sequences are not for this terminal
+    return "".join(char if char.isprintable() else " " if char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: East Asian characters take two, combining marks none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,58 @@
+"""A value worked out at load, which still knows where each part of it was written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from walflow.diagnostics import Span
+
+
+class Part(NamedTuple):
+    """`key`: where the key of a record stands; for an item of an array the item itself."""
+
+    key: Span
+    constant: "Constant"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """`value` is plain: None, bool, int, float, str, list, dict."""
+
+    value: object
+    span: Span
+    parts: Mapping[str | int, Part] = field(default_factory=dict[str | int, Part])
+
+    def find(self, path: Sequence[str | int]) -> "Constant":
+        """As deep as the path leads: what a validator calls a place may go deeper than what was written."""
+        found = self
+        for key in path:
+            if key not in found.parts:
+                return found
+            found = found.parts[key].constant
+        return found
+
+    def key_span(self, path: Sequence[str | int]) -> Span:
+        """Where the last key of the path is written."""
+        part = self.find(path[:-1]).parts.get(path[-1]) if path else None
+        return part.key if part else self.find(path).span
+
+
+def kind_of(value: object) -> str:
+    """In the words of a message: `a string`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return "a whole number"
+        case float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case dict():
+            return "a record"
+        case _:
+            return type(value).__name__

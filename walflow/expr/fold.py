@@ -1,0 +1,232 @@
+"""Expression -> constant, at load: everything in a configuration is known before anything starts."""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Protocol
+
+import orjson
+
+from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of
+from walflow.expr.constant import Constant, Part, kind_of
+from walflow.expr.nodes import (
+    Access,
+    Array,
+    Binary,
+    Call,
+    Expr,
+    Field,
+    Literal,
+    Name,
+    Record,
+    Reference,
+    Root,
+    Text,
+    Unary,
+    Unsupported,
+    Path,
+    spelled,
+)
+from walflow.expr.operators import CannotApply, binary, unary
+
+Function = Callable[..., object]
+
+
+class Scope(Protocol):
+    """What names stand for where the expression stands. Each reports what it does not find."""
+
+    def args(self, root: Root) -> Mapping[str, Constant | None] | None:
+        """None for one that is declared and could not be worked out (said already)."""
+        ...
+
+    def args_hint(self) -> str | None: ...
+
+    def function(self, path: Path) -> Function | None: ...
+
+    def constant(self, path: Path) -> Constant | None: ...
+
+    def report(self, diagnostic: Diagnostic) -> None: ...
+
+
+def fold(node: Expr, scope: Scope) -> Constant | None:
+    """None: reported, all that is wrong with it and not only the first."""
+    match node:
+        case Literal():
+            return Constant(node.value, node.span)
+        case Text():
+            return _text(node, scope)
+        case Array():
+            return _array(node, scope)
+        case Record():
+            return _record(node, scope)
+        case Reference():
+            return scope.constant(node.path)
+        case Root():
+            return _root(node, scope)
+        case Access():
+            return _access(node, scope)
+        case Call():
+            return _call(node, scope)
+        case Unary():
+            return _unary(node, scope)
+        case Binary():
+            return _binary(node, scope)
+        case Unsupported():
+            scope.report(error(f"{node.what} is not supported yet", node.span))
+            return None
+
+
+def _text(node: Text, scope: Scope) -> Constant | None:
+    parts = [part if isinstance(part, str) else _interpolated(part, scope) for part in node.parts]
+    if None in parts:
+        return None
+    return Constant("".join(part for part in parts if part is not None), node.span)
+
+
+def _interpolated(part: Expr, scope: Scope) -> str | None:
+    constant = fold(part, scope)
+    if constant is None:
+        return None
+    return constant.value if isinstance(constant.value, str) else _json(constant.value)
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits, perhaps deep inside
+        from json import dumps
+
+        return dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _array(node: Array, scope: Scope) -> Constant | None:
+    items = [fold(item, scope) for item in node.items]
+    found = [item for item in items if item is not None]
+    if len(found) < len(items):
+        return None
+    parts: dict[str | int, Part] = {at: Part(item.span, item) for at, item in enumerate(found)}
+    return Constant([item.value for item in found], node.span, parts)
+
+
+def _record(node: Record, scope: Scope) -> Constant | None:
+    fields = [(field, fold(field.key, scope), fold(field.value, scope)) for field in node.fields]
+    parts: dict[str | int, Part] = {}
+    for field, key, value in fields:
+        if key is None or value is None:
+            continue
+        assert isinstance(key.value, str)
+        if key.value in parts:
+            _doubled(field, key.value, scope)
+        parts[key.value] = Part(key.span, value)
+    if any(key is None or value is None for _, key, value in fields):
+        return None
+    return Constant({key: part.constant.value for key, part in parts.items()}, node.span, parts)
+
+
+def _doubled(field: Field, key: str, scope: Scope) -> None:
+    scope.report(error(f"the key `{key}` stands twice in this record", field.key.span))
+
+
+def _root(node: Root, scope: Scope) -> Constant | None:
+    if node.word != "args":
+        scope.report(_not_at_load(node))
+        return None
+    args = scope.args(node)
+    if args is None:
+        return None
+    parts: dict[str | int, Part] = {name: Part(arg.span, arg) for name, arg in args.items() if arg is not None}
+    return Constant({name: part.constant.value for name, part in parts.items()}, node.span, parts)
+
+
+def _not_at_load(node: Root) -> Diagnostic:
+    return error(
+        f"`{node.word}` has no value here: what is configured is worked out before any event comes",
+        node.span,
+    )
+
+
+def _access(node: Access, scope: Scope) -> Constant | None:
+    if isinstance(node.of, Root) and node.of.word == "args" and isinstance(node.segments[0], Name):
+        found, rest = _arg(node.of, node.segments[0], scope), node.segments[1:]
+    else:
+        found, rest = fold(node.of, scope), node.segments
+    for segment in rest:
+        if found is None:
+            return None
+        found = _member(found, segment, scope)
+    return found
+
+
+def _arg(root: Root, name: Name, scope: Scope) -> Constant | None:
+    args = scope.args(root)
+    if args is None:
+        return None
+    if name.text not in args:
+        known = f"args here: {one_of(args)}" if args else None
+        hint = did_you_mean(name.text, args) or scope.args_hint() or known
+        scope.report(error(f"unknown arg `{name.text}`", name.span, hint))
+        return None
+    return args[name.text]
+
+
+def _member(of: Constant, segment: Name | Expr, scope: Scope) -> Constant | None:
+    if isinstance(segment, Name):
+        key: object = segment.text
+    elif (index := fold(segment, scope)) is not None:
+        key = index.value
+    else:
+        return None
+    if isinstance(key, int) and key < 0 and isinstance(of.value, list):
+        key += len(of.parts)
+    if isinstance(key, str | int) and not isinstance(key, bool) and key in of.parts:
+        return of.parts[key].constant
+    known = [str(name) for name in of.parts]
+    what = f"{kind_of(of.value)} without `{key}`" if isinstance(of.value, dict | list) else kind_of(of.value)
+    scope.report(error(f"there is no `{key}` here: this is {what}", segment.span, did_you_mean(str(key), known)))
+    return None
+
+
+def _call(node: Call, scope: Scope) -> Constant | None:
+    function = scope.function(node.function)
+    arguments = [fold(argument, scope) for argument in node.arguments]
+    found = [argument.value for argument in arguments if argument is not None]
+    if function is None or len(found) < len(arguments):
+        return None
+    name, takes = spelled(node.function), len(signature(function).parameters)
+    if takes != len(found):
+        plural = "" if takes == 1 else "s"
+        scope.report(error(f"`{name}` takes {takes} argument{plural}, not {len(found)}", node.span))
+        return None
+    try:
+        return Constant(function(*found), node.span)
+    except CannotApply as refused:
+        scope.report(error(f"`{name}`: {refused}", node.span))
+        return None
+
+
+def _unary(node: Unary, scope: Scope) -> Constant | None:
+    operand = fold(node.operand, scope)
+    if operand is None:
+        return None
+    value = operand.value
+    for symbol in reversed(node.operators):
+        try:
+            value = unary(symbol.text, value)
+        except CannotApply as refused:
+            scope.report(error(str(refused), symbol.span))
+            return None
+    return Constant(value, node.span)
+
+
+def _binary(node: Binary, scope: Scope) -> Constant | None:
+    operands = [fold(node.first, scope), *(fold(operand, scope) for _, operand in node.rest)]
+    found = [operand.value for operand in operands if operand is not None]
+    if len(found) < len(operands):
+        return None
+    value = found[0]
+    for (symbol, _), operand in zip(node.rest, found[1:], strict=True):
+        try:
+            value = binary(symbol.text, value, operand)
+        except CannotApply as refused:
+            scope.report(error(str(refused), symbol.span))
+            return None
+    return Constant(value, node.span)

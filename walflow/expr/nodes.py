@@ -1,0 +1,116 @@
+"""What an expression is made of, whichever file it stood in. Every node knows where."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from walflow.diagnostics import Span
+
+
+class Name(NamedTuple):
+    text: str
+    span: Span
+
+
+Path = tuple[Name, ...]  # a::b::c
+
+
+def spelled(path: Path) -> str:
+    return "::".join(name.text for name in path)
+
+
+def path_span(path: Path) -> Span:
+    return path[0].span.to(path[-1].span)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, a boolean, null."""
+
+    value: object
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string; what stands in `#{}` is an expression among its parts."""
+
+    parts: "tuple[str | Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    items: "tuple[Expr, ...]"
+    span: Span
+
+
+class Field(NamedTuple):
+    key: Text
+    value: "Expr"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    fields: tuple[Field, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A constant or a local, possibly of a module."""
+
+    path: Path
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """`args`, `event`, `state`, `group`, `window`, `$`."""
+
+    word: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`a.b[0]`: each segment is a name or an expression."""
+
+    of: "Expr"
+    segments: "tuple[Name | Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: Path
+    arguments: "tuple[Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`not - x`: the operator next to the operand comes last."""
+
+    operators: tuple[Name, ...]
+    operand: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`a + b - c` flat, from left to right: a chain of ten thousand does not nest."""
+
+    first: "Expr"
+    rest: "tuple[tuple[Name, Expr], ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Reads well and is not supported yet; `what` in the words of a message."""
+
+    what: str
+    span: Span
+
+
+Expr = Literal | Text | Array | Record | Reference | Root | Access | Call | Unary | Binary | Unsupported

@@ -1,0 +1,120 @@
+"""What the operators mean. Whole numbers have any size; nothing is converted silently."""
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from walflow.expr.constant import kind_of
+
+LONGEST = 1 << 20  # characters or items that `+` may make
+WIDEST = 14_000  # bits of a whole number; Python refuses to print one of more than 4,300 digits
+
+
+class CannotApply(Exception):
+    """These operands have no such operation. Its text is the message."""
+
+
+def binary(symbol: str, left: object, right: object) -> object:
+    if symbol in {"and", "or", "xor"}:
+        return _logical(symbol, left, right)
+    if symbol in {"==", "!="}:
+        return _equal(left, right) == (symbol == "==")
+    if symbol == "+" and type(left) is type(right) and isinstance(left, str | list):
+        return _joined(left, right)
+    if symbol in _ORDER and isinstance(left, str) and isinstance(right, str):
+        return _ORDER[symbol](left, right)
+    return _arithmetic(symbol, left, right)
+
+
+def unary(symbol: str, value: object) -> object:
+    if symbol == "not" and isinstance(value, bool):
+        return not value
+    if symbol in {"+", "-"} and _is_number(value):
+        return -value if symbol == "-" else value
+    if symbol == "!" and _is_whole(value):
+        return ~value
+    raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
+
+
+# Any: both operands have been narrowed to what the function takes, a fact no signature of `operator` carries
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NUMBERS: dict[str, Callable[[Any, Any], object]] = {
+    **_ORDER,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda a, b: a // b if _is_whole(a) and _is_whole(b) and a % b == 0 else a / b,
+}
+_WHOLE: dict[str, Callable[[Any, Any], object]] = {
+    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),  # the sign of the dividend, as in tremor
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    ">>>": operator.rshift,
+}
+
+
+def _logical(symbol: str, left: object, right: object) -> bool:
+    if not (isinstance(left, bool) and isinstance(right, bool)):
+        raise _refused(symbol, left, right)
+    return {"and": left and right, "or": left or right, "xor": left != right}[symbol]
+
+
+def _equal(left: object, right: object) -> bool:
+    # to Python true == 1
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def _joined(left: Any, right: Any) -> object:
+    if len(left) + len(right) > LONGEST:
+        raise CannotApply(f"`+` would make something longer than {LONGEST}")
+    return left + right
+
+
+def _arithmetic(symbol: str, left: object, right: object) -> object:
+    if symbol in _NUMBERS and _is_number(left) and _is_number(right):
+        apply = _NUMBERS[symbol]
+    elif symbol in _WHOLE and _is_whole(left) and _is_whole(right):
+        apply = _WHOLE[symbol]
+        _check_shift(symbol, right)
+    else:
+        raise _refused(symbol, left, right)
+    try:
+        return _bounded(symbol, apply(left, right))
+    except ZeroDivisionError:
+        raise CannotApply("division by zero") from None
+    except OverflowError:
+        raise CannotApply(f"the result of `{symbol}` is out of range") from None
+
+
+def _check_shift(symbol: str, by: int) -> None:
+    if symbol in {"<<", ">>", ">>>"} and not 0 <= by < 64:
+        raise CannotApply(f"`{symbol}` shifts by 0 to 63 bits, not by {by}")
+
+
+def _bounded(symbol: str, result: object) -> object:
+    if isinstance(result, float) and not math.isfinite(result):
+        raise OverflowError
+    if isinstance(result, int) and result.bit_length() > WIDEST:
+        raise CannotApply(f"the result of `{symbol}` is out of range")
+    return result
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refused(symbol: str, left: object, right: object) -> CannotApply:
+    return CannotApply(f"`{symbol}` cannot be applied to {kind_of(left)} and {kind_of(right)}")

@@ -1,0 +1,77 @@
+"""What the deployed flows declare, whichever language said it: data with spans, everything worked out.
+
+Nothing here knows a connector's class: whether a type, a key of its `config` or a port exists is found out by
+`walflow.assemble`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from walflow.diagnostics import Span
+from walflow.expr.constant import Part
+from walflow.expr.nodes import Name
+from walflow.flow.plan import NodeId
+
+
+@dataclass(frozen=True)
+class ConnectorConfig:
+    """`settings`: what stands behind `with` in its definition, `config` among it. `complete`: all of it could be
+    worked out. `defined` and `created` are where it is named."""
+
+    id: NodeId
+    type: Name
+    settings: Mapping[str, Part]
+    complete: bool
+    defined: Span
+    created: Span
+
+
+@dataclass(frozen=True)
+class SelectConfig:
+    source: Name
+    target: Name
+
+
+@dataclass(frozen=True)
+class PipelineConfig:
+    """`inputs` and `outputs` are None where the definition leaves them to the defaults."""
+
+    id: NodeId
+    inputs: tuple[Name, ...] | None
+    outputs: tuple[Name, ...] | None
+    selects: tuple[SelectConfig, ...]
+    defined: Span
+    created: Span
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`port` is None for the default: `out` of a source, `in` of a target."""
+
+    node: NodeId
+    port: Name | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    source: Endpoint
+    target: Endpoint
+    span: Span
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One deployment. `whole`: nothing in it got lost to an error that was reported."""
+
+    alias: str
+    connectors: tuple[ConnectorConfig, ...]
+    pipelines: tuple[PipelineConfig, ...]
+    links: tuple[LinkConfig, ...]
+    whole: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class FlowConfig:
+    flows: tuple[Flow, ...]

@@ -1,0 +1,179 @@
+"""Whether the links of a flow can stand."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from walflow.contract import Ports
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.flow.config import Endpoint, Flow, LinkConfig
+from walflow.flow.graph import ERR
+from walflow.flow.plan import Link, NodeId
+
+Report = Callable[[Diagnostic], None]
+
+
+class Node(NamedTuple):
+    """`ports` is None where they are not known because the node itself is wrong (said already)."""
+
+    ports: Ports | None
+    transactional: bool
+    created: Span
+
+
+Nodes = Mapping[NodeId, Node]
+
+
+def check_links(flow: Flow, nodes: Nodes, report: Report) -> list[Link]:
+    links: list[Link] = []
+    for config in flow.links:
+        link = _link(config, flow, nodes, report)
+        if link in links:
+            report(error("this link stands twice: every event would come twice", config.span))
+        elif link:
+            links.append(link)
+    _check_circles(flow, links, report)
+    return links
+
+
+def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link | None:
+    source, target = config.source, config.target
+    known = [_is_known(end, flow, nodes, report) for end in (source, target)]
+    if source.node.kind == target.node.kind == "connector":
+        hint = "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`"
+        report(error("a connector cannot be linked to a connector directly", config.span, hint))
+        return None
+    if source.node == target.node:
+        report(error(f"pipeline `{source.node.name}` is linked to itself", config.span))
+        return None
+    if not all(known):
+        return None
+    source_port = _port(source, nodes, "output", report)
+    target_port = _port(target, nodes, "input", report)
+    return Link(source.node, source_port, target.node, target_port) if source_port and target_port else None
+
+
+def _is_known(end: Endpoint, flow: Flow, nodes: Nodes, report: Report) -> bool:
+    if end.node in nodes:
+        return True
+    if flow.whole:
+        kind, name = end.node.kind, end.node.name
+        others = [node.name for node in nodes if node.kind == kind and node.flow == flow.alias]
+        other_kind = "pipeline" if kind == "connector" else "connector"
+        if NodeId(flow.alias, other_kind, name) in nodes:
+            hint = f"there is a {other_kind} of that name: `/{other_kind}/{name}`"
+        else:
+            hint = did_you_mean(name, others) or f"create it: `create {kind} {name} from …;`"
+        report(error(f"unknown {kind} `{name}`", end.span, hint))
+    return False
+
+
+def _port(end: Endpoint, nodes: Nodes, direction: str, report: Report) -> str | None:
+    ports = nodes[end.node].ports
+    default = "in" if direction == "input" else "out"
+    name = end.port.text if end.port else default
+    if ports is None:
+        return None
+    these, others = (ports.inputs, ports.outputs) if direction == "input" else (ports.outputs, ports.inputs)
+    if name in these:
+        return name
+    span = end.port.span if end.port else end.span
+    what = f"{end.node.kind} `{end.node.name}`"
+    if not these:
+        verb = "to it" if direction == "input" else "from it"
+        report(error(f"{what} has no {direction}s: nothing can be linked {verb}", span))
+    elif name in others:
+        wrong = "output" if direction == "input" else "input"
+        report(error(f"`{name}` is an {wrong} of {what}, not an {direction}", span, _list(direction, these)))
+    else:
+        hint = did_you_mean(name, these) or _list(direction, these)
+        report(error(f"{what} has no {direction} `{name}`", span, hint))
+    return None
+
+
+def _list(direction: str, ports: Sequence[str]) -> str:
+    many = len(ports) > 1
+    return f"its {direction}{'s are' if many else ' is'} {one_of(ports).replace(' or ', ' and ')}"
+
+
+def _check_circles(flow: Flow, links: Sequence[Link], report: Report) -> None:
+    """An event would go round for ever: pipelines run in line, one calling the next."""
+    after: dict[NodeId, list[NodeId]] = defaultdict(list)
+    for link in links:
+        if link.source.kind == link.target.kind == "pipeline":
+            after[link.source].append(link.target)
+    circle = _circle(after)
+    if circle:
+        closing = next(link for link in flow.links if (link.source.node, link.target.node) == circle[-2:])
+        names = " -> ".join(node.name for node in circle)
+        report(error(f"these pipelines are linked in a circle: {names}", closing.span))
+
+
+def _circle(after: Mapping[NodeId, Sequence[NodeId]]) -> tuple[NodeId, ...]:
+    """The first circle, its first node again at the end. With a stack of its own: chains may be long."""
+    done: set[NodeId] = set()
+    for begin in after:
+        path: list[NodeId] = []
+        waiting: list[Iterator[NodeId]] = [iter([begin])]
+        while waiting:
+            node = next(waiting[-1], None)
+            if node is None:
+                waiting.pop()
+                if path:
+                    done.add(path.pop())
+            elif node in path:
+                return (*path[path.index(node) :], node)
+            elif node not in done:
+                path.append(node)
+                waiting.append(iter(after.get(node, ())))
+    return ()
+
+
+def check_unlinked(nodes: Nodes, links: Sequence[Link], selected: Mapping[NodeId, set[str]], report: Report) -> None:
+    """`selected`: the outputs of each pipeline that events are selected into."""
+    outgoing = Counter((link.source, link.source_port) for link in links)
+    incoming = Counter(link.target for link in links)
+    linked = {node for node, _ in outgoing} | set(incoming)
+    for node, at in nodes.items():
+        if at.ports is None:
+            continue
+        if node not in linked:
+            report(warning(f"{node.kind} `{node.name}` is created, never linked", at.created, "it does nothing"))
+        elif node.kind == "connector":
+            _check_connector(node, at, outgoing, report)
+        else:
+            _check_pipeline(node, at, outgoing, incoming, selected[node], report)
+
+
+def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
+    assert at.ports is not None
+    reads = any(outgoing[node, port] for port in at.ports.outputs)
+    if ERR in at.ports.outputs and not outgoing[node, ERR]:
+        hint = "events it rejects are logged, counted and dropped"
+        report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
+    unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
+    for port in unread:
+        # a server or a console that is only written to is nothing odd; a log that nobody reads fills up
+        if at.transactional:
+            hint = "nothing reads it, so it fills up and stops its sources"
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+        elif reads:
+            hint = "what it reads is dropped"
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+
+
+def _check_pipeline(
+    node: NodeId,
+    at: Node,
+    outgoing: Counter[tuple[NodeId, str]],
+    incoming: Counter[NodeId],
+    selected: set[str],
+    report: Report,
+) -> None:
+    assert at.ports is not None
+    if not incoming[node]:
+        report(warning(f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it"))
+    for port in at.ports.outputs:
+        if port in selected and not outgoing[node, port]:
+            hint = "events selected into it end there, and count as delivered"
+            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))

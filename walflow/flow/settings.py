@@ -1,0 +1,128 @@
+"""What stands behind `with` in a connector's definition, beside `config`: codec and framings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from walflow import codecs, framing
+from walflow.contract import CodecUse, Connector
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.errors import WalflowError
+from walflow.event import Codec, Framing
+from walflow.expr.constant import Constant, kind_of
+from walflow.flow.config import ConnectorConfig
+from walflow.flow.validate import field_names
+
+WIRE = ("codec", "preprocessors", "postprocessors")
+_UNUSED = ("reconnect", "metrics_interval_s")
+KEYS = ("config", *WIRE, *_UNUSED)
+
+Report = Callable[[Diagnostic], None]
+T = TypeVar("T")
+
+
+class Wire(NamedTuple):
+    """How its events look outside. None for a connector whose class forbids a codec."""
+
+    codec: Codec | None
+    preframing: Framing | None
+    postframing: Framing | None
+
+
+class _Named(NamedTuple):
+    name: Constant
+    config: Mapping[str, object]
+    span: Span
+
+
+def check_keys(connector: ConnectorConfig, of: type[Connector], report: Report) -> None:
+    for key, part in connector.settings.items():
+        if key in _UNUSED:
+            report(warning(f"`{key}` is accepted and has no effect yet", part.key))
+        elif key not in KEYS:
+            report(error(f"unknown key `{key}`", part.key, _hint(key, of)))
+
+
+def _hint(key: str, of: type[Connector]) -> str:
+    if key in field_names(of):
+        return f'it belongs into `config`: `config = {{ "{key}": … }}`'
+    return did_you_mean(key, KEYS) or f"`with` takes {one_of(KEYS)}"
+
+
+def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wire:
+    given = {key: connector.settings[key] for key in WIRE if key in connector.settings}
+    if of.codec is CodecUse.FORBIDDEN:
+        for key, part in given.items():
+            report(error(f"connector type {connector.type.text} takes no `{key}`", part.key, "take it out"))
+        return Wire(None, None, None)
+    if of.codec is CodecUse.REQUIRED and "codec" not in given:
+        if connector.complete:
+            message = f"connector type {connector.type.text} needs a `codec`"
+            report(error(message, connector.defined, 'add `codec = "json"`, say'))
+        return Wire(None, None, None)
+    # nobody said how events look: as they do most often
+    plain = "codec" not in given
+    return Wire(
+        _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {}),
+        _framing("preprocessors", connector, report, plain=plain),
+        _framing("postprocessors", connector, report, plain=plain),
+    )
+
+
+def _codec(constant: Constant, report: Report) -> Codec | None:
+    named = _named(constant, "codec", report)
+    if named is None or not _known(named, "codec", codecs.NAMES, report):
+        return None
+    return _made(lambda: codecs.make(str(named.name.value), named.config), named.span, report)
+
+
+def _framing(key: str, connector: ConnectorConfig, report: Report, *, plain: bool) -> Framing | None:
+    if key not in connector.settings:
+        return framing.make([("separate", {})] if plain else [])
+    constant = connector.settings[key].constant
+    if not isinstance(constant.value, list):
+        hint = 'write `["separate"]`, say'
+        report(error(f"`{key}` takes an array, not {kind_of(constant.value)}", constant.span, hint))
+        return None
+    what = key.removesuffix("s")
+    chain = [_named(part.constant, what, report) for part in constant.parts.values()]
+    named = [link for link in chain if link and _known(link, what, framing.NAMES, report)]
+    if len(named) < len(chain):
+        return None
+    return _made(lambda: framing.make([(str(n.name.value), n.config) for n in named]), constant.span, report)
+
+
+def _named(constant: Constant, what: str, report: Report) -> _Named | None:
+    """`"separate"` or `{"name": "separate", "config": {…}}`"""
+    if isinstance(constant.value, str):
+        return _Named(constant, {}, constant.span)
+    name, config = constant.find(["name"]), constant.find(["config"])
+    if not isinstance(constant.value, dict) or name is constant or not isinstance(name.value, str):
+        hint = 'write `"json"` or `{"name": "json", "config": {…}}`' if what == "codec" else None
+        message = f"a {what} is a name, or a record with `name` and `config`, not {kind_of(constant.value)}"
+        report(error(message, constant.span, hint))
+        return None
+    for key in constant.parts.keys() - {"name", "config"}:
+        report(error(f"unknown key `{key}` of a {what}", constant.parts[key].key, "it takes `name` and `config`"))
+    if config is constant:
+        return _Named(name, {}, constant.span)
+    if not isinstance(config.value, dict):
+        report(error(f"`config` takes a record, not {kind_of(config.value)}", config.span))
+        return None
+    return _Named(name, {str(key): part.constant.value for key, part in config.parts.items()}, config.span)
+
+
+def _known(named: _Named, what: str, names: Sequence[str], report: Report) -> bool:
+    name = str(named.name.value)
+    if name in names:
+        return True
+    hint = did_you_mean(name, names) or f"there are {one_of(names).replace(' or ', ' and ')}"
+    report(error(f"unknown {what} `{name}`", named.name.span, hint))
+    return False
+
+
+def _made(make: Callable[[], T], span: Span, report: Report) -> T | None:
+    try:
+        return make()
+    except WalflowError as refused:
+        report(error(str(refused), span))
+        return None

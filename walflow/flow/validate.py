@@ -1,0 +1,135 @@
+"""A `config` record -> Connector, or what is wrong with it at the place where it is written.
+
+Pydantic checks; its words are for programmers and its places are paths of keys, so both are translated here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import AliasChoices, ValidationError
+from pydantic_core import ErrorDetails
+
+from walflow.contract import Connector
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.expr.constant import Constant, kind_of
+
+_EXPECTED = {
+    "string": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "an array",
+    "tuple": "an array",
+    "set": "an array",
+    "frozen_set": "an array",
+    "dict": "a record",
+    "mapping": "a record",
+    "model": "a record",
+    "model_attributes": "a record",
+    "dataclass": "a record",
+    "bytes": "a string",
+    "path": "a string",
+    "url": "a URL",
+    "decimal": "a number",
+    "none_required": "null",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def configure(
+    kind: str, of: type[Connector], config: Constant | None, defined: Span
+) -> tuple[Connector | None, list[Diagnostic]]:
+    """`defined`: where the definition is named, for what is missing altogether."""
+    if config is not None and not isinstance(config.value, dict):
+        return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
+    # as JSON: strict in what it takes for a number, and still a list is a tuple and a string a path there
+    text = json.dumps(config.value if config else {})
+    try:
+        return of.model_validate_json(text, strict=True), []
+    except ValidationError as invalid:
+        place = config or Constant({}, defined)
+        return None, list(_translated(invalid, kind, of, place, defined))
+
+
+def _translated(
+    invalid: ValidationError, kind: str, of: type[Connector], config: Constant, defined: Span
+) -> Iterator[Diagnostic]:
+    known = field_names(of)
+    for detail in invalid.errors(include_url=False):
+        path = _path(detail["loc"], config)
+        match detail["type"]:
+            case "extra_forbidden":
+                siblings = known if len(path) == 1 else []
+                yield _unknown(str(detail["loc"][-1]), kind, config.key_span(path), siblings)
+            case "missing":
+                yield _missing(detail, kind, config, path, defined)
+            case _:
+                yield error(_sentence(detail, path, kind), config.find(path).span)
+
+
+def field_names(of: type[Connector]) -> list[str]:
+    """What `config` takes, in the words its author would use."""
+    return [name for field, info in of.model_fields.items() for name in _aliases(field, info.validation_alias)]
+
+
+def _aliases(field: str, alias: object) -> list[str]:
+    if isinstance(alias, str):
+        return [alias]
+    if isinstance(alias, AliasChoices):
+        return [choice for choice in alias.choices if isinstance(choice, str)]
+    return [field]
+
+
+def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
+    """Pydantic's path without what nobody wrote: the name of a union's member, say."""
+    path: list[str | int] = []
+    for at, key in enumerate(loc):
+        if key in config.find(path).parts or at == len(loc) - 1:
+            path.append(key)
+    return path
+
+
+def _unknown(key: str, kind: str, span: Span, known: Sequence[str]) -> Diagnostic:
+    takes = f"it takes {', '.join(f'`{name}`' for name in known)}" if known else None
+    return error(f"unknown key `{key}` in the config of {kind}", span, did_you_mean(key, known) or takes)
+
+
+def _missing(
+    detail: ErrorDetails, kind: str, config: Constant, path: Sequence[str | int], defined: Span
+) -> Diagnostic:
+    key = detail["loc"][-1]
+    if len(path) > 1:
+        return error(f"missing key `{key}`", config.find(path[:-1]).span)
+    hint = f'add `"{key}": …` to its `config`' if config.parts else f'add `config = {{ "{key}": … }}`'
+    return error(f"{kind} needs the key `{key}` in its config", defined, hint)
+
+
+def _sentence(detail: ErrorDetails, path: Sequence[str | int], kind: str) -> str:
+    key = next((part for part in reversed(path) if isinstance(part, str)), None)
+    subject = f"`{key}`" if key else f"the config of {kind}"
+    # Any: the context of an error is whatever its type carries
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    what = detail["type"]
+    if what in _BOUNDS:
+        name, words = _BOUNDS[what]
+        return f"{subject} must be {words} {context[name]}, not {detail['input']}"
+    if what in {"literal_error", "enum"}:
+        return f"{subject} is one of {str(context['expected']).replace(chr(39), '`')}, not {_shown(detail['input'])}"
+    stem = what.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")
+    if stem in _EXPECTED:
+        return f"{subject} takes {_EXPECTED[stem]}, not {_shown(detail['input'])}"
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return f"{subject}: {message[:1].lower()}{message[1:]}" if key else message
+
+
+def _shown(value: object) -> str:
+    """Short values as they are; no secrets, so of a string that it is one."""
+    if isinstance(value, bool | None):
+        return json.dumps(value)
+    return str(value) if isinstance(value, int | float) else kind_of(value)

@@ -1,0 +1,119 @@
+"""What a file declares, as written: no name looked up, nothing worked out."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from walflow.diagnostics import Span
+from walflow.expr.nodes import Expr, Name, Path
+
+Kind = Literal["connector", "pipeline"]
+
+
+@dataclass(frozen=True)
+class Use:
+    path: Path
+    alias: Name
+    span: Span
+
+
+class Arg(NamedTuple):
+    name: Name
+    default: Expr | None
+
+
+class Setting(NamedTuple):
+    """`name = value` of a `with`."""
+
+    name: Name
+    value: Expr
+
+
+@dataclass(frozen=True)
+class DefineConnector:
+    name: Name
+    type: Name
+    args: tuple[Arg, ...]
+    settings: tuple[Setting, ...]
+    span: Span
+
+
+class Select(NamedTuple):
+    source: Name
+    target: Name
+    span: Span
+
+
+@dataclass(frozen=True)
+class DefinePipeline:
+    """`inputs` and `outputs` are None where the definition has no `from` and no `into`."""
+
+    name: Name
+    inputs: tuple[Name, ...] | None
+    outputs: tuple[Name, ...] | None
+    args: tuple[Arg, ...]
+    selects: tuple[Select, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class DefineFunction:
+    """`intrinsic`: what of walflow's own stands for it."""
+
+    name: Name
+    intrinsic: Path
+    span: Span
+
+
+@dataclass(frozen=True)
+class Create:
+    kind: Kind
+    name: Name
+    of: Path
+    settings: tuple[Setting, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    kind: Kind
+    name: Name
+    port: Name | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Connect:
+    source: Endpoint
+    target: Endpoint
+    span: Span
+
+
+FlowStatement = Use | DefineConnector | DefinePipeline | Create | Connect
+
+
+@dataclass(frozen=True)
+class DefineFlow:
+    name: Name
+    args: tuple[Arg, ...]
+    body: tuple[FlowStatement, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Deploy:
+    name: Name
+    of: Path
+    settings: tuple[Setting, ...]
+    span: Span
+
+
+Definition = DefineFlow | DefineConnector | DefinePipeline | DefineFunction
+Statement = FlowStatement | DefineFlow | DefineFunction | Deploy
+
+
+@dataclass(frozen=True)
+class File:
+    """`whole`: everything in it could be read."""
+
+    statements: tuple[Statement, ...]
+    whole: bool

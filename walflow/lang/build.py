@@ -1,0 +1,333 @@
+"""Tree -> what the file declares. A method a rule of `troy.lark`; rules without one are not supported yet."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar, cast
+
+from lark import Token, Tree
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive, v_args
+
+from walflow.diagnostics import Diagnostic, Source, Span, error
+from walflow.expr.nodes import (
+    Access,
+    Array,
+    Binary,
+    Call,
+    Expr,
+    Field,
+    Literal,
+    Name,
+    Path,
+    Record,
+    Reference,
+    Root,
+    Text,
+    Unary,
+    Unsupported,
+)
+from walflow.lang import literals
+from walflow.lang.ast import (
+    Arg,
+    Connect,
+    Create,
+    DefineConnector,
+    DefineFlow,
+    DefineFunction,
+    DefinePipeline,
+    Deploy,
+    Endpoint,
+    FlowStatement,
+    Kind,
+    Select,
+    Setting,
+    Statement,
+    Use,
+)
+
+T = TypeVar("T")
+
+
+def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
+    return _Build(source, report).transform(tree)
+
+
+class _Ports(NamedTuple):
+    names: tuple[Name, ...]
+
+
+class _StreamPort(NamedTuple):
+    node: Name
+    port: Name | None
+
+
+@v_args(inline=True, meta=True)
+class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
+    def __init__(self, source: Source, report: Callable[[Diagnostic], None]) -> None:
+        super().__init__()
+        self._source = source
+        self._report = report
+
+    def _span(self, meta: Meta) -> Span:
+        return Span(self._source, meta.start_pos, meta.end_pos)
+
+    def _at(self, token: Token) -> Span:
+        begin = token.start_pos or 0
+        return Span(self._source, begin, begin + len(token))
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self._report(error(message, span, hint))
+
+    def __default__(self, data: str, children: list[object], meta: Meta) -> Unsupported:
+        # said already, see unsupported.py
+        at = Span(self._source, 0, 0) if meta.empty else self._span(meta)
+        return Unsupported(data, at)
+
+    # ---- files
+
+    def file(self, _meta: Meta, *statements: object) -> tuple[Statement, ...]:
+        return tuple(_flattened(statements))
+
+    def use(self, _meta: Meta, target: "list[Use]") -> list[Use]:
+        return target
+
+    def use_module(self, meta: Meta, *names: Name | None) -> list[Use]:
+        *path, alias = names
+        found = tuple(name for name in path if name is not None)
+        return [Use(found, alias or found[-1], self._span(meta))]
+
+    def use_group(self, _meta: Meta, *parts: Name | list[Use]) -> list[Use]:
+        prefix = tuple(part for part in parts if isinstance(part, Name))
+        uses = [use for part in parts if not isinstance(part, Name) for use in part]
+        return [Use((*prefix, *use.path), use.alias, use.span) for use in uses]
+
+    # ---- deployment
+
+    def define_flow(
+        self, meta: Meta, name: Name, args: tuple[Arg, ...] | None, body: tuple[FlowStatement, ...]
+    ) -> DefineFlow:
+        return DefineFlow(name, args or (), body, self._span(meta))
+
+    def flow_body(self, _meta: Meta, *statements: object) -> tuple[FlowStatement, ...]:
+        return tuple(s for s in _flattened(statements) if isinstance(s, FlowStatement))
+
+    def define_connector(
+        self, meta: Meta, name: Name, kind: Name, args: tuple[Arg, ...] | None, settings: tuple[Setting, ...] | None
+    ) -> DefineConnector:
+        return DefineConnector(name, kind, args or (), settings or (), self._span(meta))
+
+    def connector_type(self, meta: Meta, written: Token | Text) -> Name:
+        if isinstance(written, Token):
+            return Name(literals.name(written), self._span(meta))
+        if not all(isinstance(part, str) for part in written.parts):
+            self._error("a connector type has no `#{}`", written.span)
+        return Name("".join(part for part in written.parts if isinstance(part, str)), written.span)
+
+    def create(
+        self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None
+    ) -> Create | Unsupported:
+        if kind == "connector" or kind == "pipeline":
+            return Create(_kind(kind), name, path or (name,), settings or (), self._span(meta))
+        return Unsupported(kind, self._span(meta))
+
+    def connect(self, meta: Meta, source: Endpoint, target: Endpoint) -> Connect:
+        return Connect(source, target, self._span(meta))
+
+    def endpoint(self, meta: Meta, kind: Token, name: Name, port: Name | None) -> Endpoint:
+        return Endpoint(_kind(kind), name, port, self._span(meta))
+
+    def deploy_flow(self, meta: Meta, name: Name, path: Path | None, settings: tuple[Setting, ...] | None) -> Deploy:
+        return Deploy(name, path or (name,), settings or (), self._span(meta))
+
+    def wrong_deploy(self, meta: Meta) -> None:
+        self._error("`deploy flow` needs the name of a flow", self._span(meta), "write `deploy flow name;`")
+
+    def args(self, _meta: Meta, *args: Arg) -> tuple[Arg, ...]:
+        return args
+
+    def arg(self, _meta: Meta, name: Name, default: Expr | None) -> Arg:
+        return Arg(name, default)
+
+    def settings(self, _meta: Meta, *settings: Setting | None) -> tuple[Setting, ...]:
+        return tuple(setting for setting in settings if setting is not None)
+
+    def setting(self, _meta: Meta, name: Name, value: Expr) -> Setting:
+        return Setting(name, value)
+
+    def wrong_setting(self, meta: Meta, name: Name, value: Expr) -> Setting:
+        self._error(f"`with` takes `{name.text} = …`, not `{name.text}: …`", name.span, f"write `{name.text} = …`")
+        return Setting(name, value)
+
+    def wrong_quoted_setting(self, _meta: Meta, quoted: Text, value: Expr) -> Setting:
+        name = Name("".join(part for part in quoted.parts if isinstance(part, str)), quoted.span)
+        shown = "{" if isinstance(value, Record) else "…"
+        self._error("names behind `with` are not quoted and take `=`", name.span, f"write `{name.text} = {shown}`")
+        return Setting(name, value)
+
+    # ---- queries
+
+    def define_pipeline(
+        self,
+        meta: Meta,
+        name: Name,
+        inputs: _Ports | None,
+        outputs: _Ports | None,
+        args: tuple[Arg, ...] | None,
+        selects: tuple[Select, ...],
+    ) -> DefinePipeline:
+        return DefinePipeline(
+            name, inputs and inputs.names, outputs and outputs.names, args or (), selects, self._span(meta)
+        )
+
+    def ports(self, _meta: Meta, *names: Name) -> _Ports:
+        return _Ports(names)
+
+    def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[Select, ...]:
+        return tuple(statement for statement in statements if isinstance(statement, Select))
+
+    def select(
+        self,
+        meta: Meta,
+        what: Expr,
+        source: _StreamPort,
+        _windows: object,
+        _where: object,
+        _group: object,
+        target: _StreamPort,
+        _having: object,
+    ) -> Select:
+        if not (isinstance(what, Root) and what.word == "event") and not isinstance(what, Unsupported):
+            self._error("`select` of anything but `event` is not supported yet", what.span)
+        return Select(self._port_of(source, "in"), self._port_of(target, "out"), self._span(meta))
+
+    def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
+        return _StreamPort(node, port)
+
+    def _port_of(self, stream: _StreamPort, whole: str) -> Name:
+        """`out/ws0` is the pipeline's port `ws0`, as `out` alone is its port `out`."""
+        return stream.port if stream.port and stream.node.text == whole else stream.node
+
+    # ---- scripts
+
+    def intrinsic(self, meta: Meta, name: Name, *rest: object) -> DefineFunction:
+        path = rest[-1]
+        assert isinstance(path, tuple)
+        return DefineFunction(name, path, self._span(meta))
+
+    # ---- expressions
+
+    def _levels(self, meta: Meta, first: Expr, *rest: Token | Expr) -> Binary:
+        pairs = [(self._symbol(symbol), operand) for symbol, operand in zip(rest[::2], rest[1::2], strict=True)]
+        return Binary(first, tuple((s, o) for s, o in pairs if not isinstance(o, Token)), self._span(meta))
+
+    or_expr = xor_expr = and_expr = bit_or = bit_xor = bit_and = _levels
+    equality = comparison = shift = sum = product = _levels
+
+    def prefix(self, meta: Meta, *parts: Token | Expr) -> Unary:
+        operators = tuple(self._symbol(part) for part in parts[:-1])
+        operand = parts[-1]
+        assert not isinstance(operand, Token)
+        return Unary(operators, operand, self._span(meta))
+
+    def _symbol(self, token: "Token | Expr") -> Name:
+        assert isinstance(token, Token)
+        return Name(str(token), self._at(token))
+
+    def access(self, meta: Meta, of: Expr, *segments: Name | Expr) -> Access:
+        return Access(of, segments, self._span(meta))
+
+    def member(self, _meta: Meta, name: Name) -> Name:
+        return name
+
+    def element(self, _meta: Meta, index: Expr) -> Expr:
+        return index
+
+    def integer(self, meta: Meta, digits: Token) -> Literal:
+        return Literal(self._literal(lambda: literals.integer(digits), 0, self._at(digits)), self._span(meta))
+
+    def float(self, meta: Meta, digits: Token) -> Literal:
+        return Literal(self._literal(lambda: literals.number(digits), 0.0, self._at(digits)), self._span(meta))
+
+    def true(self, meta: Meta, _word: Token) -> Literal:
+        return Literal(True, self._span(meta))
+
+    def false(self, meta: Meta, _word: Token) -> Literal:
+        return Literal(False, self._span(meta))
+
+    def null(self, meta: Meta, _word: Token) -> Literal:
+        return Literal(None, self._span(meta))
+
+    def string(self, meta: Meta, *parts: Token | Expr) -> Text:
+        inner = [self._text(part) if isinstance(part, Token) else part for part in parts[1:-1]]
+        return Text(tuple(inner), self._span(meta))
+
+    def heredoc(self, meta: Meta, *parts: Token | Expr) -> Text:
+        inner = parts[1:-1]
+        texts = literals.dedent([str(part) if isinstance(part, Token) else None for part in inner])
+        exprs = [part for part in inner if not isinstance(part, Token)]
+        read = [literals.unescape(text) if text is not None else exprs.pop(0) for text in texts]
+        return Text(tuple(read), self._span(meta))
+
+    def _text(self, token: Token) -> str:
+        return self._literal(lambda: literals.unescape(token), "", self._at(token))
+
+    def interpolation(self, _meta: Meta, _opening: Token, value: Expr) -> Expr:
+        return value
+
+    def array(self, meta: Meta, *items: Expr | None) -> Array:
+        return Array(tuple(item for item in items if item is not None), self._span(meta))
+
+    def record(self, meta: Meta, *fields: Field | None) -> Record:
+        return Record(tuple(field for field in fields if field is not None), self._span(meta))
+
+    def field(self, _meta: Meta, key: Text, value: Expr) -> Field:
+        return Field(key, value)
+
+    def wrong_field(self, _meta: Meta, key: Text, value: Expr) -> Field:
+        self._error("keys of a record take `:`, not `=`", key.span, f"write `{key.span.text}: …`")
+        return Field(key, value)
+
+    def wrong_bare_field(self, _meta: Meta, name: Name, value: Expr) -> Field:
+        self._error("keys of a record are quoted and take `:`", name.span, f'write `"{name.text}": …`')
+        return Field(Text((name.text,), name.span), value)
+
+    def call(self, meta: Meta, function: Path, *arguments: Expr | None) -> Call:
+        return Call(function, tuple(a for a in arguments if a is not None), self._span(meta))
+
+    def reference(self, meta: Meta, path: Path) -> Reference:
+        return Reference(path, self._span(meta))
+
+    def root(self, meta: Meta, word: Token) -> Root:
+        return Root(str(word), self._span(meta))
+
+    def metadata(self, meta: Meta, _name: Name | None) -> Root:
+        return Root("$", self._span(meta))
+
+    def module_path(self, _meta: Meta, *names: Name) -> Path:
+        return names
+
+    def name(self, meta: Meta, written: Token) -> Name:
+        return Name(literals.name(written), self._span(meta))
+
+    def _literal(self, read: "Callable[[], T]", otherwise: "T", written: Span) -> "T":
+        try:
+            return read()
+        except literals.BadLiteral as bad:
+            begin = written.start + bad.at
+            end = begin + bad.width if bad.width else written.end
+            self._error(str(bad), written._replace(start=begin, end=end))
+            return otherwise
+
+
+def _kind(word: Token) -> Kind:
+    return "connector" if word == "connector" else "pipeline"
+
+
+def _flattened(statements: Iterable[object]) -> list[Statement]:
+    """A `use` of a group is several; what could not be read, or is not supported yet, is none."""
+    flat: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, list):
+            flat += _flattened(cast("list[object]", statement))
+        elif isinstance(statement, Statement):
+            flat.append(statement)
+    return flat

@@ -1,0 +1,171 @@
+"""`deploy flow x;` -> what there is to run: names looked up, args bound, every setting a constant."""
+
+from collections.abc import Sequence
+
+from walflow.diagnostics import Span, error, warning
+from walflow.expr.constant import Constant, Part
+from walflow.expr.nodes import Name, spelled
+from walflow.flow.config import (
+    ConnectorConfig,
+    Endpoint,
+    Flow,
+    FlowConfig,
+    LinkConfig,
+    PipelineConfig,
+    SelectConfig,
+)
+from walflow.flow.plan import NodeId
+from walflow.lang import ast
+from walflow.lang.ast import Connect, Create, DefineConnector, DefineFlow, DefinePipeline, Deploy
+from walflow.lang.modules import Block, Library
+from walflow.lang.parser import Report
+from walflow.lang.scope import Args, Names, bind, lookup, settings
+
+
+class Deployment:
+    """All that the files given deploy. `library` differs by file: a module is looked for beside its user."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._flows: dict[str, Flow] = {}
+        self._used: set[Span] = set()  # by where they are defined
+
+    def config(self) -> FlowConfig:
+        return FlowConfig(tuple(self._flows.values()))
+
+    def add(self, file: Block, library: Library) -> None:
+        for statement in file.statements:
+            if isinstance(statement, Deploy):
+                self._deploy(statement, file, library)
+        for statement in file.statements:
+            if isinstance(statement, DefineFlow) and statement.name.span not in self._used and file.whole:
+                hint = f"add `deploy flow {statement.name.text};`"
+                self._report(
+                    warning(f"flow `{statement.name.text}` is defined but never deployed", statement.name.span, hint)
+                )
+
+    def _deploy(self, deploy: Deploy, file: Block, library: Library) -> None:
+        found = lookup(file, deploy.of, DefineFlow, self._report)
+        if found is None:
+            return
+        definition, home = found
+        self._used.add(definition.name.span)
+        alias = deploy.name
+        if first := self._flows.get(alias.text):
+            self._report(error(f"flow `{alias.text}` is deployed twice", alias.span, f"first at {first.span}"))
+            return
+        args = bind(
+            definition.args,
+            Names(home, None, self._report),
+            deploy.settings,
+            Names(file, None, self._report),
+            f"flow `{definition.name.text}`",
+            alias,
+        )
+        if not definition.body and home.whole:
+            hint = "deployed, it does nothing"
+            self._report(warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint))
+        body = library.block(definition.body, home.whole, home)
+        self._flows[alias.text] = _Instance(alias, body, args, self._report).flow()
+
+
+class _Instance:
+    """One deployment of one flow: its nodes and links."""
+
+    def __init__(self, alias: Name, body: Block, args: Args, report: Report) -> None:
+        self._alias = alias
+        self._body = body
+        self._args = args
+        self._report = report
+        self._created: dict[NodeId, Create] = {}
+        self._lost = False
+
+    def flow(self) -> Flow:
+        creates = [create for create in self._creates() if self._is_new(create)]
+        connectors = [self._connector(create) for create in creates if create.kind == "connector"]
+        pipelines = [self._pipeline(create) for create in creates if create.kind == "pipeline"]
+        links = [self._link(s) for s in self._body.statements if isinstance(s, Connect)]
+        return Flow(
+            self._alias.text,
+            tuple(connector for connector in connectors if connector),
+            tuple(pipeline for pipeline in pipelines if pipeline),
+            tuple(links),
+            self._body.whole and not self._lost,
+            self._alias.span,
+        )
+
+    def _creates(self) -> Sequence[Create]:
+        return [statement for statement in self._body.statements if isinstance(statement, Create)]
+
+    def _id(self, kind: ast.Kind, name: Name) -> NodeId:
+        return NodeId(self._alias.text, kind, name.text)
+
+    def _is_new(self, create: Create) -> bool:
+        node = self._id(create.kind, create.name)
+        if first := self._created.get(node):
+            hint = f"first at {first.name.span}"
+            self._report(error(f"{create.kind} `{create.name.text}` is created twice", create.name.span, hint))
+            return False
+        self._created[node] = create
+        return True
+
+    def _connector(self, create: Create) -> ConnectorConfig | None:
+        found = lookup(self._body, create.of, DefineConnector, self._report)
+        if found is None:
+            self._lost = True
+            return None
+        definition, home = found
+        what = f"connector `{spelled(create.of)}`"
+        args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        values = settings(definition.settings, self._inside(home, args))
+        return ConnectorConfig(
+            self._id("connector", create.name),
+            definition.type,
+            {name: Part(key, value) for name, key, value in _named(definition.settings, values)},
+            None not in values.values(),
+            definition.name.span,
+            create.name.span,
+        )
+
+    def _pipeline(self, create: Create) -> PipelineConfig | None:
+        found = lookup(self._body, create.of, DefinePipeline, self._report)
+        if found is None:
+            self._lost = True
+            return None
+        definition, home = found
+        what = f"pipeline `{spelled(create.of)}`"
+        bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        return PipelineConfig(
+            self._id("pipeline", create.name),
+            definition.inputs,
+            definition.outputs,
+            tuple(SelectConfig(select.source, select.target) for select in definition.selects),
+            definition.name.span,
+            create.name.span,
+        )
+
+    def _here(self) -> Names:
+        return Names(self._body, self._args, self._report)
+
+    def _around(self, home: Block) -> Names:
+        """Defaults of a definition are read where it stands: within the flow that is among the flow's args."""
+        return Names(home, self._args if home is self._body else None, self._report)
+
+    def _inside(self, home: Block, args: Args) -> Names:
+        hint = None
+        if home is self._body and self._args:
+            hint = "a definition sees its own args alone: declare `args x = args.x` to hand one of the flow's on"
+        return Names(home, args, self._report, hint)
+
+    def _link(self, connect: Connect) -> LinkConfig:
+        return LinkConfig(self._endpoint(connect.source), self._endpoint(connect.target), connect.span)
+
+    def _endpoint(self, end: ast.Endpoint) -> Endpoint:
+        return Endpoint(self._id(end.kind, end.name), end.port, end.span)
+
+
+def _named(
+    given: Sequence[ast.Setting], values: dict[str, Constant | None]
+) -> Sequence[tuple[str, Span, Constant]]:
+    found = [(setting.name.text, setting.name.span, values[setting.name.text]) for setting in given]
+    return [(name, key, value) for name, key, value in found if value is not None]

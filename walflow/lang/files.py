@@ -1,0 +1,68 @@
+"""Reading the files flows are declared in, and finding those they `use`."""
+
+import os
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from walflow.diagnostics import Diagnostic, Source, error
+
+SUFFIXES = (".tremor", ".troy")
+LARGEST = 16 << 20
+
+
+def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
+    """A file that cannot be read is one line, whatever the reason."""
+    try:
+        data = _bytes(path)
+        return Source(str(path), data.decode("utf-8-sig"), order)
+    except UnicodeDecodeError as bad:
+        line = data.count(b"\n", 0, bad.start) + 1
+        return error(f"cannot read {path}: line {line} is not UTF-8")
+    except OSError as failed:
+        return error(f"cannot read {path}: {(failed.strerror or str(failed)).lower()}")
+    except ValueError:
+        return error(f"cannot read {str(path)!r}: this is no file name")
+
+
+def _bytes(path: Path | Traversable) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(f"it is larger than {LARGEST >> 20} MiB")
+    return data
+
+
+def search_path(beside: Path) -> Sequence[Path | Traversable]:
+    """Where a module may be: WALFLOW_PATH, beside the flow file, then what is shipped; the first hit wins."""
+    named = [Path(folder) for folder in os.environ.get("WALFLOW_PATH", "").split(":") if folder]
+    return [*named, beside, files("walflow").joinpath("modules")]
+
+
+def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | Traversable | None:
+    for folder in folders:
+        for suffix in SUFFIXES:
+            try:
+                candidate = folder.joinpath(*path[:-1], path[-1] + suffix)
+                if candidate.is_file():
+                    return candidate
+            except (OSError, ValueError):  # a folder nobody may look into, a name no file has
+                continue
+    return None
+
+
+def known_modules(folders: Sequence[Path | Traversable]) -> Iterator[str]:
+    """For suggestions: what of the shipped modules could have been meant."""
+    shipped = folders[-1]
+    for path in _walk(shipped, ()):
+        yield "::".join(path)
+
+
+def _walk(folder: Traversable, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for entry in folder.iterdir():
+        stem, suffix = os.path.splitext(entry.name)
+        if entry.is_dir():
+            yield from _walk(entry, (*prefix, entry.name))
+        elif suffix in SUFFIXES:
+            yield (*prefix, stem)

@@ -1,0 +1,62 @@
+"""What the characters of a number, a string or a name stand for."""
+
+import re
+import textwrap
+
+_ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {'"': '"', "\\": "\\", "/": "/", "#": "#", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_BASES = {"0x": 16, "0b": 2}
+
+
+class BadLiteral(Exception):
+    """Its text is the message, `at` how far into the literal it went wrong, `width` how long that is."""
+
+    def __init__(self, message: str, at: int = 0, width: int | None = None) -> None:
+        super().__init__(message)
+        self.at = at
+        self.width = width
+
+
+def integer(digits: str) -> int:
+    digits = digits.replace("_", "")
+    try:
+        return int(digits[2:], _BASES[digits[:2]]) if digits[:2] in _BASES else int(digits)
+    except ValueError:  # `0x` alone, or more digits than Python converts
+        raise BadLiteral("this is no number" if len(digits) < 100 else "a number of more than 4300 digits") from None
+
+
+def number(digits: str) -> float:
+    value = float(digits.replace("_", ""))
+    if value == float("inf"):
+        raise BadLiteral("this number is out of range")
+    return value
+
+
+def unescape(text: str) -> str:
+    return _ESCAPE.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    body = match.group(1)
+    if body in _PLAIN:
+        return _PLAIN[body]
+    code = int(body.strip("u{}"), 16) if body[0] == "u" and len(body) > 1 else -1
+    # half of a surrogate pair is no character: nothing could encode it
+    if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise BadLiteral(f"`{match.group()}` is no escape sequence", match.start(), len(match.group()))
+    return chr(code)
+
+
+def name(written: str) -> str:
+    return written.strip("`")
+
+
+def dedent(parts: list[str | None]) -> list[str | None]:
+    """A heredoc's text without the indentation all its lines share; None stands for an interpolation."""
+    marked = "".join("\0" if part is None else part for part in parts)
+    pieces = textwrap.dedent(marked).split("\0")
+    texts = iter(pieces)
+    joined: list[str | None] = [next(texts)]
+    for piece in texts:
+        joined += [None, piece]
+    return joined

@@ -1,0 +1,94 @@
+"""Files as name spaces: what each defines, and what it `use`s."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from walflow.diagnostics import Source, did_you_mean, error
+from walflow.expr.nodes import path_span, spelled
+from walflow.lang import files
+from walflow.lang.ast import Definition, Statement, Use
+from walflow.lang.parser import Report, parse
+
+Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may have one name
+
+
+@dataclass
+class Block:
+    """A file, or the body of a flow. `whole`: nothing in it got lost to a syntax error, so what is not found in it
+    does not exist."""
+
+    statements: Sequence[Statement]
+    whole: bool
+    outer: "Block | None" = None
+    definitions: dict[Key, Definition] = field(default_factory=dict[Key, Definition])
+    modules: "dict[str, Block | None]" = field(default_factory=dict[str, "Block | None"])  # None: said already
+
+
+class Library:
+    """Reads each module once for every folder its users lie in."""
+
+    def __init__(self, beside: Path, report: Report) -> None:
+        self._folders = files.search_path(beside)
+        self._report = report
+        self._read: dict[str, Block | None] = {}
+        self._reading: list[str] = []
+
+    def file(self, source: Source) -> Block:
+        parsed = parse(source, self._report)
+        return self.block(parsed.statements, parsed.whole, None)
+
+    def block(self, statements: Sequence[Statement], whole: bool, outer: Block | None) -> Block:
+        block = Block(statements, whole, outer)
+        define(block, statements, self._report)
+        for use in (s for s in statements if isinstance(s, Use)):
+            self._use(block, use)
+        return block
+
+    def _use(self, block: Block, use: Use) -> None:
+        if use.alias.text in block.modules:
+            hint = f"name one of them by `use {spelled(use.path)} as …`"
+            self._report(error(f"two modules are called `{use.alias.text}` here", use.span, hint))
+        block.modules[use.alias.text] = self._module(use)
+
+    def _module(self, use: Use) -> Block | None:
+        path = [name.text for name in use.path]
+        found = files.find(path, self._folders)
+        if found is None:
+            hint = did_you_mean(spelled(use.path), files.known_modules(self._folders)) or self._looked_in(path)
+            self._report(error(f"unknown module `{spelled(use.path)}`", path_span(use.path), hint))
+            return None
+        if spelled(use.path) in self._reading:
+            circle = [*self._reading[self._reading.index(spelled(use.path)) :], spelled(use.path)]
+            self._report(error(f"these modules use each other: {' -> '.join(circle)}", path_span(use.path)))
+            return None
+        return self._known(spelled(use.path), found, use)
+
+    def _known(self, path: str, found: Path | Traversable, use: Use) -> Block | None:
+        if path not in self._read:
+            self._reading.append(path)
+            source = files.read(found, order=use.span.source.order)
+            if isinstance(source, Source):
+                self._read[path] = self.file(source)
+            else:
+                self._report(source._replace(span=path_span(use.path)))
+                self._read[path] = None
+            self._reading.pop()
+        return self._read[path]
+
+    def _looked_in(self, path: Sequence[str]) -> str:
+        places = [str(folder) for folder in self._folders[:-1]]
+        return f"looked for {'/'.join(path)}.tremor and .troy in {', '.join(places)} and among the shipped modules"
+
+
+def define(block: Block, statements: Iterable[Statement], report: Report) -> None:
+    for statement in statements:
+        if not isinstance(statement, Definition):
+            continue
+        key = type(statement), statement.name.text
+        if first := block.definitions.get(key):
+            hint = f"first at {first.name.span}"
+            report(error(f"`{statement.name.text}` is defined twice", statement.name.span, hint))
+        else:
+            block.definitions[key] = statement

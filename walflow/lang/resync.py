@@ -1,0 +1,53 @@
+"""Where reading goes on behind a statement that did not parse."""
+
+from collections.abc import Sequence
+
+from lark import Token
+
+_STARTERS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
+_OF_FLOWS = {"CREATE", "CONNECT"}
+_BODIES = {"FLOW", "PIPELINE"}
+_ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
+_NAMED = {"DEFINE", "CREATE", "DEPLOY", "SLASH"}  # `define flow x`: no body begins there
+
+
+def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool) -> int:
+    """The first token to read again: a `;` or an `end` behind the statement that began at `begun` and went wrong
+    at `at`, or the beginning of the next one."""
+    opened: list[str] = []
+    for here in range(begun, len(tokens) - 1):
+        kind = tokens[here].type
+        skipping = here >= at and here > begun
+        if kind in _STARTERS:
+            # no statement stands within a `with` or an expression: their `end` is missing
+            while opened and opened[-1] not in _BODIES:
+                opened.pop()
+            if skipping and not opened and _fits(tokens, here, within_body):
+                return here
+        elif kind == "SEMICOLON" and skipping and not opened:
+            if _fits(tokens, here + 1, within_body):
+                return here
+        elif kind == "END":
+            if opened:
+                opened.pop()
+            elif skipping and within_body and _closes_body(tokens, here):
+                return here
+        elif _opens(tokens, here):
+            opened.append(kind)
+    return len(tokens) - 1
+
+
+def _opens(tokens: Sequence[Token], at: int) -> bool:
+    kind = tokens[at].type
+    return kind in _ENDED or (kind in _BODIES and tokens[at - 1].type not in _NAMED)
+
+
+def _fits(tokens: Sequence[Token], at: int, within_body: bool) -> bool:
+    """Behind a flow's header that did not parse comes its body: no place for it at the top of a file."""
+    return within_body or tokens[at].type not in _OF_FLOWS | {"SELECT"}
+
+
+def _closes_body(tokens: Sequence[Token], at: int) -> bool:
+    """An `end` without its beginning is that of a `with` that got lost if the flow goes on behind it."""
+    behind = [token.type for token in tokens[at + 1 : at + 3]]
+    return not (len(behind) == 2 and behind[0] == "SEMICOLON" and behind[1] in _OF_FLOWS)

@@ -1,0 +1,165 @@
+"""What a name stands for at a place in a file."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from walflow.diagnostics import Diagnostic, did_you_mean, error
+from walflow.expr.constant import Constant
+from walflow.expr.fold import Function, fold
+from walflow.expr.nodes import Name, Path, Root, path_span, spelled
+from walflow.expr.std import INTRINSICS
+from walflow.lang.ast import (
+    Arg,
+    DefineConnector,
+    DefineFlow,
+    DefineFunction,
+    DefinePipeline,
+    Definition,
+    Setting,
+)
+from walflow.lang.modules import Block
+from walflow.lang.parser import Report
+
+Args = Mapping[str, Constant | None]
+D = TypeVar("D", bound=Definition)
+
+_WORDS: Mapping[type[Definition], str] = {
+    DefineConnector: "connector definition",
+    DefinePipeline: "pipeline definition",
+    DefineFlow: "flow",
+    DefineFunction: "function",
+}
+
+
+class Names:
+    """The scope of an expression in `block`; `args` is None where there are none to speak of."""
+
+    def __init__(self, block: Block, args: Args | None, report: Report, args_hint: str | None = None) -> None:
+        self._block = block
+        self._args = args
+        self._report = report
+        self._args_hint = args_hint
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self._report(diagnostic)
+
+    def args(self, root: Root) -> Args | None:
+        if self._args is None:
+            self.report(error("there are no `args` here", root.span))
+        return self._args
+
+    def args_hint(self) -> str | None:
+        return self._args_hint
+
+    def function(self, path: Path) -> Function | None:
+        found = lookup(self._block, path, DefineFunction, self._report)
+        if found is None:
+            return None
+        function = INTRINSICS.get(spelled(found[0].intrinsic))
+        if function is None:
+            self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
+        return function
+
+    def constant(self, path: Path) -> Constant | None:
+        hint = f"a string is quoted: `\"{path[0].text}\"`" if len(path) == 1 else None
+        self.report(error(f"`{spelled(path)}` has no value here", path_span(path), hint))
+        return None
+
+
+def lookup(block: Block, path: Path, kind: type[D], report: Report) -> tuple[D, Block] | None:
+    """The definition, and the block its own expressions are read in."""
+    *modules, name = path
+    return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report)
+
+
+def _here(block: Block, name: Name, kind: type[D], report: Report) -> tuple[D, Block] | None:
+    place: Block | None = block
+    whole, known = True, list[str]()
+    while place:
+        definition = place.definitions.get((kind, name.text))
+        if isinstance(definition, kind):
+            return definition, place
+        whole = whole and place.whole
+        known += _defined(place, kind)
+        place = place.outer
+    if whole:
+        report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, did_you_mean(name.text, known)))
+    return None
+
+
+def _in_module(
+    block: Block, modules: Sequence[Name], name: Name, kind: type[D], report: Report
+) -> tuple[D, Block] | None:
+    module: Block | None = block
+    for step, part in enumerate(modules):
+        assert module is not None
+        module = _module(module, part, report, outward=step == 0)
+        if module is None:
+            return None
+    assert module is not None
+    definition = module.definitions.get((kind, name.text))
+    if isinstance(definition, kind):
+        return definition, module
+    if module.whole:
+        path = "::".join(part.text for part in modules)
+        known = _defined(module, kind)
+        hint = did_you_mean(name.text, known) or f"it has {', '.join(f'`{n}`' for n in known) or 'none'}"
+        report(error(f"unknown {_WORDS[kind]} `{name.text}` in module `{path}`", name.span, hint))
+    return None
+
+
+def _module(block: Block, name: Name, report: Report, *, outward: bool) -> Block | None:
+    place: Block | None = block
+    known, whole = list[str](), True
+    while place:
+        if name.text in place.modules:
+            return place.modules[name.text]
+        known += place.modules
+        whole = whole and place.whole
+        place = place.outer if outward else None
+    if whole:
+        hint = did_you_mean(name.text, known) or f"is a `use …::{name.text};` missing?"
+        report(error(f"unknown module `{name.text}`", name.span, hint))
+    return None
+
+
+def _defined(block: Block, kind: type[Definition]) -> list[str]:
+    return [name for of, name in block.definitions if of is kind]
+
+
+def bind(
+    declared: Sequence[Arg],
+    inner: Names,
+    given: Sequence[Setting],
+    outer: Names,
+    what: str,
+    where: Name,
+) -> Args:
+    """The args of one instance: what its `with` gives (read in `outer`), else the defaults (read in `inner`)."""
+    names = [arg.name.text for arg in declared]
+    values = settings(given, outer)
+    for setting in given:
+        if setting.name.text not in names:
+            known = f"its args are {', '.join(f'`{name}`' for name in names)}" if names else "it takes no args"
+            hint = did_you_mean(setting.name.text, names) or known
+            outer.report(error(f"unknown arg `{setting.name.text}` of {what}", setting.name.span, hint))
+    args: dict[str, Constant | None] = {}
+    for arg in declared:
+        if arg.name.text in values:
+            args[arg.name.text] = values[arg.name.text]
+        elif arg.default is not None:
+            args[arg.name.text] = fold(arg.default, inner)
+        else:
+            hint = f"give it: `with {arg.name.text} = … end`"
+            outer.report(error(f"missing arg `{arg.name.text}` of {what}", where.span, hint))
+            args[arg.name.text] = None
+    return args
+
+
+def settings(given: Sequence[Setting], scope: Names) -> dict[str, Constant | None]:
+    values: dict[str, Constant | None] = {}
+    for setting in given:
+        if setting.name.text in values:
+            scope.report(error(f"`{setting.name.text}` is given twice", setting.name.span))
+        values[setting.name.text] = fold(setting.value, scope)
+    return values

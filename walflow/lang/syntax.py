@@ -1,0 +1,95 @@
+"""A syntax error in plain words."""
+
+from collections.abc import Sequence, Set
+
+from lark import Token
+from lark.lexer import PatternStr
+
+from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error
+from walflow.lang.grammar import grammar
+from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, UNCLOSED, reserved_words
+
+_WORDS = {
+    "IDENT": "a name",
+    "STRING_START": "a string",
+    "HEREDOC_START": "a string",
+    "INT": "a number",
+    "FLOAT": "a number",
+    "EXTRACTOR": "a pattern between `|`",
+    "STRING_END": "`\"`",
+    "$END": "the end of the file",
+}
+# A place for a value accepts some thirty tokens, a place behind one twenty: those are not worth listing.
+_VALUE = {"IDENT", "STRING_START", "INT", "LBRACE", "LSQB", "LPAR"}
+_MINOR = {
+    *("OR", "XOR", "AND", "BIT_OR", "BIT_XOR", "BIT_AND", "EQ", "NE", "LT", "LE", "GT", "GE", "SHL", "SHR", "USHR"),
+    *("PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "DOT", "LSQB", "LPAR", "COLONCOLON"),
+}
+
+
+def explain(source: Source, tokens: Sequence[Token], at: int, expected: Set[str]) -> Diagnostic:
+    token = tokens[at]
+    begin = token.start_pos or 0
+    span = Span(source, begin, max(begin + len(token), begin))
+    if token.type == UNCLOSED:
+        quote = '"""' if token.startswith('"""') else '"'
+        return error("this string is not closed", span, f"its `{quote}` is missing")
+    if token.type == TOO_DEEP:
+        return error(f"nested more than {DEEPEST} deep", span)
+    if token.type == ILLEGAL:
+        return error(f"unexpected character {_shown(token)}", span)
+    message = f"expected {in_words(expected)}, found {_found(token)}"
+    return error(message, span, _hint(token, expected))
+
+
+def in_words(expected: Set[str]) -> str:
+    if expected >= _VALUE:
+        expected = expected & {"END", "RBRACE", "RSQB", "RPAR"}
+        return _either(["a value", *sorted(_word(name) for name in expected)])
+    major = expected - _MINOR
+    return _either(sorted({_word(name) for name in major or expected}, key=_rank))
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0] if words else "nothing"
+
+
+def _rank(word: str) -> tuple[bool, str]:
+    # names and strings first, then what is written as it stands
+    return word.startswith("`"), word
+
+
+def _word(name: str) -> str:
+    if name in _WORDS:
+        return _WORDS[name]
+    for terminal in grammar().terminals:
+        if terminal.name == name and isinstance(terminal.pattern, PatternStr):
+            return f"`{terminal.pattern.value}`"
+    return name
+
+
+def _found(token: Token) -> str:
+    match token.type:
+        case "$END":
+            return "the end of the file"
+        case "STRING_START" | "HEREDOC_START":
+            return "a string"
+        case "IDENT":
+            return f"`{token}`"
+        case _:
+            return _shown(token)
+
+
+def _shown(token: Token) -> str:
+    shown = token if len(token) <= 40 else f"{token[:40]}…"
+    return f"`{shown}`" if shown.isprintable() else f"U+{ord(token[0]):04X}"
+
+
+def _hint(token: Token, expected: Set[str]) -> str | None:
+    if token.type == "IDENT":
+        keywords = [_word(name).strip("`") for name in expected if _word(name).startswith("`")]
+        wanted = [word for word in keywords if word.isalpha()]
+        return did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
+    if "IDENT" in expected and str(token) in reserved_words():
+        return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
+    return None

@@ -1,0 +1,54 @@
+"""What the grammar reads and walflow does not do yet. Named once, at the outermost place: never skipped silently."""
+
+from collections.abc import Iterator
+
+from lark import Token, Tree
+
+from walflow.diagnostics import Diagnostic, Source, Span, error
+
+_YET = "not supported yet"
+_RULES = {
+    "config_directive": f"`#!config` is {_YET}",
+    "const": f"constants (`const`) are {_YET}",
+    "function": f"functions (`fn`) are {_YET}",
+    "define_operator": f"operators are {_YET}",
+    "define_script": f"scripts are {_YET}",
+    "define_window": f"windows are {_YET}",
+    "windows": f"windows are {_YET}",
+    "where": f"`where` is {_YET}",
+    "having": f"`having` is {_YET}",
+    "group_by": f"`group by` is {_YET}",
+    "match": f"`match` is {_YET}",
+    "for": f"`for` is {_YET}",
+    "patch": f"`patch` is {_YET}",
+    "merge": f"`merge` is {_YET}",
+    "recur": f"`recur` is {_YET}",
+    "present": f"`present` and `absent` are {_YET}",
+    "slice": f"slices (`[a:b]`) are {_YET}",
+    "bytes": f"binary literals (`<< … >>`) are {_YET}",
+}
+_WITHIN_PIPELINES = {
+    "use": f"`use` within a pipeline is {_YET}",
+    "define_pipeline": f"pipelines within pipelines are {_YET}",
+    "create": f"`create` within a pipeline is {_YET}",
+}
+_CREATED = {"operator": "operators", "script": "scripts", "stream": "streams"}
+
+
+def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
+    waiting: list[tuple[Tree[Token], bool]] = [(tree, False)]
+    while waiting:
+        node, in_pipeline = waiting.pop()
+        message = _message(node, in_pipeline)
+        if message:
+            yield error(message, Span(source, node.meta.start_pos, node.meta.end_pos))
+        else:
+            inside = node.data == "pipeline_body"
+            waiting += [(child, inside) for child in node.children if isinstance(child, Tree)]
+
+
+def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
+    if node.data == "create" and (what := _CREATED.get(str(node.children[0]))):
+        return f"{what} are {_YET}"
+    within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
+    return within or _RULES.get(node.data)
