@@ -18,6 +18,10 @@ class Cache:
     def __repr__(self) -> str:
         return f"<Cache of {len(self._entries)} records, {self._bytes} bytes>"
 
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
     def put(self, entries: list[Entry]) -> None:
         known = self._entries
         for entry in entries:

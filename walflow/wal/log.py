@@ -258,6 +258,9 @@ class Log:
         if not self._preallocate or rest > chunk.capacity // 16 or room < needed:
             self._used -= rest
             chunk.capacity = chunk.end
+        self._end_tail(chunk)
+
+    def _end_tail(self, chunk: Chunk) -> None:
         self._sealed += chunk.capacity
         self._tail = None
 
@@ -320,8 +323,8 @@ class Log:
         beginning a new chunk costs more than it brings while there is little in it."""
         tail = self._tail
         if tail is not None and tail.last <= self.low and (self._pressed or tail.end >= tail.capacity // 2):
-            self._seal(tail, 0)
             tail.close(self.disk)
+            self._end_tail(tail)
         count = 0
         while (
             count < len(self.chunks) and self.chunks[count].last <= self.low and self.chunks[count] is not self._tail
@@ -347,9 +350,14 @@ class Log:
                 self._write_cursor()
             except (DiskFull, FailStop):
                 pass  # an older cursor stands, and some events will come twice
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes its files and leaves the directory as it is, as a crash would."""
         for reader in self._readers:
             reader.close()
-        for chunk in self.chunks:
+        commits = [*self._queue, self._flying] if self._flying is not None else self._queue
+        for chunk in [*self.chunks, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
         self.disk.close(self._cursor)
         self.directory.release()
