@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from pydantic import Field, field_validator
 
@@ -221,8 +221,7 @@ class _Client(asyncio.Protocol):
         self._written: deque[Block] = deque()  # handed to the transport, not yet to the kernel
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self.admitted = self.server.admits()
         if not self.admitted:
             transport.abort()

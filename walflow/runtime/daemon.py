@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
@@ -65,6 +66,7 @@ class Daemon:
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_internal_error)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGHUP, self._reopen)
@@ -127,6 +129,16 @@ class Daemon:
             if value:
                 totals[name] = totals.get(name, 0) + value
         return totals
+
+
+def _internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """A callback raised: a bug of ours. One line; the traceback at debug level."""
+    error = context.get("exception")
+    where = traceback.extract_tb(error.__traceback__)[-1] if isinstance(error, BaseException) else None
+    log.error(
+        "internal error", error=repr(error or context.get("message")), at=where and f"{where.name}:{where.lineno}"
+    )
+    log.debug("internal error", exc_info=error)
 
 
 def die(error: WalflowError) -> NoReturn:

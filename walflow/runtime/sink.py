@@ -65,7 +65,9 @@ class SinkNode:
         """Stops the sources upstream; what waits in the queue goes to the next run."""
         self._accept = None
         self._on_reopen = None
-        self.trigger(reason)
+        self.reason = None  # the runner says why, in a line of its own
+        for gate in self.gates:
+            gate.trigger(self.name, reason)
 
     def abandon(self) -> None:
         """No next run: what waits fails."""
