@@ -1,0 +1,66 @@
+"""What is measured: a name, a way to run it in a directory, and what must be in its files afterwards."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from bench.load import Target
+from demo.server import FLOWS, Server, free_port, write_flow
+
+
+class WrongResult(Exception):
+    """A run that did not do its work: its speed means nothing."""
+
+
+class System(Protocol):
+    name: str
+
+    def absent(self) -> str | None:
+        """Why it cannot run here, with the command that would help."""
+        ...
+
+    def running(self, workdir: Path) -> AbstractContextManager[Target]: ...
+
+    def verify(self, workdir: Path, sent: int) -> None:
+        """After it has stopped. Raises WrongResult."""
+        ...
+
+
+class Walflow:
+    """A flow file of `flows/echo`, with or without its file."""
+
+    def __init__(self, name: str, flow: str, *, file: bool = True) -> None:
+        self.name = name
+        self._flow = FLOWS / flow
+        self._file = file
+
+    def absent(self) -> str | None:
+        return None
+
+    @contextmanager
+    def running(self, workdir: Path) -> Iterator[Target]:
+        port = free_port()
+        flow = write_flow(workdir, self._flow, {"url": f"127.0.0.1:{port}"}, None if self._file else "server_out")
+        with Server(flow, workdir) as server:
+            server.start()
+            server.wait_for("listening")
+            yield Target(port, server.pid)
+            code = server.stop()
+            if code:
+                raise WrongResult(f"{self.name}: ended with exit code {code}\n{server.last_words()}")
+
+    def verify(self, workdir: Path, sent: int) -> None:
+        if not self._file:
+            return
+        lines = _count_lines(workdir / "server_out.log")
+        if lines != sent:
+            raise WrongResult(f"{self.name}: {sent:,} lines were sent, {lines:,} are in the file")
+
+
+def _count_lines(file: Path) -> int:
+    lines = 0
+    with file.open("rb") as opened:
+        while data := opened.read(4 << 20):
+            lines += len(data) - len(data.replace(b"\n", b""))
+    return lines
