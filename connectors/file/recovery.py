@@ -14,7 +14,7 @@ from connectors.file.ranges import Ranges
 from connectors.file.sidecar import Intent, State
 
 PIECE: Final = 4096  # a page: a killed write ends at one, nearly always
-PIECES: Final = 256  # what a slot has room for
+PIECES: Final = 256  # and one more where the first begins inside a page: what a slot has room for
 END: Final = 4096
 
 Read = Callable[[int, int], bytes]  # size, offset
@@ -94,7 +94,7 @@ def _proven(intent: Intent, start: int, size: int, read: Read) -> int:
 
 def intend(data: bytes, start: int, adds: Ranges) -> Intent:
     piece = PIECE
-    while len(data) > piece * (PIECES - 1):
+    while len(data) > piece * PIECES:
         piece *= 2
     at = 0
     sums: list[bytes] = []
