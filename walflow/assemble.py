@@ -23,9 +23,7 @@ INPUTS = ("in",)
 OUTPUTS = ("out", "err")
 
 
-def load(
-    files: Sequence[str | Path], registry: Registry | None = None
-) -> tuple[Assembly | None, list[Diagnostic]]:
+def load(files: Sequence[str | Path], registry: Registry | None = None) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly, None where there is an error; the warnings are worth reading in any case."""
     config, found = lang.load(files)
     try:
@@ -85,7 +83,11 @@ class _Assembling:
         connector = self._configured(config, of, report)
         if connector is None:
             # which of its ports it uses is its configuration's to say
-            return unknown if of.ports_used is not Connector.ports_used else Node(of.ports, of.transactional, config.created)
+            return (
+                unknown
+                if of.ports_used is not Connector.ports_used
+                else Node(of.ports, of.transactional, config.created)
+            )
         self._claim(connector, config)
         self._connectors.append(ConnectorPlan(config.id, config.type.text, connector, *framed))
         return Node(connector.ports_used(), of.transactional, config.created)
@@ -104,7 +106,10 @@ class _Assembling:
 
     def _unknown_type(self, config: ConnectorConfig) -> Diagnostic:
         name = config.type.text
-        hint = did_you_mean(name, self._registry) or f"there are {one_of(sorted(self._registry)).replace(' or ', ' and ')}"
+        hint = (
+            did_you_mean(name, self._registry)
+            or f"there are {one_of(sorted(self._registry)).replace(' or ', ' and ')}"
+        )
         # tremor's own words: scripts look for them
         return error(f"Unknown connector type {name}", config.type.span, hint)
 

@@ -139,7 +139,9 @@ def _excerpt(span: Span) -> list[str]:
 
 def _printable(text: str) -> str:
     # a flow file may come from a stranger: its escape sequences are not for this terminal
-    return "".join(char if char.isprintable() else " " if char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return "".join(
+        char if char.isprintable() else " " if char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
 
 
 def _width(text: str) -> int:

@@ -51,7 +51,7 @@ def find(kind: str, registry: Mapping[str, type[Connector]]) -> type[Connector] 
     """A registered kind, or `package.module:Class`. Raises NoConnector."""
     if ":" in kind:
         return _load(EntryPoint(kind, kind, GROUP))
-    return registry[kind] if kind in registry else None
+    return registry.get(kind)
 
 
 def _check_one(kind: str, claims: list[EntryPoint]) -> None:

@@ -22,6 +22,10 @@ class Constant:
     span: Span
     parts: Mapping[str | int, Part] = field(default_factory=dict[str | int, Part])
 
+    @property
+    def is_record(self) -> bool:
+        return isinstance(self.value, dict)
+
     def find(self, path: Sequence[str | int]) -> "Constant":
         """As deep as the path leads: what a validator calls a place may go deeper than what was written."""
         found = self

@@ -17,13 +17,13 @@ from walflow.expr.nodes import (
     Field,
     Literal,
     Name,
+    Path,
     Record,
     Reference,
     Root,
     Text,
     Unary,
     Unsupported,
-    Path,
     spelled,
 )
 from walflow.expr.operators import CannotApply, binary, unary
@@ -175,13 +175,10 @@ def _member(of: Constant, segment: Name | Expr, scope: Scope) -> Constant | None
         key = index.value
     else:
         return None
-    if isinstance(key, int) and key < 0 and isinstance(of.value, list):
-        key += len(of.parts)
     if isinstance(key, str | int) and not isinstance(key, bool) and key in of.parts:
         return of.parts[key].constant
     known = [str(name) for name in of.parts]
-    what = f"{kind_of(of.value)} without `{key}`" if isinstance(of.value, dict | list) else kind_of(of.value)
-    scope.report(error(f"there is no `{key}` here: this is {what}", segment.span, did_you_mean(str(key), known)))
+    scope.report(error(f"{kind_of(of.value)} without `{key}`", segment.span, did_you_mean(str(key), known)))
     return None
 
 

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from walflow.expr.constant import kind_of
 
@@ -53,12 +53,12 @@ _NUMBERS: dict[str, Callable[[Any, Any], object]] = {
 }
 _WHOLE: dict[str, Callable[[Any, Any], object]] = {
     "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),  # the sign of the dividend, as in tremor
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    ">>>": operator.rshift,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    ">>>": lambda a, b: a >> b,  # the same: whole numbers have no width to shift zeros into
 }
 
 
@@ -83,8 +83,8 @@ def _arithmetic(symbol: str, left: object, right: object) -> object:
     if symbol in _NUMBERS and _is_number(left) and _is_number(right):
         apply = _NUMBERS[symbol]
     elif symbol in _WHOLE and _is_whole(left) and _is_whole(right):
-        apply = _WHOLE[symbol]
         _check_shift(symbol, right)
+        apply = _WHOLE[symbol]
     else:
         raise _refused(symbol, left, right)
     try:
@@ -108,11 +108,11 @@ def _bounded(symbol: str, result: object) -> object:
     return result
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

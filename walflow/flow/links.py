@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
@@ -59,7 +59,7 @@ def _is_known(end: Endpoint, flow: Flow, nodes: Nodes, report: Report) -> bool:
     if flow.whole:
         kind, name = end.node.kind, end.node.name
         others = [node.name for node in nodes if node.kind == kind and node.flow == flow.alias]
-        other_kind = "pipeline" if kind == "connector" else "connector"
+        other_kind: Literal["connector", "pipeline"] = "pipeline" if kind == "connector" else "connector"
         if NodeId(flow.alias, other_kind, name) in nodes:
             hint = f"there is a {other_kind} of that name: `/{other_kind}/{name}`"
         else:

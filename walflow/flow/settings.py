@@ -96,7 +96,7 @@ def _named(constant: Constant, what: str, report: Report) -> _Named | None:
     if isinstance(constant.value, str):
         return _Named(constant, {}, constant.span)
     name, config = constant.find(["name"]), constant.find(["config"])
-    if not isinstance(constant.value, dict) or name is constant or not isinstance(name.value, str):
+    if not constant.is_record or name is constant or not isinstance(name.value, str):
         hint = 'write `"json"` or `{"name": "json", "config": {…}}`' if what == "codec" else None
         message = f"a {what} is a name, or a record with `name` and `config`, not {kind_of(constant.value)}"
         report(error(message, constant.span, hint))
@@ -105,7 +105,7 @@ def _named(constant: Constant, what: str, report: Report) -> _Named | None:
         report(error(f"unknown key `{key}` of a {what}", constant.parts[key].key, "it takes `name` and `config`"))
     if config is constant:
         return _Named(name, {}, constant.span)
-    if not isinstance(config.value, dict):
+    if not config.is_record:
         report(error(f"`config` takes a record, not {kind_of(config.value)}", config.span))
         return None
     return _Named(name, {str(key): part.constant.value for key, part in config.parts.items()}, config.span)

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
 from walflow.contract import Connector
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error
 from walflow.expr.constant import Constant, kind_of
 
 _EXPECTED = {
@@ -46,7 +46,7 @@ def configure(
     kind: str, of: type[Connector], config: Constant | None, defined: Span
 ) -> tuple[Connector | None, list[Diagnostic]]:
     """`defined`: where the definition is named, for what is missing altogether."""
-    if config is not None and not isinstance(config.value, dict):
+    if config is not None and not config.is_record:
         return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
     # as JSON: strict in what it takes for a number, and still a list is a tuple and a string a path there
     text = json.dumps(config.value if config else {})

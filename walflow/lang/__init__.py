@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from walflow.diagnostics import Diagnostic, Source, error, in_order
+from walflow.diagnostics import Diagnostic, error, in_order
 from walflow.flow.config import FlowConfig
 from walflow.lang.ast import DefineFlow, Deploy
 from walflow.lang.deploy import Deployment

@@ -29,8 +29,12 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DefineConnector:
+class Definition:
     name: Name
+
+
+@dataclass(frozen=True)
+class DefineConnector(Definition):
     type: Name
     args: tuple[Arg, ...]
     settings: tuple[Setting, ...]
@@ -44,10 +48,9 @@ class Select(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DefinePipeline:
+class DefinePipeline(Definition):
     """`inputs` and `outputs` are None where the definition has no `from` and no `into`."""
 
-    name: Name
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
@@ -56,10 +59,9 @@ class DefinePipeline:
 
 
 @dataclass(frozen=True)
-class DefineFunction:
+class DefineFunction(Definition):
     """`intrinsic`: what of walflow's own stands for it."""
 
-    name: Name
     intrinsic: Path
     span: Span
 
@@ -92,8 +94,7 @@ FlowStatement = Use | DefineConnector | DefinePipeline | Create | Connect
 
 
 @dataclass(frozen=True)
-class DefineFlow:
-    name: Name
+class DefineFlow(Definition):
     args: tuple[Arg, ...]
     body: tuple[FlowStatement, ...]
     span: Span
@@ -107,7 +108,6 @@ class Deploy:
     span: Span
 
 
-Definition = DefineFlow | DefineConnector | DefinePipeline | DefineFunction
 Statement = FlowStatement | DefineFlow | DefineFunction | Deploy
 
 

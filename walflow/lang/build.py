@@ -1,11 +1,12 @@
 """Tree -> what the file declares. A method a rule of `troy.lark`; rules without one are not supported yet."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
+import lark.visitors
 from lark import Token, Tree
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark.visitors import Transformer_NonRecursive
 
 from walflow.diagnostics import Diagnostic, Source, Span, error
 from walflow.expr.nodes import (
@@ -48,7 +49,10 @@ T = TypeVar("T")
 
 
 def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
-    return _Build(source, report).transform(tree)
+    # Any: what a transformer returns is of no type lark knows
+    transformer: Any = _Build(source, report)
+    statements: tuple[Statement, ...] = transformer.transform(tree)
+    return statements
 
 
 class _Ports(NamedTuple):
@@ -60,7 +64,14 @@ class _StreamPort(NamedTuple):
     port: Name | None
 
 
-@v_args(inline=True, meta=True)
+def _by_rule(build: type[T]) -> type[T]:
+    """Each method gets the children of its rule as arguments, behind their place."""
+    visitors: Any = lark.visitors
+    wrapped: type[T] = visitors.v_args(inline=True, meta=True)(build)
+    return wrapped
+
+
+@_by_rule
 class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def __init__(self, source: Source, report: Callable[[Diagnostic], None]) -> None:
         super().__init__()
@@ -77,7 +88,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self._report(error(message, span, hint))
 
-    def __default__(self, data: str, children: list[object], meta: Meta) -> Unsupported:
+    def __default__(self, data: str, children: list[object], meta: Meta) -> Any:  # lark's own says Tree
         # said already, see unsupported.py
         at = Span(self._source, 0, 0) if meta.empty else self._span(meta)
         return Unsupported(data, at)
@@ -209,9 +220,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     # ---- scripts
 
     def intrinsic(self, meta: Meta, name: Name, *rest: object) -> DefineFunction:
-        path = rest[-1]
-        assert isinstance(path, tuple)
-        return DefineFunction(name, path, self._span(meta))
+        return DefineFunction(name, cast("Path", rest[-1]), self._span(meta))
 
     # ---- expressions
 

@@ -164,8 +164,6 @@ class _Instance:
         return Endpoint(self._id(end.kind, end.name), end.port, end.span)
 
 
-def _named(
-    given: Sequence[ast.Setting], values: dict[str, Constant | None]
-) -> Sequence[tuple[str, Span, Constant]]:
+def _named(given: Sequence[ast.Setting], values: dict[str, Constant | None]) -> Sequence[tuple[str, Span, Constant]]:
     found = [(setting.name.text, setting.name.span, values[setting.name.text]) for setting in given]
     return [(name, key, value) for name, key, value in found if value is not None]

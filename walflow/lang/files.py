@@ -15,10 +15,9 @@ LARGEST = 16 << 20
 def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
     """A file that cannot be read is one line, whatever the reason."""
     try:
-        data = _bytes(path)
-        return Source(str(path), data.decode("utf-8-sig"), order)
+        return Source(str(path), _bytes(path).decode("utf-8-sig"), order)
     except UnicodeDecodeError as bad:
-        line = data.count(b"\n", 0, bad.start) + 1
+        line = bad.object.count(b"\n", 0, bad.start) + 1
         return error(f"cannot read {path}: line {line} is not UTF-8")
     except OSError as failed:
         return error(f"cannot read {path}: {(failed.strerror or str(failed)).lower()}")

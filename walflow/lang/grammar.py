@@ -6,8 +6,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import lark
+
+_lark: Any = lark.Lark  # Any: how it is kept carries no types
 
 
 @cache
@@ -41,8 +44,9 @@ def _read(kept: Path | None) -> lark.Lark | None:
         if kept is None or not _ours(kept):
             return None
         with kept.open("rb") as file:
-            return lark.Lark.load(file)
-    except Exception:  # half-written, of another lark, gone: whatever it is, it can be built again
+            read: lark.Lark = _lark.load(file)
+            return read
+    except Exception:  # noqa: BLE001 - half-written, of another lark, gone: whatever it is, it is built again
         return None
 
 
@@ -57,7 +61,7 @@ def _keep(built: lark.Lark, kept: Path) -> None:
     try:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            built.save(file)
+            _lark.save(built, file)
         fresh.replace(kept)
     except OSError:
         fresh.unlink(missing_ok=True)

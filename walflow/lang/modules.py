@@ -1,6 +1,6 @@
 """Files as name spaces: what each defines, and what it `use`s."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from pathlib import Path

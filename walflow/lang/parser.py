@@ -5,16 +5,13 @@ states are popped until one accepts ERROR in place of a statement, and tokens sk
 """
 
 from collections.abc import Callable
-from copy import copy
-from typing import cast
 
-from lark import Token, Tree, UnexpectedToken
-from lark.parsers.lalr_interactive_parser import InteractiveParser
+from lark import Token, Tree
 
-from walflow.diagnostics import Diagnostic, Source, error
+from walflow.diagnostics import Diagnostic, Source, Span, error
 from walflow.lang.ast import File
 from walflow.lang.build import build
-from walflow.lang.grammar import grammar
+from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
 from walflow.lang.scan import TOO_DEEP, scan
 from walflow.lang.syntax import explain
@@ -40,97 +37,68 @@ class _Reading:
         self.source = source
         self.report = report
         self.tokens = [*scan(source), _end_of(source)]
-        self.parser: InteractiveParser = grammar().parse_interactive("")
+        self.automaton = Automaton()
         self.errors = 0
 
     def tree(self) -> Tree[Token]:
         at = 0
         while True:
             try:
-                result = self.parser.feed_token(self.tokens[at])
+                tree = self.automaton.feed(self.tokens[at])
             except UnexpectedToken:
                 at = self._mend(at)
             else:
+                if tree is not None:
+                    return tree
                 at += 1
-                if at == len(self.tokens):
-                    assert isinstance(result, Tree)
-                    return result
-
-    def _may_begin(self) -> bool:
-        """A statement, here. The table alone knows what may come in states like this one, not in this one."""
-        return "ERROR" in self.parser.choices() and self._after("ERROR") is not None
-
-    def _after(self, kind: str) -> InteractiveParser | None:
-        """As the parser would stand behind such a token."""
-        trial = self.parser.copy(deepcopy_values=False)
-        conf = copy(trial.parser_state.parse_conf)
-        conf.callbacks = {}
-        trial.parser_state.parse_conf = conf
-        try:
-            trial.feed_token(Token(kind, ""))
-        except UnexpectedToken:
-            return None
-        return trial
 
     def _mend(self, at: int) -> int:
         """The token to go on with."""
         token = self.tokens[at]
-        expected = self.parser.accepts() - {"ERROR"}
+        expected = self.automaton.accepts()
         self.report(explain(self.source, self.tokens, at, expected))
         self.errors += 1
         if self.errors == MOST_ERRORS or token.type == TOO_DEEP:
             return self._stop(at)
-        if self._supply(token, expected):
-            return at
-        return self._give_up(at)
-
-    def _supply(self, token: Token, expected: set[str]) -> bool:
-        """The one missing token, if with it the reading can go on."""
         for missing in ("SEMICOLON", "END"):
-            if missing in expected and self._continues(missing, token):
-                self.parser.feed_token(Token(missing, "", token.start_pos, token.line, token.column))
-                return True
-        return False
-
-    def _continues(self, missing: str, token: Token) -> bool:
-        trial = self._after(missing)
-        return trial is not None and token.type in trial.accepts()
+            supplied = self.automaton.after(missing) if missing in expected else None
+            if supplied and token.type in supplied.accepts():
+                self.automaton.feed(_nowhere(missing))
+                return at
+        return self._give_up(at)
 
     def _give_up(self, at: int) -> int:
         begun = at
-        while not self._may_begin():
-            begun = self._pop(begun)
-        within_body = self._after("CREATE") is not None
-        self.parser.feed_token(Token("ERROR", "", 0, 0, 0, 0, 0, 0))
+        while not self.automaton.at_statement():
+            begun = self._first(self.automaton.pop(), begun)
+        within_body = self.automaton.after("CREATE") is not None
+        self.automaton.feed(_nowhere("ERROR"))
         at = resync(self.tokens, begun, at, within_body)
-        if self.tokens[at].type not in self.parser.accepts():
-            self.parser.feed_token(Token("SEMICOLON", "", 0, 0, 0, 0, 0, 0))
+        if self.tokens[at].type not in self.automaton.accepts():
+            self.automaton.feed(_nowhere("SEMICOLON"))
         return at
 
-    def _pop(self, begun: int) -> int:
-        """Gives up what was read last: the first token of it, `begun` if it had none."""
-        state = self.parser.parser_state
-        value = state.value_stack.pop()
-        state.state_stack.pop()
-        start = value.start_pos if isinstance(value, Token) else _start(value)
+    def _first(self, start: int | None, begun: int) -> int:
+        """The first token at or behind the place `start`, coming back from `begun`."""
         while start is not None and begun and (self.tokens[begun - 1].start_pos or 0) >= start:
             begun -= 1
         return begun
 
     def _stop(self, at: int) -> int:
         """As if the file ended here."""
-        if self.tokens[at].type != TOO_DEEP:
-            self.report(error(f"{MOST_ERRORS} syntax errors: the rest of this file is not read"))
-        while "$END" not in self.parser.accepts():
-            self._pop(at)
+        token = self.tokens[at]
+        if token.type != TOO_DEEP:
+            begin = token.start_pos or 0
+            message = f"more than {MOST_ERRORS} syntax errors: the rest of this file is not read"
+            self.report(error(message, Span(self.source, begin, begin)))
+        while "$END" not in self.automaton.accepts():
+            self.automaton.pop()
         return len(self.tokens) - 1
 
 
-def _start(value: object) -> int | None:
-    if isinstance(value, Tree):
-        meta = cast("Tree[Token]", value).meta
-        return None if meta.empty else meta.start_pos
-    return None
+def _nowhere(kind: str) -> Token:
+    """A token nobody wrote."""
+    return Token(kind, "", 0, 0, 0, 0, 0, 0)
 
 
 def _end_of(source: Source) -> Token:

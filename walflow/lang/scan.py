@@ -39,7 +39,7 @@ class _Patterns(NamedTuple):
 
 @cache
 def _patterns() -> _Patterns:
-    terminals = [terminal for terminal in grammar().terminals if terminal.pattern]
+    terminals = grammar().terminals
     keywords = {t.pattern.value: t.name for t in terminals if _is_keyword(t)}
     # the longest literal first: `>>>` before `>>` before `>`
     literals = sorted((t for t in terminals if _is_punctuation(t)), key=lambda t: -len(t.pattern.value))

@@ -61,7 +61,7 @@ class Names:
         return function
 
     def constant(self, path: Path) -> Constant | None:
-        hint = f"a string is quoted: `\"{path[0].text}\"`" if len(path) == 1 else None
+        hint = f'a string is quoted: `"{path[0].text}"`' if len(path) == 1 else None
         self.report(error(f"`{spelled(path)}` has no value here", path_span(path), hint))
         return None
 

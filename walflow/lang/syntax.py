@@ -1,6 +1,6 @@
 """A syntax error in plain words."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence, Set as AbstractSet
 
 from lark import Token
 from lark.lexer import PatternStr
@@ -16,7 +16,7 @@ _WORDS = {
     "INT": "a number",
     "FLOAT": "a number",
     "EXTRACTOR": "a pattern between `|`",
-    "STRING_END": "`\"`",
+    "STRING_END": '`"`',
     "$END": "the end of the file",
 }
 # A place for a value accepts some thirty tokens, a place behind one twenty: those are not worth listing.
@@ -27,7 +27,7 @@ _MINOR = {
 }
 
 
-def explain(source: Source, tokens: Sequence[Token], at: int, expected: Set[str]) -> Diagnostic:
+def explain(source: Source, tokens: Sequence[Token], at: int, expected: AbstractSet[str]) -> Diagnostic:
     token = tokens[at]
     begin = token.start_pos or 0
     span = Span(source, begin, max(begin + len(token), begin))
@@ -42,7 +42,7 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Set[str]
     return error(message, span, _hint(token, expected))
 
 
-def in_words(expected: Set[str]) -> str:
+def in_words(expected: AbstractSet[str]) -> str:
     if expected >= _VALUE:
         expected = expected & {"END", "RBRACE", "RSQB", "RPAR"}
         return _either(["a value", *sorted(_word(name) for name in expected)])
@@ -85,7 +85,7 @@ def _shown(token: Token) -> str:
     return f"`{shown}`" if shown.isprintable() else f"U+{ord(token[0]):04X}"
 
 
-def _hint(token: Token, expected: Set[str]) -> str | None:
+def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
     if token.type == "IDENT":
         keywords = [_word(name).strip("`") for name in expected if _word(name).startswith("`")]
         wanted = [word for word in keywords if word.isalpha()]

@@ -1,0 +1,137 @@
+"""`walflow check`: everything that can be known of a flow file before it runs."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from walflow.assemble import load
+from walflow.cli.promises import Promise, Promises, chain, promises
+from walflow.diagnostics import Diagnostic, render
+from walflow.flow.plan import Assembly
+
+EX_CONFIG = 78
+EX_FINDINGS = 1
+
+_COLOURS = {"error": "bold red", "warning": "bold yellow"}
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Flow files, checked as `run` would start them: together.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for scripts and editors.")] = False,
+    workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
+) -> None:
+    """Check flow files, and print what each path from a source to a sink guarantees."""
+    found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
+    try:
+        os.chdir(workdir)
+    except OSError as error:
+        typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
+    assembly, diagnostics = load(found_at)
+    promised = promises(assembly) if assembly else None
+    if as_json:
+        typer.echo(json.dumps(document(diagnostics, promised), indent=2))
+    else:
+        Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised), sep="\n")
+    raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))
+
+
+def exit_code(
+    assembly: Assembly | None, diagnostics: Sequence[Diagnostic], promised: Promises | None, *, strict: bool
+) -> int:
+    if assembly is None:
+        return EX_CONFIG
+    warned = bool(diagnostics) or bool(promised and promised.warnings)
+    return EX_FINDINGS if strict and warned else 0
+
+
+def report(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> list[Text]:
+    """Coloured where the console is a terminal; the words are the same."""
+    lines = [_coloured(diagnostic) for diagnostic in diagnostics]
+    if promised:
+        lines += [line for promise in promised.paths for line in _path(promise)]
+        if promised.more:
+            lines.append(Text(f"and more paths: these are the first {len(promised.paths)}"))
+        lines += [Text(sentence) for sentence in promised.stops]
+        lines += [_warning(f"{node}: {words}") for node, words in promised.warnings]
+    lines.append(_summary(diagnostics, promised))
+    return lines
+
+
+def _coloured(diagnostic: Diagnostic) -> Text:
+    text = Text(render(diagnostic))
+    text.highlight_regex(rf"(?<!\w){diagnostic.severity}:", _COLOURS[diagnostic.severity])
+    text.highlight_regex(r"(?m)^ +\| +\^+$", _COLOURS[diagnostic.severity])
+    text.highlight_regex(r"(?m)^      = .*$", "cyan")
+    return text
+
+
+def _path(promise: Promise) -> list[Text]:
+    path = promise.path
+    lines = [Text.assemble((f"{path.source.flow}: {chain(path)}", "bold"))]
+    if promise.source:
+        lines.append(Text(f"    {path.source.name}: {promise.source}"))
+    if promise.sink:
+        lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
+    if promise.logged:
+        lines.append(Text(f"    {path.sink.name} is a log: here one ack domain ends and the next begins"))
+    return lines
+
+
+def _warning(words: str) -> Text:
+    return Text.assemble(("warning:", _COLOURS["warning"]), f" {words}")
+
+
+def _summary(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> Text:
+    errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
+    warnings = len(diagnostics) - errors + len(promised.warnings if promised else ())
+    counts = [_count(errors, "error"), _count(warnings, "warning")]
+    return Text(", ".join(count for count in counts if count) or "ok")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
+
+
+def document(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> dict[str, object]:
+    return {
+        "diagnostics": [_diagnostic(diagnostic) for diagnostic in diagnostics],
+        "paths": [_promise(promise) for promise in promised.paths] if promised else [],
+        "more_paths": bool(promised and promised.more),
+        "stops": promised.stops if promised else [],
+        "warnings": [{"connector": str(node), "message": words} for node, words in promised.warnings]
+        if promised
+        else [],
+    }
+
+
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
+    known: dict[str, object] = {
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+    }
+    if diagnostic.span:
+        source = diagnostic.span.source
+        begin, end = source.position(diagnostic.span.start), source.position(diagnostic.span.end)
+        known |= {"file": source.name, "line": begin.line, "column": begin.column}
+        known |= {"end_line": end.line, "end_column": end.column}
+    return known
+
+
+def _promise(promise: Promise) -> dict[str, object]:
+    path = promise.path
+    return {
+        "flow": path.source.flow,
+        "chain": chain(path),
+        "source": {"connector": str(path.source), "port": path.links[0].source_port, "guarantee": promise.source},
+        "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
+        "ends_in_log": promise.logged,
+    }

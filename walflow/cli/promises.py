@@ -1,0 +1,72 @@
+"""What a flow promises, path by path, in the words of its connectors."""
+
+from itertools import islice
+from typing import NamedTuple
+
+from walflow.contract import Guarantee
+from walflow.flow.graph import Graph, Path
+from walflow.flow.plan import Assembly, NodeId
+
+MOST_PATHS = 200  # a flow of a few diamonds has thousands
+
+
+class Promise(NamedTuple):
+    """One ack domain: from a source to a sink that acks to it. `logged`: the sink is the source of the next."""
+
+    path: Path
+    source: str
+    sink: str
+    logged: bool
+
+
+class Promises(NamedTuple):
+    paths: list[Promise]
+    more: bool  # paths than these
+    stops: list[str]
+    warnings: list[tuple[NodeId, str]]
+
+
+def promises(assembly: Assembly) -> Promises:
+    graph = Graph(assembly)
+    words = {node: _guarantee(graph, node) for node in graph.connectors}
+    paths = list(islice(graph.paths(), MOST_PATHS + 1))
+    return Promises(
+        [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
+        len(paths) > MOST_PATHS,
+        [sentence for node in graph.connectors if (sentence := _stops(node, graph))],
+        [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings],
+    )
+
+
+def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
+    return graph.connectors[node].connector.guarantee(behind_log=graph.behind_log(node))
+
+
+def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
+    logged = graph.connectors[path.sink].connector.transactional
+    return Promise(path, words[path.source].source, words[path.sink].sink, logged)
+
+
+def _stops(source: NodeId, graph: Graph) -> str | None:
+    """Gates stand at the source: there is one for all its branches."""
+    sinks = sorted({sink for sink in graph.sinks_of(source) if source in graph.sources_of(sink)})
+    if len(sinks) < 2:
+        return None
+    names = [sink.name for sink in sinks]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{source} feeds {listed}: while one of them takes no more, {source.name} stops for all of them"
+
+
+def chain(path: Path) -> str:
+    """tcp_server/err -> debug -> stdio; default ports are left out."""
+    first = path.links[0]
+    names = [_with_port(first.source, first.source_port, "out")]
+    for link, following in zip(path.links, [*path.links[1:], None], strict=True):
+        name = _with_port(link.target, link.target_port, "in")
+        names.append(_with_port(link.target, following.source_port, "out", name) if following else name)
+    return " -> ".join(names)
+
+
+def _with_port(node: NodeId, port: str, default: str, so_far: str | None = None) -> str:
+    name = so_far or node.name
+    return name if port == default else f"{name}/{port}"

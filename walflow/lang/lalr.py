@@ -1,0 +1,54 @@
+"""lark's LALR automaton, one token at a time, and what mending a syntax error needs of it."""
+
+from collections.abc import Set as AbstractSet
+from copy import copy
+from typing import Any
+
+from lark import Token, Tree, UnexpectedToken
+
+from walflow.lang.grammar import grammar
+
+__all__ = ["Automaton", "UnexpectedToken"]
+
+
+class Automaton:
+    def __init__(self, parser: Any = None) -> None:
+        # Any: lark's interactive parser carries no types of its own; they end here
+        lark: Any = grammar()
+        self._parser: Any = parser or lark.parse_interactive("")
+
+    def feed(self, token: Token) -> Tree[Token] | None:
+        """The whole tree once the end is fed. Raises UnexpectedToken; what came before it stays as it was."""
+        tree: Tree[Token] | None = self._parser.feed_token(token)
+        return tree
+
+    def accepts(self) -> AbstractSet[str]:
+        """The tokens that may come now, ERROR left out."""
+        accepted: set[str] = self._parser.accepts()
+        return accepted - {"ERROR"}
+
+    def after(self, kind: str) -> "Automaton | None":
+        """As it would stand behind such a token; None if none may come."""
+        trial: Any = self._parser.copy(deepcopy_values=False)
+        conf = copy(trial.parser_state.parse_conf)
+        conf.callbacks = {}
+        trial.parser_state.parse_conf = conf
+        try:
+            trial.feed_token(Token(kind, ""))
+        except UnexpectedToken:
+            return None
+        return Automaton(trial)
+
+    def at_statement(self) -> bool:
+        """A statement may begin here. The first test is quick: the table knows what may come in states like this
+        one, the second knows it of this one."""
+        return "ERROR" in self._parser.choices() and self.after("ERROR") is not None
+
+    def pop(self) -> int | None:
+        """Gives up what was read last: where it began, None if it was empty."""
+        state = self._parser.parser_state
+        state.state_stack.pop()
+        value: object = state.value_stack.pop()
+        if isinstance(value, Token):
+            return value.start_pos
+        return value.meta.start_pos if isinstance(value, Tree) and not value.meta.empty else None
