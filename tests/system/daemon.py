@@ -20,8 +20,11 @@ PATIENCE = 30.0  # seconds until what must come is missing; nothing passes by be
 class Daemon:
     """One process. `lines` are its log lines; `wait_for` reads on until one of that event comes."""
 
-    def __init__(self, flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = ()) -> None:
-        command = [*prefix, sys.executable, "-m", "walflow", "run", str(flow), "--workdir", str(workdir), *options]
+    def __init__(
+        self, flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = (), command: Sequence[str] = ()
+    ) -> None:
+        command = command or [*prefix, sys.executable, "-m", "walflow", "run"]
+        command = [*command, str(flow), "--workdir", str(workdir), *options]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -67,8 +70,9 @@ class Daemon:
         self._finish()
 
     def terminate(self) -> int:
-        """SIGTERM, and the exit code."""
-        self.process.send_signal(signal.SIGTERM)
+        """SIGTERM to the daemon, not to what traces it; and the exit code."""
+        running = [line for line in self.lines if line.get("event") == "running"] or [self.wait_for("running")]
+        os.kill(int(str(running[0]["pid"])), signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
