@@ -88,6 +88,7 @@ class Log:
         self._checkpoint: Checkpoint | None = None
         self._spares: list[str] = []
         self._pressed = False  # somebody waits for room
+        self._closed = False
         self._start()
 
     def _start(self) -> None:
@@ -345,7 +346,7 @@ class Log:
 
     def close(self) -> None:
         """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
-        if self._flying is None and self._checkpoint is None:
+        if self._flying is None and self._checkpoint is None and not self._closed:
             try:
                 self._write_cursor()
             except (DiskFull, FailStop):
@@ -354,6 +355,9 @@ class Log:
 
     def abandon(self) -> None:
         """Closes its files and leaves the directory as it is, as a crash would."""
+        if self._closed:
+            return
+        self._closed = True
         for reader in self._readers:
             reader.close()
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
