@@ -155,7 +155,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def args(self, _meta: Meta, *args: Arg) -> tuple[Arg, ...]:
         return args
 
-    def arg(self, _meta: Meta, name: Name, default: Expr | None) -> Arg:
+    def arg(self, _meta: Meta, name: Name, default: Expr | None = None) -> Arg:
         return Arg(name, default)
 
     def settings(self, _meta: Meta, *settings: Setting | None) -> tuple[Setting, ...]:
