@@ -226,7 +226,7 @@ class Generator:
 def _lines(size: int) -> bytes:
     lines: list[bytes] = []
     for number in range(CYCLE // size):
-        head = f'{{"id":{number:08},"host":"edge-{number % 97:02}","level":"info","text":"'
+        head = f'{{"id":{number + 10_000_000},"host":"edge-{number % 97:02}","level":"info","text":"'
         filler = ("the quick brown fox jumps over the lazy dog " * (size // 44 + 1))[: size - len(head) - 3]
         lines.append(f'{head}{filler}"}}\n'.encode())
         assert len(lines[-1]) == size, "too short for these fields"

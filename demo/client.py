@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from typing import Final
+from typing import Final, cast
 
 from demo.ledger import Account, Connection
 from demo.lines import Lines
@@ -95,8 +95,7 @@ class _Wire(asyncio.Protocol):
         self._tail = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
         self._client.connected(self)
 
     def data_received(self, data: bytes) -> None:
