@@ -57,7 +57,7 @@ class Wal(Connector):
         out.log.info("log open", replays=log.durable - log.low, durable=log.durable, budget=log.budget)
         tags = Tags()
         checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: writer.room())
-        reader = Reader(log, out, tags, checkpoints.acked, self.max_attempts)
+        reader = Reader(log, out, tags, checkpoints, self.max_attempts)
 
         def want_space(wanted: bool) -> None:
             checkpoints.wanted = wanted

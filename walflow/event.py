@@ -22,7 +22,8 @@ class StreamId(NamedTuple):
 class Origin(NamedTuple):
     """Where a block stands in the log it was read from: positions `first` to `last`, both included.
 
-    `acked_below`: every position under it is acked for good, so a sink may forget what it knows of those.
+    `acked_below`: every position under it is acked, and that is on disk: it never comes again, so a sink may forget
+    what it knows of it.
     """
 
     log: str

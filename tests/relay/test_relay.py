@@ -43,7 +43,7 @@ class Relay:
         self.out = node.begin(world.surroundings("f::wal"))
         tags = Tags()
         self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
-        self.reader = Reader(self.log, self.out, tags, self.checkpoints.acked, max_attempts)
+        self.reader = Reader(self.log, self.out, tags, self.checkpoints, max_attempts)
         self.writer = Writer(self.log, self.sink, tags, self.reader.pump, self._want_space)
         self.sink.serve(self.writer.accept)
         self.settled: list[Receipt] = []
@@ -305,8 +305,30 @@ def test_tags_remember_what_they_say() -> None:
     meta = {"tcp_server": {"peer": {"host": "::1", "port": 4}}}
     stream = StreamId("f::tcp", 2**62, 9)
     block = Block(
-        stream, Frames(b"1\n", 1, LINES), JSON, Receipt(owed.append, 1), ingest_ns=0, meta=meta, event_metas=[{"k": 1}]
+        stream,
+        Frames(b"1\n", 1, LINES),
+        JSON,
+        Receipt(owed.append, 1),
+        ingest_ns=0,
+        meta=meta,
+        event_metas=[{"k": 1}],
     )
     tag = Tags().decode(tags.encode(block))
     assert (tag.stream, tag.codec, tag.framing, tag.meta, tag.event_metas) == (stream, JSON, LINES, meta, [{"k": 1}])
     block.receipt.ack()
+
+
+def test_a_sink_is_told_to_forget_only_what_no_crash_brings_back(path: Path) -> None:
+    relay = Relay(path, taker := Taker(ack=True))
+    relay.give(1, 2, 3)
+    relay.scheduler.run()
+    relay.give(4)
+    relay.scheduler.run()
+    assert relay.log.low == 4
+    assert [block.origin and block.origin.acked_below for block in taker.blocks] == [1, 1]
+    relay.scheduler.advance(1)
+    relay.give(5)
+    relay.scheduler.run()
+    assert taker.blocks[-1].origin is not None
+    assert taker.blocks[-1].origin.acked_below == 5
+    relay.close()

@@ -41,7 +41,7 @@ class Sender:
         self.sent.clear()
         listening = asyncio.create_task(self._listen(reader))
         try:
-            while not listening.done():
+            while not listening.done() and not writer.is_closing():
                 if len(self.sent) < OUTSTANDING:
                     self._send_some(writer)
                     await writer.drain()

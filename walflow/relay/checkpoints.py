@@ -19,6 +19,7 @@ class Checkpoints:
         self._planned = False
         self._writing: Checkpoint | None = None
         self._stopped = False
+        self._writing_low = self.low = log.low  # acked below it, and on disk: no crash brings it back
         self.wanted = False  # someone waits for space: do not wait out the interval
 
     def acked(self) -> None:
@@ -39,6 +40,7 @@ class Checkpoints:
     def _write(self) -> None:
         if self._writing is not None or self._stopped:
             return
+        self._writing_low = self._log.low
         self._writing = checkpoint = self._log.checkpoint()
         if checkpoint is not None:
             self._scheduler.submit(checkpoint.flush, self._written)
@@ -54,6 +56,7 @@ class Checkpoints:
             self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
         self._writing = None
         self._log.checkpointed(checkpoint)
+        self.low = self._writing_low
         self._on_space()
         self.acked()
 

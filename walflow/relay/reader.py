@@ -1,13 +1,13 @@
 """The source half of a log: sends what is durable, in order, within its window, until every sink has acked it."""
 
 from collections import deque
-from collections.abc import Callable
 
 from msgspec import MsgspecError
 
 from walflow.contract import Outlet
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Origin, Receipt
+from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.redelivery import Part, Redelivery
 from walflow.relay.tag import Tag, Tags
 from walflow.wal import Log, Record
@@ -19,12 +19,12 @@ class Reader:
     """`max_attempts`: how often a single event may fail before it is rejected; None: for ever."""
 
     def __init__(
-        self, log: Log, out: Outlet, tags: Tags, on_acked: Callable[[], None], max_attempts: int | None = None
+        self, log: Log, out: Outlet, tags: Tags, checkpoints: Checkpoints, max_attempts: int | None = None
     ) -> None:
         self._log = log
         self._out = out
         self._tags = tags
-        self._on_acked = on_acked
+        self._checkpoints = checkpoints
         self._max_attempts = max_attempts
         self._records = log.reader()
         self._ready: deque[Part] = deque()
@@ -104,7 +104,8 @@ class Reader:
             ingest_ns=record.ingest_ns,
             meta=tag.meta,
             event_metas=_metas(tag, start, part.count),
-            origin=Origin(self._log.uuid, part.first, part.last, self._log.low + 1),
+            # not the low of this moment: a crash may bring back what is acked and not yet in the cursor
+            origin=Origin(self._log.uuid, part.first, part.last, self._checkpoints.low + 1),
         )
 
     def _give_up(self, part: Part, record: Record, error: Exception) -> None:
@@ -117,7 +118,7 @@ class Reader:
         assert isinstance(part, Part)
         if receipt.done:
             self._log.ack(part.first, part.first + receipt.done - 1)
-            self._on_acked()
+            self._checkpoints.acked()
         if receipt.cause is not None and receipt.done < part.count:
             left = part.failed(receipt.done, receipt.delivered)
             self._redelivered.value += left.count
