@@ -92,7 +92,7 @@ class Demo:
         return Outcome(self._audit(), self._kills, exit_code, printed, pulse, self._errors)
 
     async def _drive(self) -> None:
-        """Raises ServerFailed or TimeoutError."""
+        """Raises ServerFailed."""
         clients = [asyncio.create_task(client.run(self._port)) for client in self._traffic.clients]
         watchers = [asyncio.create_task(self._watch()), asyncio.create_task(self._report())]
         acting = asyncio.create_task(self._act())
@@ -108,8 +108,15 @@ class Demo:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._traffic.flow(self._plan.seconds))
             group.create_task(self._kill_repeatedly())
-        async with asyncio.timeout(SETTLES_WITHIN):
-            await _until(lambda: self._traffic.settled)
+        try:
+            async with asyncio.timeout(SETTLES_WITHIN):
+                await _until(lambda: self._traffic.settled)
+        except TimeoutError:
+            missing = self._traffic.sent - self._traffic.echoed
+            refused = self._server.printed()[:300].decode(errors="replace")
+            raise ServerFailed(
+                f"{missing:,} lines stayed without an echo\n{self._server.last_words()}\n{refused}"
+            ) from None
 
     async def _kill_repeatedly(self) -> None:
         """At random moments, each in its share of the time; never before lines come back since the last one."""
@@ -117,12 +124,9 @@ class Demo:
         share = self._plan.seconds / (self._plan.kills + 1)
         for number in range(self._plan.kills):
             await asyncio.sleep(self._began + share * (number + 0.4 + 0.6 * rng.random()) - self._now())
-            echoed = self._traffic.echoed
-            await _until(partial(self._may_kill, echoed))
-            await asyncio.sleep(rng.random() * WATCH)
+            await _until(partial(self._may_kill, self._traffic.echoed))
             if not self._traffic.flowing:
                 return
-            await self._kill()
 
     def _may_kill(self, echoed: int) -> bool:
         under_load = self._traffic.echoed > echoed and self._traffic.underway > 0

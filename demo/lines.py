@@ -45,7 +45,7 @@ class Lines:
         start = (id * 61 + client) % 4096
         text = self._text[start : start + size]
         return (
-            f'{{"client":{client},"id":{id},"connection":{connection},"big":{id}00000000000000000001,"text":"{text}"}}\n'
+            f'{{"client":{client},"id":{id},"connection":{connection},"big":{id + 1}00000000000000000001,"text":"{text}"}}\n'
         ).encode()
 
     def number(self, line: bytes) -> Number | None:
