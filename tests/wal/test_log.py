@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.wal.conftest import Open
 from tests.wal.tools import checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
-
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.errors import DirectoryLocked, LogFull
 from walflow.wal import Log, Options
@@ -70,7 +70,9 @@ def test_a_second_opener_is_told_who_has_it(open_log: Open, directory: Path) -> 
         Log(Options(str(directory)))
     script = "import sys; from walflow.wal import Log, Options; Log(Options(sys.argv[1]))"
     other = subprocess.run([sys.executable, "-c", script, str(directory)], capture_output=True, text=True, cwd=".")
-    assert f"DirectoryLocked: {directory} is in use by process {os.getpid()}" in other.stderr.replace("walflow.errors.", "")
+    assert f"DirectoryLocked: {directory} is in use by process {os.getpid()}" in other.stderr.replace(
+        "walflow.errors.", ""
+    )
     works(log)
 
 

@@ -11,20 +11,19 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+
 from tests.wal.conftest import Open
 from tests.wal.tools import (
     EVERYTHING,
     QuickDisk,
     checkpoint,
     chunk_files,
-    commit,
     files_of,
     payloads,
     put,
     restore,
     works,
 )
-
 from walflow.errors import Unusable
 from walflow.wal import Log, Options
 
@@ -266,7 +265,9 @@ def test_a_directory_where_a_chunk_belongs_steps_aside(open_log: Open, directory
     assert "is not a file: moved to quarantine/" in log.recovery.lines()[0]
 
 
-def test_two_logs_in_one_directory_without_meta_are_refused(small_log: Files, directory: Path, tmp_path: Path) -> None:
+def test_two_logs_in_one_directory_without_meta_are_refused(
+    small_log: Files, directory: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     log = Log(Options(str(other), 1024), QuickDisk())
     put(log, bytes(800), b"theirs", bytes(800))

@@ -10,6 +10,7 @@ from typing import Final
 from walflow.disk import Disk
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
+    BEGINS,
     CHECKSUM,
     CHUNK_START,
     RECORD_HEADER,
@@ -33,6 +34,7 @@ class Chunk:
 
     __slots__ = (
         "before",
+        "begins",
         "capacity",
         "commit",
         "dropped",
@@ -53,6 +55,7 @@ class Chunk:
         self.first = header.first
         self.commit = header.commit
         self.salt = header.salt
+        self.begins = header.flags & BEGINS
         self.before = header.before_first
         self.seed = chunk_seed(uuid, header.first, header.salt)
         self.name = chunk_name(header.first)

@@ -25,6 +25,7 @@ RECORD_HEADER: Final = struct.Struct("<4sI QqQ I HHI")  # what the header's chec
 CHECKSUM: Final = struct.Struct("<I")
 RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
 LAST: Final = 1  # flag: the last record of its commit
+BEGINS: Final = 1  # flag of a chunk: its first record is the first of its commit, so all before was synced
 MAX_TAG: Final = 0xFFFF
 MAX_LENGTH: Final = 0x7FFF_FFFF
 PADS: Final = tuple(bytes(-size & 7) for size in range(8))  # by length modulo 8
@@ -81,6 +82,7 @@ class ChunkHeader(NamedTuple):
     first: int  # position
     commit: int  # of the first record
     salt: int
+    flags: int = 0
     before_first: int = 0
     before_end: int = 0
     before_salt: int = 0
@@ -108,8 +110,8 @@ def random_salt() -> int:
 
 
 def pack_chunk_header(uuid: bytes, header: ChunkHeader) -> bytes:
-    first, commit, salt, *before = header
-    fields = CHUNK_HEADER.pack(CHUNK_MAGIC, VERSION, CHUNK_START, 0, uuid, first, commit, salt, *before, 0)
+    first, commit, salt, flags, *before = header
+    fields = CHUNK_HEADER.pack(CHUNK_MAGIC, VERSION, CHUNK_START, flags, uuid, first, commit, salt, *before, 0)
     return (fields + CHECKSUM.pack(crc(0, fields))) * 2
 
 
@@ -119,10 +121,10 @@ def unpack_chunk_header(data: bytes) -> tuple[bytes, ChunkHeader] | None:
         copy = data[start : start + CHUNK_COPY]
         if len(copy) < CHUNK_COPY or copy[:8] != CHUNK_MAGIC or not _sound(copy):
             continue
-        _, version, _, _, uuid, first, commit, salt, *before, _ = CHUNK_HEADER.unpack_from(copy)
+        _, version, _, flags, uuid, first, commit, salt, *before, _ = CHUNK_HEADER.unpack_from(copy)
         if version != VERSION:
             raise NewerVersion
-        return uuid, ChunkHeader(first, commit, salt, *before)
+        return uuid, ChunkHeader(first, commit, salt, flags, *before)
     return None
 
 

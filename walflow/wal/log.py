@@ -26,6 +26,7 @@ from walflow.wal.commit import COMMIT_BYTES, Commit
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
+    BEGINS,
     CHECKSUM,
     CHUNK_START,
     MAX_LENGTH,
@@ -62,7 +63,7 @@ class Options(NamedTuple):
     path: str
     chunk_size: int = 64 << 20
     max_chunks: int = 16
-    cache_bytes: int = 32 << 20
+    cache_bytes: int = 8 << 20
 
 
 class Log:
@@ -231,7 +232,7 @@ class Log:
             commit.sealed.append(self._tail)
             self._seal(self._tail, needed)
         spare, capacity = self._place(needed, commit)
-        header = ChunkHeader(self.next, commit.number, random_salt())
+        header = ChunkHeader(self.next, commit.number, random_salt(), 0 if commit.refs else BEGINS)
         if before is not None:
             header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
         self._tail = chunk = Chunk(self._uuid, header, capacity)

@@ -167,9 +167,6 @@ def _without_cursor(found: Found, chunks: list[Chunk], notes: list[str]) -> None
 
 
 def _read_tail(directory: Directory, found: Found, chunks: list[Chunk]) -> None:
-    if chunks and chunks[0].first > found.acked.low + 1:
-        last = chunks[0].first - 1
-        found.losses.add(Gap(found.acked.low + 1, last, "", 0, 0, "no chunk holds them"), None)
     tail = Tail(directory, chunks, found.acked.low, found.durable)
     try:
         for gap, pages in tail.lost:

@@ -30,6 +30,11 @@ class Damage(NamedTuple):
     unreadable: bool = False
 
 
+def no_chunk(first: int, follower: Chunk) -> Damage:
+    """Up to the chunk that is there. Unless that one begins a commit, what is missing may be of the same."""
+    return Damage(None, 0, 0, first, follower.first - 1, follower.commit - follower.begins)
+
+
 class Scan:
     """One chunk, read from its first record to its last. `end` and `last`: up to there it is sound, or was judged."""
 
@@ -78,12 +83,13 @@ class Scan:
         """What should stand between the last sound record and the chunk behind it, if anything should."""
         if self.damages and self.damages[-1].offset >= self.end:
             return None  # known already
-        linked = follower.before == self.chunk.first
-        size = max(self.pages.limit - self.end, 0) if linked else 0
-        chunk = self.chunk if linked else None
         if self.last + 1 >= follower.first:
             return None
-        return Damage(chunk, self.end, size, self.last + 1, follower.first - 1, self.commit, self.pages.unreadable)
+        if follower.before != self.chunk.first:
+            return no_chunk(self.last + 1, follower)
+        size = max(self.pages.limit - self.end, 0)
+        commit = min(self.commit, follower.commit - follower.begins)
+        return Damage(self.chunk, self.end, size, self.last + 1, follower.first - 1, commit, self.pages.unreadable)
 
     def torn(self) -> int:
         """Bytes behind the end that began to be a record. What a recycled file held before does not count."""
@@ -126,7 +132,7 @@ class Tail:
         fresh = [scan for scan in self._scans.values() if scan.unproven and scan.chunk in self.chunks]
         for scan in fresh:
             self._write_again(scan)
-        if self._cut is not None and self._cut.pages.limit > self._cut.end:
+        if self._cut is not None and self._directory.disk.stat(self._cut.fd).size > self._cut.end:
             self._directory.truncate(self._cut.fd, self._cut.end)
             self._directory.sync(self._cut.fd)
         for chunk in self._removed:
@@ -145,6 +151,8 @@ class Tail:
         chunks = self.chunks
         start = self._first_suspect()
         damages: list[Damage] = []
+        if chunks[0].first > low + 1:
+            damages.append(no_chunk(low + 1, chunks[0]))
         for chunk, follower in zip(chunks, [*chunks[1:], None], strict=True):
             suspect = chunk.first >= start
             alone = follower is not None and follower.before != chunk.first and follower.first > low + 1
