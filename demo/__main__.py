@@ -127,6 +127,7 @@ class Demo:
             await _until(partial(self._may_kill, self._traffic.echoed))
             if not self._traffic.flowing:
                 return
+            await self._kill()
 
     def _may_kill(self, echoed: int) -> bool:
         under_load = self._traffic.echoed > echoed and self._traffic.underway > 0
@@ -209,7 +210,7 @@ def main(
     keep: Annotated[bool, typer.Option(help="Keep the log, the file and what the server said.")] = False,
 ) -> None:
     """An echo server with a write-ahead log, killed under load. Nothing it echoed may be missing from its file."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
     plan = Plan(seconds, kills, connections, rate or None, random.randrange(10**6) if seed is None else seed)
     workdir = Path(tempfile.mkdtemp(prefix="walflow-demo-"))
     keep_it = keep
