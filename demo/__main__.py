@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final
@@ -124,16 +123,14 @@ class Demo:
         share = self._plan.seconds / (self._plan.kills + 1)
         for number in range(self._plan.kills):
             await asyncio.sleep(self._began + share * (number + 0.4 + 0.6 * rng.random()) - self._now())
-            await _until(partial(self._may_kill, self._traffic.echoed))
-            if not self._traffic.flowing:
-                return
-            await self._kill()
+            echoed = self._traffic.echoed
+            while self._traffic.flowing:
+                await asyncio.sleep(rng.random() * WATCH)
+                if self._traffic.echoed > echoed and self._traffic.underway:
+                    self._kill()
+                    break
 
-    def _may_kill(self, echoed: int) -> bool:
-        under_load = self._traffic.echoed > echoed and self._traffic.underway > 0
-        return under_load or not self._traffic.flowing
-
-    async def _kill(self) -> None:
+    def _kill(self) -> None:
         underway = self._traffic.underway
         self._server.kill()
         self._kills += 1

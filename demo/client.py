@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from itertools import cycle
 from typing import Final, cast
 
 from demo.ledger import Account, Connection
@@ -142,11 +143,12 @@ class Traffic:
         """Lets lines become due for so long. At the end none is due that was not sent."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while (elapsed := loop.time() - began) < seconds:
-            due = 1 << 62 if self._rate is None else int(elapsed * self._rate / len(self.clients))
-            for client in self.clients:
-                client.allow(due)
-            await asyncio.sleep(TICK)
+        for client in cycle(self.clients):
+            elapsed = loop.time() - began
+            if elapsed >= seconds:
+                break
+            client.allow(1 << 62 if self._rate is None else int(elapsed * self._rate / len(self.clients)))
+            await asyncio.sleep(TICK / len(self.clients))
         for client in self.clients:
             client.settle()
         self.flowing = False
