@@ -113,10 +113,6 @@ class Appending(Output):
         self._sidecar.write(state)
         self._sidecar.sync()
 
-    def _close(self) -> None:
-        super()._close()
-        self._state = None
-
     def close(self) -> None:
         try:
             super().close()

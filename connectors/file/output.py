@@ -78,17 +78,11 @@ class Output:
             return
         fd = open_regular(self._disk, self.path)
         try:
-            if not self._disk.lock(fd):
-                raise CannotWrite(f"cannot write {self.path}: another process does")
-            if self._sync:
-                self._disk.sync_directory(os.path.dirname(self.path) or ".")
-            self._begin(fd)
+            self._start(fd)
         except BaseException:
             self._disk.close(fd)
             raise
         self._fd = fd
-        self._torn = 0
-        self._told_of_others = False
 
     def write(self, batch: Batch) -> None:
         """Raises OSError or CannotWrite: nothing of the batch counts as written; call it again."""
@@ -112,12 +106,30 @@ class Output:
 
     def reopen(self) -> None:
         """The path may name another file now. As `open` where it is not open."""
-        if self._fd is not None:
+        old = self._fd
+        if old is None:
+            self.open()
+            return
+        # the old file stays open until the new one is: else that may get the inode of one that was removed
+        fd = open_regular(self._disk, self.path)
+        try:
+            if self._disk.stat(fd).identity == self._disk.stat(old).identity:
+                self._disk.close(fd)
+                return
             if self._torn:
-                self._take_back(self._fd)
-            self._end(self._fd, moved=True)
+                self._take_back(old)
+            self._end(old, moved=True)
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        try:
+            self._start(fd)
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        finally:
             self._close()
-        self.open()
+        self._fd = fd
 
     def close(self) -> None:
         """Leaves nothing open, even where it raises OSError: the end could not be synced."""
@@ -129,6 +141,15 @@ class Output:
             self._end(self._fd, moved=False)
         finally:
             self._close()
+
+    def _start(self, fd: int) -> None:
+        if not self._disk.lock(fd):
+            raise CannotWrite(f"cannot write {self.path}: another process does")
+        if self._sync:
+            self._disk.sync_directory(os.path.dirname(self.path) or ".")
+        self._begin(fd)
+        self._torn = 0
+        self._told_of_others = False
 
     # what appending does otherwise
 

@@ -493,10 +493,11 @@ def test_power_cuts_at_every_moment(path: Path) -> None:
     dice = random.Random(11)
     for _ in range(400):
         cursor = boot = 0
-        for _ in range(4):
-            disk = PowerAndDeath(path.parent, dice.randint(1, 30), dice.randint(0, 9000))
+        disk = PowerAndDeath(path.parent)
+        for _ in range(5):
+            disk.dies(dice.randint(1, 30), dice.randint(0, 9000))
             acked = live(path, disk, cursor=cursor, boot=f"boot-{boot}")
-            if dice.random() < 0.7:
+            if dice.random() < 0.6:
                 disk.cut(dice)
                 boot += 1
             cursor = dice.randint(cursor, acked)
@@ -509,9 +510,9 @@ def test_power_cuts_at_every_moment(path: Path) -> None:
 class PowerAndDeath(PowerDisk, DeadlyDisk):
     """`PowerDisk` first: it says what a sync is worth; `DeadlyDisk` dies in it."""
 
-    def __init__(self, directory: Path, fatal: int, written: int) -> None:
+    def __init__(self, directory: Path) -> None:
         PowerDisk.__init__(self, directory)
-        DeadlyDisk.__init__(self, fatal, written)
+        DeadlyDisk.__init__(self)
 
 
 # the sidecar

@@ -104,6 +104,11 @@ class DeadlyDisk(RealDisk):
     def sync_directory(self, path: str) -> None:
         self._die_before()
 
+    def dies(self, fatal: int, written: int) -> Self:
+        """In the next life."""
+        self.fatal, self.written, self.changes = fatal, written, 0
+        return self
+
     def _die_before(self) -> None:
         if self._is_fatal():
             raise Killed
@@ -156,12 +161,15 @@ class FailingDisk(RealDisk):
 class PowerDisk(RealDisk):
     """Knows what each file had when it was last synced, and which names its directory had."""
 
-    SECTOR = 512
+    SECTOR = 64  # real ones have 512 bytes at least: harder on slots than any disk
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.paths: dict[int, str] = {}
-        self.synced = {str(each): each.read_bytes() for each in directory.iterdir()}
+        self._all_is_safe()
+
+    def _all_is_safe(self) -> None:
+        self.synced = {str(each): each.read_bytes() for each in self.directory.iterdir()}
         self.named = set(self.synced)
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
@@ -187,6 +195,7 @@ class PowerDisk(RealDisk):
             old, new = self.synced.get(str(path), b""), path.read_bytes()
             size = dice.choice((len(old), len(new), dice.randint(min(len(old), len(new)), max(len(old), len(new)))))
             path.write_bytes(b"".join(self._sectors(old, new, size, dice)))
+        self._all_is_safe()
 
     def _sectors(self, old: bytes, new: bytes, size: int, dice: random.Random) -> list[bytes]:
         share = dice.choice((0.0, 0.5, 1.0))
