@@ -332,3 +332,19 @@ def test_a_sink_is_told_to_forget_only_what_no_crash_brings_back(path: Path) -> 
     assert taker.blocks[-1].origin is not None
     assert taker.blocks[-1].origin.acked_below == 5
     relay.close()
+
+
+def test_a_damaged_record_is_told_and_the_rest_delivered(path: Path) -> None:
+    relay = Relay(path, Taker())
+    for number in range(5):
+        relay.give(number, size=100)
+        relay.scheduler.run()
+    relay.close()
+    (chunk,) = path.glob("*.wal")
+    data = bytearray(chunk.read_bytes())
+    data[data.index(b'"id":2') + 5] ^= 1
+    chunk.write_bytes(data)
+    restarted = Relay(path, taker := Taker(ack=True))
+    assert ids(taker.blocks) == [0, 1, 3, 4]
+    assert restarted.world.count("quarantined_events_total") + len(restarted.log.recovery.gaps) == 1
+    restarted.close()

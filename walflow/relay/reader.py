@@ -1,18 +1,20 @@
 """The source half of a log: sends what is durable, in order, within its window, until every sink has acked it."""
 
 from collections import deque
+from typing import Final
 
 from msgspec import MsgspecError
 
 from walflow.contract import Outlet
-from walflow.errors import WalflowError
+from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block, Frames, Origin, Receipt
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.redelivery import Part, Redelivery
 from walflow.relay.tag import Tag, Tags
 from walflow.wal import Log, Record
 
-READ_BYTES = 1 << 20  # asked of the log at a time
+READ_BYTES: Final = 1 << 20  # asked of the log at a time
+NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
 
 
 class Reader:
@@ -31,6 +33,8 @@ class Reader:
         self._redelivery = Redelivery()
         self._pumping = self._pump_again = self._pump_planned = False
         self._redelivered = out.counter("redelivered_events_total")
+        self._quarantined = out.counter("quarantined_events_total")
+        self._gaps_told = 0
         out.window = min(out.window, log.window)
         out.on_ready(self.pump)
         out.backlog(self.backlog)
@@ -82,9 +86,23 @@ class Reader:
         return False
 
     def _read(self) -> None:
-        for record in self._records.read(READ_BYTES):
+        try:
+            records = self._records.read(READ_BYTES)
+        except DiskFull as error:
+            self._out.log.warning("log not read", reason=str(error))
+            self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self.pump)
+            return
+        self._tell_gaps()
+        for record in records:
             last = record.position + record.count - 1
             self._ready.extend(Part(low, high, record) for low, high in self._log.unacked(record.position, last))
+
+    def _tell_gaps(self) -> None:
+        """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
+        for gap in self._records.gaps[self._gaps_told :]:
+            self._quarantined.value += gap.last - gap.first + 1
+            self._out.log.error("quarantined", found=str(gap))
+        self._gaps_told = len(self._records.gaps)
 
     def _block(self, part: Part) -> Block | None:
         record = part.record
