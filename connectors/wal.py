@@ -52,7 +52,7 @@ class Wal(Connector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         log = Log(Options(self.path, self.chunk_size, self.max_chunks))
-        for line in log.recovery.lines():
+        for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.durable - log.low, durable=log.durable, budget=log.budget)
         tags = Tags()

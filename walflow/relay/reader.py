@@ -99,10 +99,10 @@ class Reader:
 
     def _tell_gaps(self) -> None:
         """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
-        for gap in self._records.gaps[self._gaps_told :]:
+        for gap in self._log.gaps[self._gaps_told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._out.log.error("quarantined", found=str(gap))
-        self._gaps_told = len(self._records.gaps)
+        self._gaps_told = len(self._log.gaps)
 
     def _block(self, part: Part) -> Block | None:
         record = part.record
