@@ -38,6 +38,8 @@ def assemble(config: FlowConfig, registry: Registry) -> tuple[Assembly | None, l
     assembling = _Assembling(registry)
     for flow in config.flows:
         assembling.add(flow)
+    if config.sound and not has_errors(assembling.found):  # else what is not linked may be what went wrong
+        assembling.warn_of_unlinked()
     found = in_order(assembling.found)
     return (None if has_errors(found) else assembling.assembly()), found
 
@@ -49,6 +51,7 @@ class _Assembling:
         self._connectors: list[ConnectorPlan] = []
         self._pipelines: list[PipelinePlan] = []
         self._links: list[Link] = []
+        self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, set[str]]]] = []
         self._claimed: dict[tuple[str, str], tuple[NodeId, Span]] = {}
 
     def assembly(self) -> Assembly:
@@ -63,9 +66,13 @@ class _Assembling:
             nodes[pipeline.id] = Node(self._pipeline(pipeline), False, pipeline.created)
             selected[pipeline.id] = {select.target.text for select in pipeline.selects}
         links = check_links(flow, nodes, self.found.append)
-        if flow.whole and len(links) == len(flow.links):
-            check_unlinked(nodes, links, selected, self.found.append)
         self._links += links
+        if flow.whole:
+            self._checked.append((nodes, links, selected))
+
+    def warn_of_unlinked(self) -> None:
+        for nodes, links, selected in self._checked:
+            check_unlinked(nodes, links, selected, self.found.append)
 
     def _connector(self, config: ConnectorConfig) -> Node:
         unknown = Node(None, False, config.created)
@@ -123,13 +130,16 @@ class _Assembling:
             connector, found = configure(config.type.text, of, part.constant if part else None, config.defined)
         except WalflowError as refused:
             connector, found = None, [error(str(refused), part.constant.span if part else config.defined)]
+        except Exception as failed:  # noqa: BLE001 - a stranger's validator may raise anything; the line names it
+            message = f"connector type {config.type.text} cannot check its config: {type(failed).__name__}: {failed}"
+            connector, found = None, [error(message, config.type.span)]
         for diagnostic in found:
             report(diagnostic)
         return connector
 
     def _claim(self, connector: Connector, config: ConnectorConfig) -> None:
         for claim in connector.claims():
-            key = claim.what, os.path.realpath(claim.path)
+            key = claim.what, _real(claim.path)
             if key in self._claimed:
                 other, span = self._claimed[key]
                 message = f"connector `{config.id}` and connector `{other}` have the same {claim.what} `{claim.path}`"
@@ -140,7 +150,7 @@ class _Assembling:
     def _pipeline(self, config: PipelineConfig) -> Ports:
         inputs = tuple(name.text for name in config.inputs) if config.inputs is not None else INPUTS
         outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
-        for select in config.selects:
+        for select in config.selects if config.whole else ():
             self._check_port(select.source.text, select.source.span, inputs, "input", "from")
             self._check_port(select.target.text, select.target.span, outputs, "output", "into")
         selects = tuple(Select(select.source.text, select.target.text) for select in config.selects)
@@ -151,3 +161,10 @@ class _Assembling:
         if name not in ports:
             hint = did_you_mean(name, ports) or f"add it: `{word} {', '.join([*ports, name])}`"
             self.found.append(error(f"this pipeline has no {direction} `{name}`", span, hint))
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # no file has a name like this
+        return path

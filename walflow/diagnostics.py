@@ -74,7 +74,7 @@ class Diagnostic(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.span}: " if self.span else ""
-        return f"{where}{self.severity}: {self.message}"
+        return _printable(f"{where}{self.severity}: {self.message}")
 
 
 def error(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
@@ -116,7 +116,7 @@ def render(diagnostic: Diagnostic) -> str:
     if diagnostic.span:
         lines += _excerpt(diagnostic.span)
     if diagnostic.hint:
-        lines.append(f"      = {diagnostic.hint}")
+        lines.append(_printable(f"      = {diagnostic.hint}"))
     return "\n".join(lines)
 
 

@@ -28,15 +28,15 @@ def app() -> typer.Typer:
     return program
 
 
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=lambda on: _version(on))
-    ] = False,
-) -> None:
-    """Wires connectors and pipelines along declared links, with a write-ahead log between them."""
-
-
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"walflow {__version__}")
         raise typer.Exit
+
+
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Wires connectors and pipelines along declared links, with a write-ahead log between them."""

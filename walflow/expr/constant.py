@@ -51,7 +51,7 @@ def kind_of(value: object) -> str:
         case int():
             return "a whole number"
         case float():
-            return "a number"
+            return "a decimal number"
         case str():
             return "a string"
         case list():

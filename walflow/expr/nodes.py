@@ -107,9 +107,8 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Reads well and is not supported yet; `what` in the words of a message."""
+    """Reads well and is not supported yet, which whoever read it has said."""
 
-    what: str
     span: Span
 
 

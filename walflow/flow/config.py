@@ -34,12 +34,14 @@ class SelectConfig:
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """`inputs` and `outputs` are None where the definition leaves them to the defaults."""
+    """`inputs` and `outputs` are None where the definition leaves them to the defaults. `whole`: no statement in it
+    got lost to an error that was reported."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     selects: tuple[SelectConfig, ...]
+    whole: bool
     defined: Span
     created: Span
 
@@ -74,4 +76,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class FlowConfig:
+    """`sound`: nothing was wrong with what declared it, so what is missing in it was never meant to be there."""
+
     flows: tuple[Flow, ...]
+    sound: bool = True

@@ -33,6 +33,21 @@ class Path(NamedTuple):
         return self.links[-1].target
 
 
+class _Trail(NamedTuple):
+    """The links so far, last first: what many paths have in common is there once."""
+
+    before: "_Trail | None"
+    link: Link
+
+    def path(self) -> Path:
+        links: list[Link] = []
+        trail: _Trail | None = self
+        while trail:
+            links.append(trail.link)
+            trail = trail.before
+        return Path(tuple(reversed(links)))
+
+
 Edges = Mapping[Port, tuple[Port, ...]]
 
 
@@ -71,18 +86,17 @@ class Graph:
                 yield from self._paths_from(port)
 
     def _paths_from(self, port: Port) -> Iterator[Path]:
-        waiting: list[tuple[Port, tuple[Link, ...]]] = [(port, ())]
+        waiting: list[tuple[Port, _Trail | None]] = [(port, None)]
         while waiting:
-            here, so_far = waiting.pop()
-            for link in reversed(self._links.get(here, [])):
-                links = (*so_far, link)
-                if link.target in self.connectors:
-                    continue
-                entry = Port(link.target, link.target_port)
-                waiting += [(port, links) for port in reversed(self._within.get(entry, []))]
+            here, trail = waiting.pop()
+            further: list[tuple[Port, _Trail | None]] = []
             for link in self._links.get(here, []):
+                longer = _Trail(trail, link)
                 if link.target in self.connectors:
-                    yield Path((*so_far, link))
+                    yield longer.path()
+                entry = Port(link.target, link.target_port)
+                further += [(port, longer) for port in self._within.get(entry, [])]
+            waiting += reversed(further)
 
     def sinks_of(self, source: NodeId) -> frozenset[NodeId]:
         """Every connector that what `source` sends may end in, by whatever port it leaves."""
@@ -102,8 +116,9 @@ class Graph:
         """No event of `source` comes to `sink` by two ways. True where none comes at all."""
         between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
         begins = [port for port in self._outputs(source) if port in between]
-        forks = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
-        return len(begins) <= 1 and not forks
+        parts = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
+        joins = any(sum(of in between for of in self._backward.get(port, ())) > 1 for port in between)
+        return len(begins) <= 1 and not parts and not joins
 
     def _outputs(self, node: NodeId) -> list[Port]:
         return [Port(node, name) for name in self.connectors[node].connector.ports_used().outputs]

@@ -25,15 +25,15 @@ Nodes = Mapping[NodeId, Node]
 
 
 def check_links(flow: Flow, nodes: Nodes, report: Report) -> list[Link]:
-    links: list[Link] = []
+    links: dict[Link, None] = {}
     for config in flow.links:
         link = _link(config, flow, nodes, report)
         if link in links:
             report(error("this link stands twice: every event would come twice", config.span))
         elif link:
-            links.append(link)
-    _check_circles(flow, links, report)
-    return links
+            links[link] = None
+    _check_circles(flow, list(links), report)
+    return list(links)
 
 
 def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link | None:
@@ -113,18 +113,19 @@ def _circle(after: Mapping[NodeId, Sequence[NodeId]]) -> tuple[NodeId, ...]:
     """The first circle, its first node again at the end. With a stack of its own: chains may be long."""
     done: set[NodeId] = set()
     for begin in after:
-        path: list[NodeId] = []
+        path: dict[NodeId, None] = {}  # in order, and quick to ask
         waiting: list[Iterator[NodeId]] = [iter([begin])]
         while waiting:
             node = next(waiting[-1], None)
             if node is None:
                 waiting.pop()
                 if path:
-                    done.add(path.pop())
+                    done.add(path.popitem()[0])
             elif node in path:
-                return (*path[path.index(node) :], node)
+                nodes = list(path)
+                return (*nodes[nodes.index(node) :], node)
             elif node not in done:
-                path.append(node)
+                path[node] = None
                 waiting.append(iter(after.get(node, ())))
     return ()
 

@@ -120,16 +120,9 @@ def _sentence(detail: ErrorDetails, path: Sequence[str | int], kind: str) -> str
         name, words = _BOUNDS[what]
         return f"{subject} must be {words} {context[name]}, not {detail['input']}"
     if what in {"literal_error", "enum"}:
-        return f"{subject} is one of {str(context['expected']).replace(chr(39), '`')}, not {_shown(detail['input'])}"
+        return f"{subject} is one of {str(context['expected']).replace(chr(39), '`')}, not `{detail['input']}`"
     stem = what.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")
     if stem in _EXPECTED:
-        return f"{subject} takes {_EXPECTED[stem]}, not {_shown(detail['input'])}"
+        return f"{subject} takes {_EXPECTED[stem]}, not {kind_of(detail['input'])}"
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return f"{subject}: {message[:1].lower()}{message[1:]}" if key else message
-
-
-def _shown(value: object) -> str:
-    """Short values as they are; no secrets, so of a string that it is one."""
-    if isinstance(value, bool | None):
-        return json.dumps(value)
-    return str(value) if isinstance(value, int | float) else kind_of(value)

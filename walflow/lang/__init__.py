@@ -1,11 +1,12 @@
 """Flow files -> FlowConfig. The runtime knows no syntax; what is wrong is said in diagnostics, never raised."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from walflow.diagnostics import Diagnostic, error, in_order
+from walflow.diagnostics import Diagnostic, error, has_errors, in_order
 from walflow.flow.config import FlowConfig
-from walflow.lang.ast import DefineFlow, Deploy
+from walflow.lang.ast import DefineFlow
 from walflow.lang.deploy import Deployment
 from walflow.lang.files import read
 from walflow.lang.modules import Block, Library
@@ -27,15 +28,13 @@ def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
         file = library.file(source)
         deployment.add(file, library)
         files.append(file)
-    if len(files) == len(paths) and all(file.whole for file in files):
-        found += _nothing_deployed(files)
-    return deployment.config(), in_order(found)
+    config = deployment.config()
+    if not has_errors(found):  # else a `deploy` may be among what went wrong
+        left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
+        found += left_out if config.flows else [_nothing_deployed(files)]
+    return replace(config, sound=not has_errors(found)), in_order(found)
 
 
-def _nothing_deployed(files: Sequence[Block]) -> list[Diagnostic]:
-    statements = [statement for file in files for statement in file.statements]
-    if any(isinstance(statement, Deploy) for statement in statements):
-        return []
-    flows = [statement.name.text for statement in statements if isinstance(statement, DefineFlow)]
-    hint = f"end the file with `deploy flow {flows[0] if flows else '…'};`"
-    return [error("nothing is deployed", hint=hint)]
+def _nothing_deployed(files: Sequence[Block]) -> Diagnostic:
+    flows = [s.name.text for file in files for s in file.statements if isinstance(s, DefineFlow)]
+    return error("nothing is deployed", hint=f"end the file with `deploy flow {flows[0] if flows else '…'};`")

@@ -49,12 +49,14 @@ class Select(NamedTuple):
 
 @dataclass(frozen=True)
 class DefinePipeline(Definition):
-    """`inputs` and `outputs` are None where the definition has no `from` and no `into`."""
+    """`inputs` and `outputs` are None where the definition has no `from` and no `into`. `whole`: all of its body
+    could be read."""
 
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     selects: tuple[Select, ...]
+    whole: bool
     span: Span
 
 

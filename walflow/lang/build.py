@@ -91,7 +91,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def __default__(self, data: str, children: list[object], meta: Meta) -> Any:  # lark's own says Tree
         # said already, see unsupported.py
         at = Span(self._source, 0, 0) if meta.empty else self._span(meta)
-        return Unsupported(data, at)
+        return Unsupported(at)
 
     # ---- files
 
@@ -138,7 +138,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     ) -> Create | Unsupported:
         if kind == "connector" or kind == "pipeline":
             return Create(_kind(kind), name, path or (name,), settings or (), self._span(meta))
-        return Unsupported(kind, self._span(meta))
+        return Unsupported(self._span(meta))
 
     def connect(self, meta: Meta, source: Endpoint, target: Endpoint) -> Connect:
         return Connect(source, target, self._span(meta))
@@ -183,17 +183,18 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         inputs: _Ports | None,
         outputs: _Ports | None,
         args: tuple[Arg, ...] | None,
-        selects: tuple[Select, ...],
+        body: tuple[object, ...],
     ) -> DefinePipeline:
-        return DefinePipeline(
-            name, inputs and inputs.names, outputs and outputs.names, args or (), selects, self._span(meta)
-        )
+        selects = tuple(statement for statement in body if isinstance(statement, Select))
+        whole = len(selects) == len(body)
+        ports = (inputs and inputs.names, outputs and outputs.names)
+        return DefinePipeline(name, *ports, args or (), selects, whole, self._span(meta))
 
     def ports(self, _meta: Meta, *names: Name) -> _Ports:
         return _Ports(names)
 
-    def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[Select, ...]:
-        return tuple(statement for statement in statements if isinstance(statement, Select))
+    def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[object, ...]:
+        return statements
 
     def select(
         self,

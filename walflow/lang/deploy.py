@@ -1,8 +1,8 @@
 """`deploy flow x;` -> what there is to run: names looked up, args bound, every setting a constant."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from walflow.diagnostics import Span, error, warning
+from walflow.diagnostics import Diagnostic, Span, error, warning
 from walflow.expr.constant import Constant, Part
 from walflow.expr.nodes import Name, spelled
 from walflow.flow.config import (
@@ -37,12 +37,13 @@ class Deployment:
         for statement in file.statements:
             if isinstance(statement, Deploy):
                 self._deploy(statement, file, library)
+
+    def left_out(self, file: Block) -> Iterator[Diagnostic]:
         for statement in file.statements:
-            if isinstance(statement, DefineFlow) and statement.name.span not in self._used and file.whole:
-                hint = f"add `deploy flow {statement.name.text};`"
-                self._report(
-                    warning(f"flow `{statement.name.text}` is defined but never deployed", statement.name.span, hint)
-                )
+            if isinstance(statement, DefineFlow) and statement.name.span not in self._used:
+                name = statement.name
+                hint = f"add `deploy flow {name.text};`"
+                yield warning(f"flow `{name.text}` is defined but never deployed", name.span, hint)
 
     def _deploy(self, deploy: Deploy, file: Block, library: Library) -> None:
         found = lookup(file, deploy.of, DefineFlow, self._report)
@@ -140,6 +141,7 @@ class _Instance:
             definition.inputs,
             definition.outputs,
             tuple(SelectConfig(select.source, select.target) for select in definition.selects),
+            definition.whole,
             definition.name.span,
             create.name.span,
         )

@@ -22,10 +22,18 @@ class Automaton:
         tree: Tree[Token] | None = self._parser.feed_token(token)
         return tree
 
+    def takes_only_name(self, kind: str) -> bool:
+        """No rule has such a token here, and one has a name."""
+        choices = self._parser.choices()
+        return kind not in choices and "IDENT" in choices
+
     def accepts(self) -> AbstractSet[str]:
         """The tokens that may come now, ERROR left out."""
         accepted: set[str] = self._parser.accepts()
         return accepted - {"ERROR"}
+
+    def may_end(self) -> bool:
+        return "$END" in self._parser.choices() and self.after("$END") is not None
 
     def after(self, kind: str) -> "Automaton | None":
         """As it would stand behind such a token; None if none may come."""

@@ -3,8 +3,11 @@
 import re
 import textwrap
 
+from walflow.expr.operators import WIDEST
+
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {'"': '"', "\\": "\\", "/": "/", "#": "#", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_TOO_LONG = "this number has too many digits"
 _BASES = {"0x": 16, "0b": 2}
 
 
@@ -20,9 +23,12 @@ class BadLiteral(Exception):
 def integer(digits: str) -> int:
     digits = digits.replace("_", "")
     try:
-        return int(digits[2:], _BASES[digits[:2]]) if digits[:2] in _BASES else int(digits)
+        value = int(digits[2:], _BASES[digits[:2]]) if digits[:2] in _BASES else int(digits)
     except ValueError:  # `0x` alone, or more digits than Python converts
-        raise BadLiteral("this is no number" if len(digits) < 100 else "a number of more than 4300 digits") from None
+        raise BadLiteral("this is no number" if len(digits) < 100 else _TOO_LONG) from None
+    if value.bit_length() > WIDEST:
+        raise BadLiteral(_TOO_LONG)
+    return value
 
 
 def number(digits: str) -> float:

@@ -11,6 +11,8 @@ from walflow.lang import files
 from walflow.lang.ast import Definition, Statement, Use
 from walflow.lang.parser import Report, parse
 
+DEEPEST = 32  # modules that are read for one that is read for one …
+
 Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may have one name
 
 
@@ -47,10 +49,12 @@ class Library:
         return block
 
     def _use(self, block: Block, use: Use) -> None:
-        if use.alias.text in block.modules:
+        module = self._module(use)
+        if use.alias.text not in block.modules:
+            block.modules[use.alias.text] = module
+        elif block.modules[use.alias.text] is not module:
             hint = f"name one of them by `use {spelled(use.path)} as …`"
             self._report(error(f"two modules are called `{use.alias.text}` here", use.span, hint))
-        block.modules[use.alias.text] = self._module(use)
 
     def _module(self, use: Use) -> Block | None:
         path = [name.text for name in use.path]
@@ -58,6 +62,9 @@ class Library:
         if found is None:
             hint = did_you_mean(spelled(use.path), files.known_modules(self._folders)) or self._looked_in(path)
             self._report(error(f"unknown module `{spelled(use.path)}`", path_span(use.path), hint))
+            return None
+        if len(self._reading) > DEEPEST:
+            self._report(error(f"modules use modules more than {DEEPEST} deep", path_span(use.path)))
             return None
         if spelled(use.path) in self._reading:
             circle = [*self._reading[self._reading.index(spelled(use.path)) :], spelled(use.path)]

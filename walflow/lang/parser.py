@@ -4,7 +4,7 @@ Where a `;` or an `end` is all that is missing it is supplied. Otherwise the sta
 states are popped until one accepts ERROR in place of a statement, and tokens skipped until one can follow it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lark import Token, Tree
 
@@ -13,11 +13,17 @@ from walflow.lang.ast import File
 from walflow.lang.build import build
 from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
-from walflow.lang.scan import TOO_DEEP, scan
+from walflow.lang.scan import TOO_DEEP, scan, words
 from walflow.lang.syntax import explain
 from walflow.lang.unsupported import unsupported
 
 MOST_ERRORS = 20  # in one file; behind so many it is not a flow file
+
+_OUT = ("END", "SEMICOLON")
+_STRUCTURE = {
+    *("DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT", "FLOW", "CONNECTOR", "PIPELINE"),
+    *("FROM", "INTO", "TO", "WITH", "ARGS", "END"),
+}
 
 Report = Callable[[Diagnostic], None]
 
@@ -44,7 +50,7 @@ class _Reading:
         at = 0
         while True:
             try:
-                tree = self.automaton.feed(self.tokens[at])
+                tree = self.automaton.feed(self._token(at))
             except UnexpectedToken:
                 at = self._mend(at)
             else:
@@ -52,20 +58,41 @@ class _Reading:
                     return tree
                 at += 1
 
+    def _token(self, at: int) -> Token:
+        """`null` is a type of connectors, `event` a fine name for one: a word of the language is a name where
+        nothing else can be meant. Not the words that statements are made of: a mistake would spread."""
+        token = self.tokens[at]
+        if token.type in words() and token.type not in _STRUCTURE and self.automaton.takes_only_name(token.type):
+            self.tokens[at] = token.update(type="IDENT")
+        return self.tokens[at]
+
     def _mend(self, at: int) -> int:
         """The token to go on with."""
+        within_flow = self.tokens[at].type == "FLOW" and at > 0 and self.tokens[at - 1].type == "DEFINE"
+        if within_flow:  # it is the `define` that is out of place
+            self.automaton.pop()
+            at -= 1
         token = self.tokens[at]
-        expected = self.automaton.accepts()
-        self.report(explain(self.source, self.tokens, at, expected))
+        # behind a statement that was given up the end of the file proves nothing: an `end` may be lost with it
+        if token.type != "$END" or not self.errors:
+            self.report(explain(self.source, self.tokens, at, self.automaton.accepts()))
         self.errors += 1
-        if self.errors == MOST_ERRORS or token.type == TOO_DEEP:
+        if self.errors == MOST_ERRORS or token.type in {TOO_DEEP, "$END"}:
             return self._stop(at)
-        for missing in ("SEMICOLON", "END"):
-            supplied = self.automaton.after(missing) if missing in expected else None
-            if supplied and token.type in supplied.accepts():
-                self.automaton.feed(_nowhere(missing))
-                return at
-        return self._give_up(at)
+        missing = _OUT if within_flow else self._missing(token)
+        for kind in missing:
+            self.automaton.feed(_nowhere(kind))
+        return at if missing else self._give_up(at)
+
+    def _missing(self, token: Token) -> Sequence[str]:
+        """What alone is missing, if with it the reading goes on."""
+        for missing in (("SEMICOLON",), ("END",), _OUT):
+            behind: Automaton | None = self.automaton
+            for kind in missing:
+                behind = behind.after(kind) if behind else None
+            if behind and token.type in behind.accepts():
+                return missing
+        return ()
 
     def _give_up(self, at: int) -> int:
         begun = at
@@ -87,11 +114,11 @@ class _Reading:
     def _stop(self, at: int) -> int:
         """As if the file ended here."""
         token = self.tokens[at]
-        if token.type != TOO_DEEP:
+        if self.errors == MOST_ERRORS:
             begin = token.start_pos or 0
             message = f"more than {MOST_ERRORS} syntax errors: the rest of this file is not read"
             self.report(error(message, Span(self.source, begin, begin)))
-        while "$END" not in self.automaton.accepts():
+        while not self.automaton.may_end():
             self.automaton.pop()
         return len(self.tokens) - 1
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from lark import Token
 
+from walflow.lang.scan import UNCLOSED
+
 _STARTERS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 _OF_FLOWS = {"CREATE", "CONNECT"}
 _BODIES = {"FLOW", "PIPELINE"}
 _ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
-_NAMED = {"DEFINE", "CREATE", "DEPLOY", "SLASH"}  # `define flow x`: no body begins there
+_NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # `define flow x`: no body begins there
 
 
 def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool) -> int:
@@ -18,10 +20,11 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool) -> i
     for here in range(begun, len(tokens) - 1):
         kind = tokens[here].type
         skipping = here >= at and here > begun
-        if kind in _STARTERS:
-            # no statement stands within a `with` or an expression: their `end` is missing
+        if kind in _STARTERS or kind == UNCLOSED:
+            # no statement stands within a `with` or an expression: their `end` is missing, or lost in a string
             while opened and opened[-1] not in _BODIES:
                 opened.pop()
+        if kind in _STARTERS:
             if skipping and not opened and _fits(tokens, here, within_body):
                 return here
         elif kind == "SEMICOLON" and skipping and not opened:

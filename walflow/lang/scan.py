@@ -5,7 +5,7 @@ raises: what is no token becomes a token no rule accepts, and the parser reports
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -57,8 +57,10 @@ def _is_punctuation(terminal: TerminalDef) -> bool:
     return isinstance(terminal.pattern, PatternStr) and not _is_keyword(terminal) and terminal.name not in _MODAL
 
 
-def reserved_words() -> frozenset[str]:
-    return frozenset(_patterns().keywords)
+@cache
+def words() -> Mapping[str, str]:
+    """The words of the language by their token's type."""
+    return {kind: word for word, kind in _patterns().keywords.items()}
 
 
 def scan(source: Source) -> list[Token]:

@@ -7,7 +7,7 @@ from lark.lexer import PatternStr
 
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error
 from walflow.lang.grammar import grammar
-from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, UNCLOSED, reserved_words
+from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, UNCLOSED, words
 
 _WORDS = {
     "IDENT": "a name",
@@ -19,11 +19,21 @@ _WORDS = {
     "STRING_END": '`"`',
     "$END": "the end of the file",
 }
+# Where a statement may begin there is more than is worth listing.
+_RARE = {"SEMICOLON", "COLONCOLON", "CONST", "FN", "INTRINSIC", "$END", "CONFIG_DIRECTIVE"}
 # A place for a value accepts some thirty tokens, a place behind one twenty: those are not worth listing.
 _VALUE = {"IDENT", "STRING_START", "INT", "LBRACE", "LSQB", "LPAR"}
 _MINOR = {
     *("OR", "XOR", "AND", "BIT_OR", "BIT_XOR", "BIT_AND", "EQ", "NE", "LT", "LE", "GT", "GE", "SHL", "SHR", "USHR"),
+    *("OPERATOR", "SCRIPT", "STREAM"),  # not supported yet
     *("PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "DOT", "LSQB", "LPAR", "COLONCOLON"),
+}
+
+_AT_TOP = {
+    "CREATE": "it belongs into a flow: `define flow main flow … end;`",
+    "CONNECT": "it belongs into a flow: `define flow main flow … end;`",
+    "SELECT": "it belongs into a pipeline: `define pipeline p pipeline … end;`",
+    "END": "nothing is open here that it could end",
 }
 
 
@@ -38,6 +48,8 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error(f"nested more than {DEEPEST} deep", span)
     if token.type == ILLEGAL:
         return error(f"unexpected character {_shown(token)}", span)
+    if token.type == "DEFINE" and tokens[at + 1].type == "FLOW":
+        return error("no flow can begin within a flow", span, "is an `end;` missing before it?")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     return error(message, span, _hint(token, expected))
 
@@ -47,6 +59,8 @@ def in_words(expected: AbstractSet[str]) -> str:
         expected = expected & {"END", "RBRACE", "RSQB", "RPAR"}
         return _either(["a value", *sorted(_word(name) for name in expected)])
     major = expected - _MINOR
+    if "DEFINE" in expected:
+        major -= _RARE
     return _either(sorted({_word(name) for name in major or expected}, key=_rank))
 
 
@@ -86,10 +100,14 @@ def _shown(token: Token) -> str:
 
 
 def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
+    if token.type == "IDENT" and expected == {"FLOW"}:
+        return did_you_mean(str(token), ["flow"]) or f"write `flow {token}`"
     if token.type == "IDENT":
         keywords = [_word(name).strip("`") for name in expected if _word(name).startswith("`")]
         wanted = [word for word in keywords if word.isalpha()]
         return did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
-    if "IDENT" in expected and str(token) in reserved_words():
+    if "IDENT" in expected and token.type in words():
         return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
+    if "DEPLOY" in expected:
+        return _AT_TOP.get(token.type)
     return None

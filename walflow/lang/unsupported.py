@@ -44,7 +44,7 @@ def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
             yield error(message, Span(source, node.meta.start_pos, node.meta.end_pos))
         else:
             inside = node.data == "pipeline_body"
-            waiting += [(child, inside) for child in node.children if isinstance(child, Tree)]
+            waiting += [(child, inside) for child in reversed(node.children) if isinstance(child, Tree)]
 
 
 def _message(node: Tree[Token], in_pipeline: bool) -> str | None:

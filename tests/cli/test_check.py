@@ -1,0 +1,179 @@
+"""`walflow check`, with the shipped seed and classes of its own, so that no connector's wording matters here."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.lang.world import REGISTRY
+from walflow.cli import app
+
+SEED = Path(__file__).parent.parent / "lang" / "seeds" / "000.troy"
+
+CLEAN = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector ticks from metronome with config = {"interval": 1} end;
+  define connector null from null;
+  create connector ticks;
+  create connector null;
+  create pipeline way from pipelines::passthrough;
+  connect /connector/ticks to /pipeline/way;
+  connect /connector/ticks/err to /pipeline/way;
+  connect /pipeline/way to /connector/null;
+end;
+deploy flow main;
+"""
+
+SEED_REPORT = """
+server: tcp_server -> before_gd -> wal
+    tcp_server: as safe as TCP
+    wal: on disk
+    wal is a log: here one ack domain ends and the next begins
+server: wal -> after_gd -> server_out
+    wal: again and again
+    server_out: written
+server: wal -> after_gd -> tcp_server
+    wal: again and again
+    tcp_server: written to a socket and logged before
+server: tcp_server/err -> debug -> stdio
+    tcp_server: as safe as TCP
+    stdio: to stdout
+server::tcp_server feeds stdio and wal: while one of them takes no more, tcp_server stops for all of them
+server::wal feeds server_out, stdio and tcp_server: while one of them takes no more, wal stops for all of them
+warning: server::wal: takes 102400 bytes
+6 warnings
+""".lstrip()
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("walflow.assemble.connectors", lambda: REGISTRY)
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(app(), ["check", *arguments])
+
+
+def write(text: str, name: str = "main.troy") -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def test_the_seeds_paths_and_what_each_guarantees() -> None:
+    result = check(str(SEED))
+    assert result.exit_code == 0
+    assert result.stdout.endswith(SEED_REPORT)
+    assert result.stdout.count("is not linked") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "exit_code"),
+    [
+        (CLEAN, [], 0),
+        (CLEAN, ["--strict"], 0),
+        (CLEAN.replace("/err", ""), [], 78),  # linked twice
+        (CLEAN.replace("  connect /connector/ticks/err to /pipeline/way;\n", ""), [], 0),
+        (CLEAN.replace("  connect /connector/ticks/err to /pipeline/way;\n", ""), ["--strict"], 1),
+        ("", [], 78),
+    ],
+)
+def test_exit_codes(text: str, arguments: list[str], exit_code: int) -> None:
+    assert check(write(text), *arguments).exit_code == exit_code
+
+
+def test_a_clean_flow() -> None:
+    assert check(write(CLEAN)).stdout == "\n".join(
+        [
+            "main: ticks -> way -> null",
+            "    ticks: ticks",
+            "    null: gone",
+            "main: ticks/err -> way -> null",
+            "    ticks: ticks",
+            "    null: gone",
+            "ok",
+            "",
+        ]
+    )
+
+
+def test_an_error() -> None:
+    result = check(write(CLEAN.replace("from metronome", "from metronom")))
+    assert result.exit_code == 78
+    assert result.stdout == "\n".join(
+        [
+            "main.troy:5:31: error: Unknown connector type metronom",
+            '    5 |   define connector ticks from metronom with config = {"interval": 1} end;',
+            "      |                               ^^^^^^^^",
+            "      = did you mean `metronome`?",
+            "1 error",
+            "",
+        ]
+    )
+
+
+def test_json() -> None:
+    found = json.loads(check("--json", str(SEED)).stdout)
+    assert found["diagnostics"][3] == {
+        "severity": "warning",
+        "message": "pipeline `gd` is created, never linked",
+        "hint": "it does nothing",
+        "file": str(SEED),
+        "line": 37,
+        "column": 17,
+        "end_line": 37,
+        "end_column": 19,
+    }
+    assert found["paths"][0] == {
+        "flow": "server",
+        "chain": "tcp_server -> before_gd -> wal",
+        "source": {"connector": "server::tcp_server", "port": "out", "guarantee": "as safe as TCP"},
+        "sink": {"connector": "server::wal", "port": "in", "guarantee": "on disk"},
+        "ends_in_log": True,
+    }
+    assert found["warnings"] == [{"connector": "server::wal", "message": "takes 102400 bytes"}]
+    assert len(found["stops"]) == 2
+    assert found["more_paths"] is False
+
+
+def test_json_of_what_cannot_be_read() -> None:
+    result = check("--json", "nowhere.troy")
+    assert result.exit_code == 78
+    assert json.loads(result.stdout)["diagnostics"] == [
+        {"severity": "error", "message": "cannot read nowhere.troy: no such file or directory", "hint": None}
+    ]
+
+
+def test_relative_paths_start_at_the_workdir() -> None:
+    Path("work").mkdir()
+    result = check(write(CLEAN), "--workdir", "work")
+    assert result.exit_code == 0
+    missing = check(write(CLEAN), "--workdir", "nowhere")
+    assert missing.exit_code == 2
+    assert missing.stderr == "walflow: --workdir nowhere: No such file or directory\n"
+
+
+def test_very_many_paths_are_cut_off() -> None:
+    stages = "".join(
+        f"create pipeline {a}{i} from pipelines::passthrough;"
+        + "".join(f"connect /pipeline/{b}{i - 1} to /pipeline/{a}{i};" for b in "pq" if i)
+        for i in range(10)
+        for a in "pq"
+    )
+    body = (
+        'use tremor::pipelines; define connector t from metronome with config = {"interval": 1} end;'
+        "define connector n from null; create connector t; create connector n;"
+        f"{stages} connect /connector/t to /pipeline/p0; connect /connector/t to /pipeline/q0;"
+        "connect /pipeline/p9 to /connector/n; connect /pipeline/q9 to /connector/n;"
+    )
+    stdout = check(write(f"define flow f flow {body} end; deploy flow f;")).stdout
+    assert stdout.count("\nf: ") <= 200
+    assert "and more paths: these are the first 200" in stdout
+
+
+def test_help_and_version() -> None:
+    assert CliRunner().invoke(app(), ["--version"]).stdout.startswith("walflow ")
+    assert "Check flow files" in check("--help").stdout

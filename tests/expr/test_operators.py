@@ -1,0 +1,72 @@
+import pytest
+
+from walflow.expr.operators import CannotApply, binary, unary
+
+WORKS = [
+    (1, "+", 2, 3),
+    (2**63, "*", 2**63, 2**126),
+    (1.5, "-", 1, 0.5),
+    (6, "/", 3, 2),
+    (1, "/", 2, 0.5),
+    (-7, "%", 3, -1),
+    (7, "%", -3, 1),
+    ("a", "+", "b", "ab"),
+    ([1], "+", ["a"], [1, "a"]),
+    ("a", "<", "b", True),
+    (1, "<=", 1.0, True),
+    (2, ">", 3, False),
+    (3, ">=", 3, True),
+    (1, "==", 1.0, True),
+    (1, "==", True, False),
+    ({"a": [1]}, "==", {"a": [1]}, True),
+    (None, "!=", 0, True),
+    (True, "and", False, False),
+    (True, "or", False, True),
+    (True, "xor", True, False),
+    (6, "&", 3, 2),
+    (6, "|", 1, 7),
+    (6, "^", 3, 5),
+    (1, "<<", 4, 16),
+    (-16, ">>", 2, -4),
+]
+REFUSED = [
+    (1, "+", "a", "`+` cannot be applied to a whole number and a string"),
+    (True, "+", 1, "`+` cannot be applied to true and a whole number"),
+    ("a", "*", 3, "`*` cannot be applied to a string and a whole number"),
+    (1, "and", True, "`and` cannot be applied to a whole number and true"),
+    ([1], "<", [2], "`<` cannot be applied to an array and an array"),
+    (1.5, "&", 1, "`&` cannot be applied to a decimal number and a whole number"),
+    (1, "/", 0, "division by zero"),
+    (1, "%", 0, "division by zero"),
+    (1, "<<", 64, "`<<` shifts by 0 to 63 bits, not by 64"),
+    (1e308, "*", 10, "the result of `*` is out of range"),
+    (10**400, "*", 1.5, "the result of `*` is out of range"),
+    (2**9000, "*", 2**9000, "the result of `*` is out of range"),
+    ("a" * 2**20, "+", "a", "`+` would make something longer than 1048576"),
+]
+
+
+@pytest.mark.parametrize(("left", "symbol", "right", "result"), WORKS)
+def test_binary(left: object, symbol: str, right: object, result: object) -> None:
+    found = binary(symbol, left, right)
+    assert (found, type(found)) == (result, type(result))
+
+
+@pytest.mark.parametrize(("left", "symbol", "right", "why"), REFUSED)
+def test_what_cannot_be_applied(left: object, symbol: str, right: object, why: str) -> None:
+    with pytest.raises(CannotApply) as refused:
+        binary(symbol, left, right)
+    assert str(refused.value) == why
+
+
+@pytest.mark.parametrize(
+    ("symbol", "value", "result"), [("-", 1, -1), ("+", 1.5, 1.5), ("not", True, False), ("!", 5, -6)]
+)
+def test_unary(symbol: str, value: object, result: object) -> None:
+    assert unary(symbol, value) == result
+
+
+@pytest.mark.parametrize(("symbol", "value"), [("-", "a"), ("-", True), ("not", 1), ("!", 1.5), ("!", None)])
+def test_unary_refused(symbol: str, value: object) -> None:
+    with pytest.raises(CannotApply):
+        unary(symbol, value)

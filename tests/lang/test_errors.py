@@ -1,0 +1,76 @@
+"""Every mistake in `errors/` with the very text that a person reads: NAME.troy, and NAME.out beside it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.lang.world import checked
+
+ERRORS = Path(__file__).parent / "errors"
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in ERRORS.glob("*.troy")))
+def test_what_is_said_of(name: str) -> None:
+    os.chdir(ERRORS)  # the fixture leads back
+    _, said = checked(f"{name}.troy")
+    assert said + "\n" == (ERRORS / f"{name}.out").read_text(encoding="utf-8")
+
+
+def test_unreadable_files_are_a_line_each() -> None:
+    Path("folder.troy").mkdir()
+    Path("latin.troy").write_bytes(b"define flow a\nflow\n# gr\xfc\xdfe\nend;")
+    assert checked("nowhere.troy", "folder.troy", "latin.troy", "bad\0name.troy")[1] == "\n".join(
+        [
+            "error: cannot read nowhere.troy: no such file or directory",
+            "error: cannot read folder.troy: is a directory",
+            "error: cannot read latin.troy: line 3 is not UTF-8",
+            "error: cannot read 'bad\\x00name.troy': this is no file name",
+        ]
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read() -> None:
+    Path("secret.troy").touch(mode=0)
+    assert checked("secret.troy")[1] == "error: cannot read secret.troy: permission denied"
+
+
+NESTED = [
+    "[" * 10_000,
+    "(" * 10_000 + "1" + ")" * 10_000,
+    '{"a":' * 10_000 + "1" + "}" * 10_000,
+    '"#{' * 10_000 + "1" + '}"' * 10_000,
+    "match " * 10_000,
+    "- " * 10_000 + "1",
+    "not " * 10_000 + "true",
+    "1" + " + 1" * 10_000,
+    "args" + ".a" * 10_000,
+    '"' + "x" * 1_000_000 + '"',
+    "9" * 100_000,
+    "0x" + "f" * 100_000,
+]
+
+
+@pytest.mark.parametrize("value", NESTED, ids=lambda value: value[:6])
+def test_deep_nesting_and_long_lines_are_diagnostics(value: str) -> None:
+    text = f"define flow a flow define connector m from metronome with config = {value} end; create connector m; end;"
+    Path("main.troy").write_text(f"{text} deploy flow a;", encoding="utf-8")
+    assembly, said = checked("main.troy")
+    assert assembly is None
+    assert all(len(line) < 400 for line in said.splitlines())
+
+
+@pytest.mark.parametrize("text", ["define flow a flow " * 5_000, "use a::{" * 5_000, ";" * 20_000, "end;" * 5_000])
+def test_deep_statements_are_diagnostics(text: str) -> None:
+    Path("main.troy").write_text(text, encoding="utf-8")
+    assembly, said = checked("main.troy")
+    assert assembly is None
+    assert len(said.splitlines()) < 200
+
+
+def test_a_message_never_carries_escape_sequences() -> None:
+    Path("main.troy").write_text('define flow `a\x1b[31m` flow "\x07" end;', encoding="utf-8")
+    _, said = checked("main.troy")
+    assert "\x1b" not in said
+    assert "\x07" not in said
