@@ -22,6 +22,15 @@ class File:
         self.touched: set[int] = set()  # sectors that differ, maybe
         self.locked = False
 
+    def sync(self) -> None:
+        """What is dirty is on disk now. What is clean is not looked at, whatever became of it."""
+        data = bytearray(self.synced[: len(self.data)].ljust(len(self.data), b"\0"))
+        for sector in self.touched:
+            start = sector * SECTOR
+            data[start : start + SECTOR] = self.data[start : start + SECTOR]
+        self.synced = bytes(data)
+        self.touched.clear()
+
     def after_cut(self, chance: Random) -> "File":
         data = bytearray(self.synced)
         share = chance.choice((0.0, 0.5, 0.9, 1.0))
@@ -66,6 +75,16 @@ class SimulatedDisk:
         after.names_synced = dict(after.names_now)
         after.preallocates = self.preallocates
         return after
+
+    def after_kill(self, *, writeback_fails: bool) -> None:
+        """The process is gone, the page cache is not. A page that could not be written back is marked clean."""
+        for _, file in self.fds.values():
+            file.locked = False
+        self.fds.clear()
+        self.operations_left = -1
+        if writeback_fails:
+            for file in self.names_now.values():
+                file.touched.clear()
 
     def _step(self) -> None:
         if self.operations_left == 0:
@@ -118,9 +137,7 @@ class SimulatedDisk:
 
     def sync(self, fd: int) -> None:
         self._step()
-        file = self.fds[fd][1]
-        file.synced = bytes(file.data)
-        file.touched.clear()
+        self.fds[fd][1].sync()
 
     def sync_directory(self, path: str) -> None:
         self._step()

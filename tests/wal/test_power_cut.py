@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tests.wal.simulated import PowerCut, SimulatedDisk
-from tests.wal.tools import EVERYTHING
+from tests.wal.tools import EVERYTHING, checkpoint, put
 from walflow.wal import Log, Options
 
 SHAPES = [(1024, 8), (4096, 4), (65536, 2), (1024, 1)]
@@ -101,3 +101,62 @@ def test_the_power_may_be_cut_at_every_operation_of_one_life() -> None:
         story.live(operations)
         for nested in (operations % 7, 11, 1000):  # recovery is cut as well, then comes to its end
             story.live(nested)
+
+
+def uncut(disk: SimulatedDisk) -> SimulatedDisk:
+    """The power goes, and nothing that was not synced makes it."""
+
+    class Never(Random):
+        def choice(self, seq):  # type: ignore[no-untyped-def]
+            return 0.0
+
+    return disk.after_cut(Never())
+
+
+def opened(disk: SimulatedDisk) -> Log:
+    return Log(Options("/log", 4096, 4), disk)
+
+
+def read_all(log: Log) -> list[bytes]:
+    return [record.payload for record in log.reader().read(EVERYTHING)]
+
+
+def test_its_name_is_safe_before_anyone_hears_it() -> None:
+    disk = SimulatedDisk()
+    uuid = opened(disk).uuid
+    assert opened(uncut(disk)).uuid == uuid
+
+
+@pytest.mark.parametrize("operations", range(1, 6))
+@pytest.mark.parametrize("writeback_fails", [False, True])
+def test_what_is_delivered_after_a_kill_is_there_after_a_power_cut(operations: int, writeback_fails: bool) -> None:
+    """Written, not synced, read back from the page cache by the next process: it must be written again first."""
+    disk = SimulatedDisk()
+    log = opened(disk)
+    log.append(b"", b"a" * 1000, 1, 0)
+    commit = log.commit()
+    assert commit is not None
+    disk.operations_left = operations
+    try:
+        commit.flush()
+    except PowerCut:
+        pass
+    disk.after_kill(writeback_fails=writeback_fails)
+    delivered = read_all(opened(disk))
+    assert delivered == ([b"a" * 1000] if operations > 1 else [])
+    assert read_all(opened(uncut(disk))) == delivered
+
+
+def test_a_cursor_that_had_to_be_made_anew_holds() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    put(log, *[b"b" * 1000] * 5)
+    log.abandon()
+    disk.unlink("/log/cursor")
+    disk.sync_directory("/log")
+    log = opened(disk)
+    log.ack(1, 2)
+    checkpoint(log)
+    log = opened(uncut(disk))
+    assert log.low == 2
+    assert log.gaps == []

@@ -83,9 +83,9 @@ class Chunk:
             self.spare = None
             self.preallocated = True
             if self.capacity == self.end:  # sealed already: the budget was given back what lies behind
-                directory.truncate(self.fd, self.capacity)
+                directory.truncate(self.name, self.fd, self.capacity)
         if preallocate and not self.preallocated:
-            directory.allocate(self.fd, self.capacity)
+            directory.allocate(self.name, self.fd, self.capacity)
             self.preallocated = True
         return self.fd
 

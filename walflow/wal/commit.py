@@ -73,8 +73,8 @@ class Commit:
         self._make_room()
         for part in self.parts:
             fd = part.chunk.create(self._directory, preallocate=self._preallocate)
-            self._directory.write(fd, part.slices, part.offset)
-            self._directory.sync(fd)
+            self._directory.write(part.chunk.name, fd, part.slices, part.offset)
+            self._directory.sync(part.chunk.name, fd)
         created = [part.chunk for part in self.parts if not part.chunk.named]
         if created:
             self._directory.sync_names()
@@ -90,4 +90,4 @@ class Commit:
             self.unneeded.pop()
         for chunk in self.sealed:
             if chunk.preallocated and chunk.fd is not None and chunk.capacity == chunk.end:
-                self._directory.truncate(chunk.fd, chunk.capacity)
+                self._directory.truncate(chunk.name, chunk.fd, chunk.capacity)

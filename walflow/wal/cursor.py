@@ -102,8 +102,8 @@ class Checkpoint:
     def flush(self) -> None:
         """Raises DiskFull (flush it again later) or FailStop."""
         for slot in self._slots:
-            self._directory.write(self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
-            self._directory.sync(self._fd)
+            self._directory.write("cursor", self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
+            self._directory.sync("cursor", self._fd)
         while self._gone < len(self.dropped):
             self._drop(self.dropped[self._gone])
             self._gone += 1

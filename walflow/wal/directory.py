@@ -31,7 +31,7 @@ class Directory:
         return f"<Directory {self.path!r}>"
 
     def file(self, name: str) -> str:
-        return os.path.join(self.path, name)
+        return os.path.join(self.path, name) if name else self.path
 
     def acquire(self) -> None:
         """Makes it if it is missing, and takes it for this process."""
@@ -47,8 +47,8 @@ class Directory:
             raise DirectoryLocked(f"{self.path} is in use by {who}")
         self._lock = lock
         pid = b"%d\n" % os.getpid()
-        self.write(lock, [pid], 0)
-        self.truncate(lock, len(pid))
+        self.write("LOCK", lock, [pid], 0)
+        self.truncate("LOCK", lock, len(pid))
 
     def release(self) -> None:
         if self._lock is not None:
@@ -74,27 +74,27 @@ class Directory:
         except OSError as error:
             raise self._failed("open", name, error) from error
 
-    def allocate(self, fd: int, size: int) -> None:
+    def allocate(self, name: str, fd: int, size: int) -> None:
         self._check()
         try:
             self.disk.allocate(fd, size)
         except OSError as error:
             if error.errno not in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
-                raise self._failed("allocate", "", error) from error
+                raise self._failed("allocate", name, error) from error
 
-    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+    def write(self, name: str, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._check()
         try:
             self.disk.write(fd, parts, offset)
         except OSError as error:
-            raise self._failed("write", "", error) from error
+            raise self._failed("write", name, error) from error
 
-    def truncate(self, fd: int, size: int) -> None:
+    def truncate(self, name: str, fd: int, size: int) -> None:
         self._check()
         try:
             self.disk.truncate(fd, size)
         except OSError as error:
-            raise self._failed("truncate", "", error) from error
+            raise self._failed("truncate", name, error) from error
 
     def rename(self, source: str, target: str) -> None:
         self._check()
@@ -110,12 +110,12 @@ class Directory:
         except OSError as error:
             raise self._failed("unlink", name, error) from error
 
-    def sync(self, fd: int) -> None:
+    def sync(self, name: str, fd: int) -> None:
         self._check()
         try:
             self.disk.sync(fd)
         except OSError as error:
-            raise self._stop("sync", "", error) from error
+            raise self._stop("sync", name, error) from error
 
     def sync_names(self) -> None:
         self._check()

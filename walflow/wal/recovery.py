@@ -103,8 +103,9 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
     try:
         if directory.disk.stat(fd).size < 2 * SLOT:
             size = directory.disk.stat(fd).size
-            directory.write(fd, [bytes(2 * SLOT - size)], size)
-            directory.sync(fd)
+            directory.write(
+                "cursor", fd, [bytes(2 * SLOT - size)], size
+            )  # synced with the first slot that is written
             directory.sync_names()
         found = (unpack_slot(_read(directory, fd, SLOT, offset)) for offset in (0, SLOT))
         return fd, [slot for slot in found if slot is not None]
@@ -144,8 +145,8 @@ def _read_meta(directory: Directory) -> bytes | None:
 def _write_meta(directory: Directory, identity: bytes) -> None:
     fd = directory.create("meta.tmp")
     try:
-        directory.write(fd, [pack_meta(identity)], 0)
-        directory.sync(fd)
+        directory.write("meta.tmp", fd, [pack_meta(identity)], 0)
+        directory.sync("meta.tmp", fd)
     finally:
         directory.disk.close(fd)
     directory.rename("meta.tmp", "meta")

@@ -133,8 +133,8 @@ class Tail:
         for scan in fresh:
             self._write_again(scan)
         if self._cut is not None and self._directory.disk.stat(self._cut.fd).size > self._cut.end:
-            self._directory.truncate(self._cut.fd, self._cut.end)
-            self._directory.sync(self._cut.fd)
+            self._directory.truncate(self._cut.chunk.name, self._cut.fd, self._cut.end)
+            self._directory.sync(self._cut.chunk.name, self._cut.fd)
         for chunk in self._removed:
             self._directory.unlink(chunk.name)
         if fresh or self._removed:
@@ -223,5 +223,5 @@ class Tail:
     def _write_again(self, scan: Scan) -> None:
         for offset in range(scan.unproven, scan.end, PIECE):
             piece = scan.pages.read(offset, min(PIECE, scan.end - offset))
-            self._directory.write(scan.fd, [piece], offset)
-        self._directory.sync(scan.fd)
+            self._directory.write(scan.chunk.name, scan.fd, [piece], offset)
+        self._directory.sync(scan.chunk.name, scan.fd)

@@ -1,0 +1,151 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.wal.conftest import Open
+from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
+from walflow.errors import DiskFull
+
+
+def overwrite(path: str, offset: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def test_a_reader_goes_on_where_it_was(open_log: Open) -> None:
+    for cache_bytes in (0, 1 << 20):
+        log = open_log(1024, 100, cache_bytes=cache_bytes)
+        log.ack(1, log.durable)
+        reader = log.reader()
+        for round_ in range(30):
+            data = [b"%d-%d" % (round_, number) * 20 for number in range(round_ % 4)]
+            put(log, *data)
+            assert [record.payload for record in reader.read(EVERYTHING)] == data
+        assert reader.read(1) == []
+
+
+def test_a_reader_takes_what_is_asked_and_one_record_at_least(open_log: Open) -> None:
+    log = open_log(1 << 20)
+    put(log, *[bytes(1000)] * 10)
+    reader = log.reader()
+    assert [len(reader.read(size)) for size in (1, 1000, 2000, 2001, EVERYTHING, 1)] == [1, 1, 2, 3, 3, 0]
+
+
+def test_a_cache_that_comes_and_goes_changes_nothing(open_log: Open) -> None:
+    """The reader falls behind and catches up, again and again."""
+    log = open_log(4096, 100, cache_bytes=3000)
+    reader = log.reader()
+    expected = found = 0
+    for round_ in range(60):
+        put(log, *(b"%d" % (expected + i) * 30 for i in range(round_ % 7)))
+        expected += round_ % 7
+        for record in reader.read(round_ % 5 * 400):
+            assert record.payload == b"%d" % found * 30
+            found += 1
+    assert [record.payload for record in reader.read(EVERYTHING)] == [b"%d" % i * 30 for i in range(found, expected)]
+
+
+def test_two_readers_do_not_know_each_other(open_log: Open) -> None:
+    log = open_log(1024, 100)
+    one, other = log.reader(), log.reader()
+    put(log, *(b"%d" % i * 100 for i in range(20)))
+    assert one.read(EVERYTHING) == other.read(EVERYTHING)
+    log.ack(1, 20)
+    checkpoint(log)
+    put(log, b"more")
+    assert one.read(EVERYTHING) == other.read(EVERYTHING)
+
+
+def test_a_chunk_that_goes_under_a_reader_is_not_missed(open_log: Open) -> None:
+    """Acked by somebody else, recycled, written anew: the reader must not look into what it had open."""
+    log = open_log(65536, 4, cache_bytes=0)
+    slow = log.reader()
+    put(log, *[b"old" * 1000] * 4)
+    assert len(slow.read(1)) == 1
+    for _ in range(10):
+        put(log, *[b"new" * 1000] * 10)
+        log.ack(1, log.durable - 5)
+        checkpoint(log)
+    assert [record.position for record in slow.read(EVERYTHING)] == list(range(log.low + 1, log.durable + 1))
+    assert slow.gaps == []
+
+
+@pytest.mark.parametrize("what", ["body", "header", "both", "rest", "file", "unreadable"])
+def test_what_cannot_be_read_is_reported_and_stepped_over(open_log: Open, directory: Path, what: str) -> None:
+    disk = FaultyDisk()
+    log = open_log(16384, 16, disk, cache_bytes=0)
+    put(log, *(b"%02d" % i * 1000 for i in range(24)), count=2)
+    paths = chunk_files(str(directory))
+    assert len(paths) == 4
+    at = 160 + 2048 * 3  # the fourth record of the second chunk: positions 21 and 22
+    if what == "body":
+        overwrite(paths[1], at + 100, b"?")
+    elif what == "header":
+        overwrite(paths[1], at + 5, b"?")
+    elif what == "both":
+        overwrite(paths[1], at, b"?" * 100)
+    elif what == "rest":
+        os.truncate(paths[1], at)
+    elif what == "file":
+        os.unlink(paths[1])
+    else:
+        disk.fault = lambda operation, path: errno.EIO if operation == "read" and path == paths[1] else None
+    first, last = {"rest": (21, 28), "file": (15, 28), "unreadable": (15, 28)}.get(what, (21, 22))
+    reader, second = log.reader(), log.reader()
+    found = reader.read(EVERYTHING)
+    assert {p for record in found for p in (record.position, record.position + 1)} == {
+        *range(1, first),
+        *range(last + 1, 49),
+    }
+    assert [(gap.first, gap.last) for gap in reader.gaps] == [(first, last)]
+    assert log.gaps == reader.gaps
+    disk.fault = lambda operation, path: None
+    if what != "unreadable":
+        assert second.read(EVERYTHING) == found
+        assert second.gaps == reader.gaps
+    assert log.unacked(first, last) == [], "nobody could ever ack them"
+    report = directory / "quarantine" / f"{first:020d}-{last:020d}.json"
+    assert paths[1].rsplit("/", 1)[1] in report.read_text()
+    works(log)
+    before = sorted(os.listdir(directory / "quarantine"))
+    log = open_log(16384, 16, cache_bytes=0)
+    assert [record[:4] for record in read(log)[: len(found)]] == [record[:4] for record in found]
+    assert sorted(os.listdir(directory / "quarantine")) == before, "reported once"
+
+
+def test_no_room_for_the_evidence_does_not_stop_the_log(open_log: Open, directory: Path) -> None:
+    disk = FaultyDisk()
+    log = open_log(4096, 16, disk, cache_bytes=0)
+    put(log, b"one", b"two", b"three")
+    overwrite(chunk_files(str(directory))[0], 160 + 56 + 50, b"?")
+    disk.fault = lambda operation, path: errno.ENOSPC if "quarantine" in path else None
+    assert payloads(log) == [b"one", b"three"]
+    (gap,) = log.gaps
+    assert "not kept in quarantine/: No space left" in gap.reason
+    works(log)
+
+
+def test_no_descriptor_left_is_waited_out(open_log: Open) -> None:
+    disk = FaultyDisk()
+    log = open_log(4096, 16, disk, cache_bytes=0)
+    put(log, b"one")
+    reader = log.reader()
+    disk.fault = lambda operation, path: errno.EMFILE if operation == "open" else None
+    with pytest.raises(DiskFull):
+        reader.read(1)
+    disk.fault = lambda operation, path: None
+    assert [record.payload for record in reader.read(1)] == [b"one"]
+    assert reader.gaps == []
+
+
+def test_a_payload_that_looks_like_a_log_is_only_a_payload(open_log: Open, directory: Path) -> None:
+    log = open_log(4096, 16, cache_bytes=0)
+    put(log, b"first", b"x" * 48)
+    chunk = Path(chunk_files(str(directory))[0]).read_bytes()[:300]
+    put(log, chunk, chunk, b"WF\xa5\x1e" * 50)
+    overwrite(chunk_files(str(directory))[0], 160, b"?")
+    assert payloads(log) == [b"x" * 48, chunk, chunk, b"WF\xa5\x1e" * 50]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
