@@ -23,9 +23,10 @@ def run(
 ) -> None:
     """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files."""
     from walflow.assemble import load
+    from walflow.diagnostics import render
     from walflow.runtime.daemon import Settings, run as run_daemon
 
-    files = [file.absolute() for file in files]
+    files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
     try:
         os.chdir(workdir)
     except OSError as error:
@@ -34,7 +35,7 @@ def run(
     logs.configure(log_format, log_level)
     assembly, diagnostics = load(files)
     for diagnostic in diagnostics:
-        typer.echo(str(diagnostic), err=True)
+        typer.echo(render(diagnostic), err=True)
     if assembly is None:
         raise typer.Exit(EX_CONFIG)
     _keep_freed_memory()
