@@ -44,8 +44,9 @@ class Sink:
         asyncio.run(self._stop())
 
     async def _stop(self) -> None:
-        self.scheduler.holding = False
         closing = asyncio.ensure_future(self.writer.close())
+        await asyncio.sleep(0)
+        self.scheduler.holding = False
         await self.scheduler.settle()
         await closing
 

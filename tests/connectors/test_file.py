@@ -1,0 +1,250 @@
+"""The connector as a flow has it: its configuration, what it promises, and its run."""
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from aiofiles.threadpool.binary import AsyncFileIO
+from pydantic import ValidationError
+
+from connectors.file import File
+from connectors.file.reading import CannotRead
+from walflow.contract import Claim, CodecUse, Guarantee, Ports
+from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.log"
+
+
+# configuration
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        (
+            {"path": "a", "mode": "overwrite"},
+            "overwrite is not supported yet: truncate empties the file first, append keeps it",
+        ),
+        ({"path": "a", "mode": "w"}, "Input should be 'read', 'write', 'truncate' or 'append'"),
+        ({"path": "a"}, "Field required"),
+        ({"path": "", "mode": "read"}, "String should have at least 1 character"),
+        ({"path": "a\0b", "mode": "read"}, "a path has no zero byte"),
+        ({"path": "a", "mode": "read", "follow": True}, "Extra inputs are not permitted"),
+        ({"path": "a", "mode": "read", "sync": "never"}, 'sync is for files that are written, and mode is "read"'),
+        ({"path": "a", "mode": "append", "sync": "sometimes"}, "Input should be 'always' or 'never'"),
+        ({"path": "a", "mode": "read", "chunk_size": 0}, "Input should be greater than or equal to 1"),
+    ],
+)
+def test_configurations_that_are_none(config: dict[str, object], line: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        File.model_validate(config)
+    assert line in str(caught.value)
+
+
+def test_what_it_has_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert File(path="./x/../a.log", mode="append").claims() == (Claim("file to write", f"{tmp_path}/a.log"),)
+    assert File(path="a.log", mode="write").claims() == (Claim("file to write", f"{tmp_path}/a.log"),)
+    assert File(path="a.log", mode="read").claims() == ()
+
+
+def test_its_ports() -> None:
+    assert File.codec is CodecUse.REQUIRED
+    assert File(path="a", mode="read").ports_used() == Ports(inputs=(), outputs=("out", "err"))
+    assert File(path="a", mode="truncate").ports_used() == Ports(inputs=("in",), outputs=("err",))
+
+
+SYNCED = "an event is acked after it was written and fdatasync returned: it survives a power cut"
+WRITTEN = (
+    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
+)
+ONCE = "after kill -9 no line is torn and none comes twice where the events have one way from the log and come whole"
+
+
+@pytest.mark.parametrize(
+    ("mode", "sync", "behind_log", "sink"),
+    [
+        ("truncate", None, True, SYNCED),
+        ("write", None, False, WRITTEN),
+        ("truncate", "always", False, SYNCED),
+        (
+            "append",
+            None,
+            True,
+            f"{SYNCED}; {ONCE}; after a power cut none is torn or lost, and the last may come twice",
+        ),
+        (
+            "append",
+            "never",
+            True,
+            f"{WRITTEN}; {ONCE}; after a power cut the last lines may be torn or lost, or come twice",
+        ),
+        ("append", None, False, f"{WRITTEN}; after kill -9 no line is torn, after a power cut the last lines may be"),
+        ("append", "always", False, f"{SYNCED}; after kill -9 no line is torn, after a power cut neither"),
+    ],
+)
+def test_what_an_ack_is_worth(mode: str, sync: str | None, behind_log: bool, sink: str) -> None:
+    file = File.model_validate({"path": "a.log", "mode": mode, "sync": sync})
+    guarantee = file.guarantee(behind_log=behind_log)
+    assert (guarantee.source, guarantee.sink) == ("", sink)
+    emptied = 'every start empties a.log, also after a crash; mode = "append" keeps what was acked'
+    assert guarantee.warnings == (() if mode == "append" else (emptied,))
+
+
+def test_what_reading_promises() -> None:
+    assert File(path="a.log", mode="read").guarantee(behind_log=False) == Guarantee(
+        source="a.log is read from its beginning at every start: what was read before a restart comes again, and an "
+        "event that a sink fails comes again only then"
+    )
+
+
+# reading
+
+
+async def test_it_reads_to_the_end_and_returns(path: Path) -> None:
+    data = os.urandom(600_000)
+    await asyncio.to_thread(path.write_bytes, data)
+    outlet = MemoryOutlet(Scheduler())
+    await File(path=str(path), mode="read").run(MemoryInlet(Scheduler(), linked=False), outlet)
+    (stream,) = outlet.streams
+    assert b"".join(stream.fed) == data
+    assert [len(each) for each in stream.fed] == [256 << 10, 256 << 10, 600_000 - (512 << 10)]
+    assert (stream.meta, stream.ended) == ({"file": {"path": str(path)}}, "complete")
+
+
+async def opened(outlet: MemoryOutlet) -> None:
+    while not outlet.streams:  # noqa: ASYNC110  # a thread opens the file
+        await asyncio.sleep(0)
+
+
+async def test_it_reads_only_while_the_flow_takes_events(path: Path) -> None:
+    await asyncio.to_thread(path.write_bytes, b"1\n")
+    outlet = MemoryOutlet(Scheduler(), paused=True)
+    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet))
+    await opened(outlet)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert outlet.streams[0].fed == []
+    outlet.resume()
+    await task
+    assert outlet.streams[0].fed == [b"1\n"]
+
+
+async def test_not_linked_it_reads_nothing(path: Path) -> None:
+    outlet = MemoryOutlet(Scheduler(), linked=False)
+    await File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet)
+    assert outlet.streams == []
+
+
+async def test_cancelled_it_drops_the_stream(path: Path) -> None:
+    await asyncio.to_thread(path.write_bytes, b"1\n")
+    outlet = MemoryOutlet(Scheduler(), paused=True)
+    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet))
+    await opened(outlet)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert outlet.streams[0].ended == "closed"
+
+
+async def test_a_read_that_fails_is_tried_again_where_it_failed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await asyncio.to_thread(path.write_bytes, b"1\n2\n")
+    failures = [OSError(errno.EIO, os.strerror(errno.EIO))] * 2
+    read = AsyncFileIO.read
+
+    async def read_or_fail(file: AsyncFileIO, size: int) -> bytes:
+        if failures:
+            raise failures.pop()
+        return await read(file, size)
+
+    monkeypatch.setattr(AsyncFileIO, "read", read_or_fail)
+    scheduler = Scheduler()
+    outlet = MemoryOutlet(scheduler)
+    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(scheduler), outlet))
+    while not task.done():
+        scheduler.advance(1)
+        await asyncio.sleep(0)
+    assert outlet.streams[0].fed == [b"1\n2\n"]
+    assert outlet.lines == [f"cannot read {path}: Input/output error; trying again"] * 2
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (lambda path: None, "it does not exist"),
+        (lambda path: path.mkdir(), "it is a directory, which has no end"),
+        (os.mkfifo, "it is a named pipe, which has no end"),
+    ],
+)
+async def test_what_cannot_be_read(path: Path, make, line: str) -> None:  # type: ignore[no-untyped-def]
+    make(path)
+    outlet = MemoryOutlet(Scheduler())
+    with pytest.raises(CannotRead) as caught:
+        await File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet)
+    assert str(caught.value) == f"cannot read {path}: {line}"
+    assert outlet.streams == []
+
+
+# writing
+
+
+async def run(file: File, *batches: bytes, behind_log: bool = False) -> MemoryInlet:
+    """A run that is cancelled when it has written all."""
+    scheduler = Scheduler()
+    inlet = MemoryInlet(scheduler, behind_log=behind_log)
+    inlet.give(*(inlet.block(data) for data in batches[:1]))  # waits for the run
+    task = asyncio.ensure_future(file.run(inlet, MemoryOutlet(scheduler, linked=False)))
+    await scheduler.settle()
+    inlet.give(*(inlet.block(data) for data in batches[1:]))
+    await scheduler.settle()
+    task.cancel()
+    await scheduler.settle()
+    assert task.cancelled()
+    assert inlet.acked == list(batches)
+    return inlet
+
+
+async def test_a_restart_of_the_connector_alone_empties_nothing(path: Path) -> None:
+    await asyncio.to_thread(path.write_bytes, b"old\n")
+    file = File(path=str(path), mode="truncate")
+    await run(file, b"1\n", b"2\n")
+    await run(file, b"3\n")
+    assert await asyncio.to_thread(path.read_bytes) == b"1\n2\n3\n"
+    await run(File(path=str(path), mode="write"), b"4\n")
+    assert await asyncio.to_thread(path.read_bytes) == b"4\n"
+
+
+async def test_append_goes_on(path: Path) -> None:
+    for data in (b"1\n", b"2\n"):
+        await run(File(path=str(path), mode="append"), data)
+    assert await asyncio.to_thread(path.read_bytes) == b"1\n2\n"
+
+
+@pytest.mark.parametrize(("behind_log", "sync", "synced"), [(True, None, 1), (False, None, 0), (False, "always", 1)])
+async def test_when_it_syncs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, behind_log: bool, sync: str | None, synced: int
+) -> None:
+    synced_files: list[int] = []
+    monkeypatch.setattr("os.fdatasync", synced_files.append)
+    file = File.model_validate({"path": str(path), "mode": "truncate", "sync": sync})
+    await run(file, b"1\n", behind_log=behind_log)
+    assert len(synced_files) == synced + 1  # once more at the end
+
+
+async def test_a_bug_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*_: object) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr("os.pwritev", stumble)
+    scheduler = Scheduler()
+    inlet = MemoryInlet(scheduler)
+    inlet.give(inlet.block(b"1\n"))
+    task = asyncio.ensure_future(File(path=str(path), mode="truncate").run(inlet, MemoryOutlet(scheduler)))
+    await scheduler.settle()
+    with pytest.raises(AssertionError, match="a bug"):
+        await task
+    assert inlet.failed == [(b"1\n", "test::sink has stopped")]
