@@ -1,7 +1,8 @@
 """Every async test runs on both event loops; hypothesis has no deadline, for nothing here is about time."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 import uvloop
@@ -15,3 +16,10 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def _unsettled_receipts_fail_their_own_test() -> Iterator[None]:
+    """A receipt warns when it is collected, which else may be in somebody else's test."""
+    yield
+    gc.collect()
