@@ -110,13 +110,11 @@ def test_a_strangers_connector_may_raise_anything() -> None:
         file.write(FLOW.format(settings=""))
     assembly, found = load(["main.troy"], {"null": Strange})
     assert assembly is None
-    assert render_all(found) == "\n".join(
-        [
-            "main.troy:5:30: error: connector type null cannot check its config: RuntimeError: surprise",
-            "    5 |   define connector null from null;",
-            "      |                              ^^^^",
-        ]
-    )
+    assert render_all(found).splitlines() == [
+        "main.troy:5:30: error: connector type null cannot check its config: RuntimeError: surprise",
+        "    5 |   define connector null from null;",
+        "      |                              ^^^^",
+    ]
 
 
 def test_a_class_named_by_its_module() -> None:

@@ -86,33 +86,27 @@ def test_exit_codes(text: str, arguments: list[str], exit_code: int) -> None:
 
 
 def test_a_clean_flow() -> None:
-    assert check(write(CLEAN)).stdout == "\n".join(
-        [
-            "main: ticks -> way -> null",
-            "    ticks: ticks",
-            "    null: gone",
-            "main: ticks/err -> way -> null",
-            "    ticks: ticks",
-            "    null: gone",
-            "ok",
-            "",
-        ]
-    )
+    assert check(write(CLEAN)).stdout.splitlines() == [
+        "main: ticks -> way -> null",
+        "    ticks: ticks",
+        "    null: gone",
+        "main: ticks/err -> way -> null",
+        "    ticks: ticks",
+        "    null: gone",
+        "ok",
+    ]
 
 
 def test_an_error() -> None:
     result = check(write(CLEAN.replace("from metronome", "from metronom")))
     assert result.exit_code == 78
-    assert result.stdout == "\n".join(
-        [
-            "main.troy:5:31: error: Unknown connector type metronom",
-            '    5 |   define connector ticks from metronom with config = {"interval": 1} end;',
-            "      |                               ^^^^^^^^",
-            "      = did you mean `metronome`?",
-            "1 error",
-            "",
-        ]
-    )
+    assert result.stdout.splitlines() == [
+        "main.troy:5:31: error: Unknown connector type metronom",
+        '    5 |   define connector ticks from metronom with config = {"interval": 1} end;',
+        "      |                               ^^^^^^^^",
+        "      = did you mean `metronome`?",
+        "1 error",
+    ]
 
 
 def test_json() -> None:

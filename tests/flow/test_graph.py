@@ -1,5 +1,6 @@
 """Reachability along the links. A graph is written as its links: `a -> p -> b`, connectors by capital letters."""
 
+from itertools import pairwise
 from typing import ClassVar
 
 import pytest
@@ -33,7 +34,7 @@ def graph(*chains: str) -> Graph:
     for chain in chains:
         ends = [part.strip().partition("/") for part in chain.split("->")]
         names |= {name: None for name, _, _ in ends}
-        for (source, _, port), (target, _, _) in zip(ends, ends[1:], strict=False):
+        for (source, _, port), (target, _, _) in pairwise(ends):
             links.append(Link(node(source), port or "out", node(target), "in"))
     kinds = {"L": Log, "K": Sink}
     connectors = [

@@ -20,14 +20,12 @@ def test_what_is_said_of(name: str) -> None:
 def test_unreadable_files_are_a_line_each() -> None:
     Path("folder.troy").mkdir()
     Path("latin.troy").write_bytes(b"define flow a\nflow\n# gr\xfc\xdfe\nend;")
-    assert checked("nowhere.troy", "folder.troy", "latin.troy", "bad\0name.troy")[1] == "\n".join(
-        [
-            "error: cannot read nowhere.troy: no such file or directory",
-            "error: cannot read folder.troy: is a directory",
-            "error: cannot read latin.troy: line 3 is not UTF-8",
-            "error: cannot read 'bad\\x00name.troy': this is no file name",
-        ]
-    )
+    assert checked("nowhere.troy", "folder.troy", "latin.troy", "bad\0name.troy")[1].splitlines() == [
+        "error: cannot read nowhere.troy: no such file or directory",
+        "error: cannot read folder.troy: is a directory",
+        "error: cannot read latin.troy: line 3 is not UTF-8",
+        "error: cannot read 'bad\\x00name.troy': this is no file name",
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

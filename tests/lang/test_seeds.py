@@ -44,7 +44,7 @@ def test_the_seed_is_a_checked_graph(seed: str) -> None:
     assert plans["tcp_server"].preframing is plans["tcp_server"].postframing is framing.LINES
     assert plans["server_out"].codec is codecs.JSON_SORTED
     assert plans["stdio"].codec is codecs.STRING
-    assert plans["wal"].codec is plans["wal"].preframing is plans["wal"].postframing is None
+    assert (plans["wal"].codec, plans["wal"].preframing, plans["wal"].postframing) == (None, None, None)
     links = [f"{link.source}/{link.source_port} -> {link.target}/{link.target_port}" for link in assembly.links]
     assert "\n".join(links) == LINKS
 

@@ -17,6 +17,11 @@ class NodeId(NamedTuple):
     def __str__(self) -> str:
         return f"{self.flow}::{self.name}"
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {"flow": self.flow, "component": self.name, "kind": self.kind}
+
 
 class Link(NamedTuple):
     source: NodeId
@@ -36,6 +41,11 @@ class ConnectorPlan:
     codec: Codec | None
     preframing: Framing | None
     postframing: Framing | None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {**self.id.labels, "type": self.kind}
 
 
 class Select(NamedTuple):
