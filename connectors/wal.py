@@ -12,7 +12,7 @@ from typing import ClassVar
 from pydantic import AliasChoices, Field
 
 from walflow.contract import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
-from walflow.relay import Checkpoints, Reader, Writer
+from walflow.relay import Checkpoints, Reader, Writer, measure
 from walflow.relay.tag import Tags
 from walflow.wal import Log, Options
 
@@ -27,7 +27,9 @@ class Wal(Connector):
         description="Directory of the log, made if it is missing (mode 0700). `dir` is its older name.",
     )
     chunk_size: int = Field(64 << 20, ge=1024, description="Bytes at which a new file begins.")
-    max_chunks: int = Field(16, ge=1, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk.")
+    max_chunks: int = Field(
+        16, ge=1, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
+    )
     max_attempts: int | None = Field(
         None, ge=1, description="How often one event may fail before it leaves by the err port. Default: no limit."
     )
@@ -63,7 +65,7 @@ class Wal(Connector):
             checkpoints.wanted = wanted
             checkpoints.acked()
 
-        writer = Writer(log, inlet, tags, reader.pump, want_space)
+        writer = Writer(log, inlet, tags, reader.pump, want_space, measure(log, inlet, reader))
         inlet.serve(writer.accept)
         reader.pump()
         try:

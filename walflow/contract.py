@@ -108,8 +108,18 @@ class Counter(Protocol):
     value: int
 
 
+class Histogram(Protocol):
+    """How values are spread. For what happens once a commit or a connection, not once an event."""
+
+    def observe(self, value: float) -> None: ...
+
+
 class Half(Protocol):
-    """What both halves of a connector are given."""
+    """What both halves of a connector are given.
+
+    A run is up from its first `serve`, `take`, `stream`, `ready` or `on_ready` on: call them when the connector
+    listens, or has its files open, and not before. The daemon is ready when every connector is up.
+    """
 
     name: str  # flow::connector, as logs and metrics have it
     linked: bool  # something is linked to this half; the other half may run alone
@@ -119,6 +129,12 @@ class Half(Protocol):
     def counter(self, name: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""
         ...
+
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        """`read` is called whenever somebody looks, until this run ends. It must not block."""
+        ...
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...
 
     def fatal(self, error: WalflowError) -> NoReturn:
         """Ends the process at once, with the error's line and its exit code. For a log that can no longer

@@ -1,7 +1,18 @@
-"""Counters as plain attributes, gathered by name and label for whoever shows them."""
+"""What is counted and measured, gathered by name and labels for whoever shows it.
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+The hot path adds to a plain int. Locks, text and order are the business of the scrape, which runs on the same loop
+and so never sees half of an update.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+Labels = tuple[tuple[str, str], ...]
+Key = tuple[str, Labels]
+
+SYNC_SECONDS: Final = (100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 5.0)
+COMMIT_BYTES: Final = tuple(float(1 << power) for power in range(9, 23, 2))
 
 
 class Counter:
@@ -13,22 +24,167 @@ class Counter:
         self.value = 0
 
 
+class Histogram:
+    """How often a value fell between which bounds: `counts[i]` up to and with `bounds[i]`, the last one above."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+
 class Sample(NamedTuple):
     name: str
     labels: Mapping[str, str]
     value: int
 
 
+class Reading(NamedTuple):
+    """Of a gauge, now."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
 class Metrics:
-    """Every counter of a process, by name and labels. Names carry their unit and `_total`; no peer address is
-    ever a label, it would make a series per client."""
+    """Every metric of a process's components. Names carry their unit, and `_total` where they only grow; no peer
+    address is ever a label, it would make a series per client."""
 
     def __init__(self) -> None:
-        self._counters: dict[tuple[str, tuple[tuple[str, str], ...]], Counter] = {}
+        self._counters: dict[Key, Counter] = {}
+        self._gauges: dict[Key, Callable[[], float]] = {}
+        self._histograms: dict[Key, Histogram] = {}
 
     def counter(self, name: str, **labels: str) -> Counter:
-        return self._counters.setdefault((name, tuple(sorted(labels.items()))), Counter())
+        return self._counters.setdefault(_key(name, labels), Counter())
+
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> Histogram:
+        return self._histograms.setdefault(_key(name, labels), Histogram(bounds))
+
+    def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        """`read` is called whenever somebody looks; of two under one name and labels the later one."""
+        self._gauges[_key(name, labels)] = read
+
+    def forget(self, name: str, **labels: str) -> None:
+        """A gauge that nobody can read any more."""
+        self._gauges.pop(_key(name, labels), None)
 
     def __iter__(self) -> Iterator[Sample]:
-        for (name, labels), counter in sorted(self._counters.items()):
+        """The counters."""
+        for (name, labels), counter in sorted(self._counters.items(), key=lambda item: item[0]):
             yield Sample(name, dict(labels), counter.value)
+
+    def gauges(self) -> Iterator[Reading]:
+        """One that fails is left out: what it looks at is just being closed, and the others are worth seeing."""
+        for (name, labels), read in sorted(self._gauges.items(), key=lambda item: item[0]):
+            value = _read(read)
+            if value is not None:
+                yield Reading(name, dict(labels), value)
+
+    def histograms(self) -> Iterator[tuple[str, Mapping[str, str], Histogram]]:
+        for (name, labels), histogram in sorted(self._histograms.items(), key=lambda item: item[0]):
+            yield name, dict(labels), histogram
+
+
+def _read(read: Callable[[], float]) -> float | None:
+    try:
+        return read()
+    except Exception:  # noqa: BLE001  # a connector's own code, and a look at it must end nothing
+        return None
+
+
+def _key(name: str, labels: Mapping[str, str]) -> Key:
+    return name, tuple(sorted(labels.items()))
+
+
+Kind = Literal["counter", "gauge", "histogram", "info"]
+
+
+class Family(NamedTuple):
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()  # beside flow, component, kind and type
+    own: bool = False  # of the process, not of a component
+
+
+def exposed(name: str) -> str:
+    """As Prometheus sees it: a log's metrics stand under walflow_wal_, the other ones under walflow_component_."""
+    family = CATALOGUE.get(name)
+    if name.startswith("wal_") or (family is not None and family.own):
+        return f"walflow_{name}"
+    return f"walflow_component_{name}"
+
+
+BREAKER_REASONS: Final = ("starting", "restarting", "stopped", "triggered")
+GATE_REASONS: Final = ("sink", "window", "drain")
+
+CATALOGUE: Final[Mapping[str, Family]] = {
+    # sources
+    "received_events_total": Family("counter", "Events that came in and were sound; of a log, events sent on."),
+    "received_bytes_total": Family("counter", "Their bytes."),
+    "rejected_events_total": Family("counter", "Events that can never succeed and left by the err port."),
+    "dropped_events_total": Family(
+        "counter", "Events at a port that leads nowhere, or bound for an output that is gone.", ("port",)
+    ),
+    "lost_events_total": Family(
+        "counter", "Events that a sink failed and that nothing upstream can send again. Of a log: never."
+    ),
+    "redelivered_events_total": Family("counter", "Events that a log sent again after a sink had failed them."),
+    "quarantined_events_total": Family(
+        "counter", "Events that a log could not read any more; their bytes are in its quarantine directory."
+    ),
+    "inflight_bytes": Family("gauge", "Bytes sent on and not yet settled by every sink."),
+    "window_bytes": Family("gauge", "How many may be, before the source stops reading."),
+    "gate_shut": Family("gauge", "1 while the source may not read, by what keeps it from that.", ("reason",)),
+    # sinks
+    "acked_events_total": Family("counter", "Events that the sink has acked."),
+    "acked_bytes_total": Family("counter", "Their bytes."),
+    "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
+    "orphaned_events_total": Family("counter", "Events for a client that is gone: acked and dropped."),
+    "skipped_events_total": Family("counter", "Events that stood in the file already and were not written again."),
+    "waiting_blocks": Family("gauge", "Blocks in the sink's queue."),
+    "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by why it does.", ("reason",)),
+    # both halves
+    "up": Family("gauge", "1 while the connector runs and has begun to take or to give, or has finished."),
+    "restarts_total": Family("counter", "How often the connector failed and was run again."),
+    "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
+    "idle_clients_closed_total": Family("counter", "Connections closed because nothing crossed them."),
+    "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
+    # logs
+    "wal_appended_events_total": Family("counter", "Events made durable since the start."),
+    "wal_appended_bytes_total": Family("counter", "Bytes written for them, headers included."),
+    "wal_sync_seconds": Family("histogram", "How long a commit took to write and sync."),
+    "wal_commit_bytes": Family("histogram", "How large a commit was."),
+    "wal_low_position": Family("gauge", "Up to here every event is acked."),
+    "wal_durable_position": Family("gauge", "Up to here every event is on disk."),
+    "wal_next_position": Family("gauge", "The position that the next event gets."),
+    "wal_backlog_events": Family("gauge", "Events that are durable and not acked by every sink."),
+    "wal_backlog_bytes": Family("gauge", "Bytes of the log from the first of them on."),
+    "wal_oldest_seconds": Family("gauge", "Age of the oldest of them, to a second; 0 where there is none."),
+    "wal_chunks": Family("gauge", "Files that hold records."),
+    "wal_used_bytes": Family("gauge", "Bytes charged to the budget, preallocated and spare ones included."),
+    "wal_budget_bytes": Family("gauge", "chunk_size x max_chunks."),
+    "wal_fill_ratio": Family("gauge", "What of the budget records take, 0 to 1; the breaker triggers at 0.9."),
+    "wal_recovery_seconds": Family("gauge", "How long opening the log took."),
+    # the process
+    "build_info": Family("info", "1, with what runs.", ("version", "python"), own=True),
+    "topology_edge_info": Family(
+        "info",
+        "1 for each link.",
+        ("flow", "component", "kind", "port", "to_component", "to_kind", "to_port"),
+        own=True,
+    ),
+    "ready": Family("gauge", "1 while /readyz says so.", own=True),
+    "uptime_seconds": Family("gauge", "Since the start.", own=True),
+    "loop_lag_seconds": Family(
+        "gauge", "How late the event loop came to a timer, the worst of the last ten seconds.", own=True
+    ),
+    "log_lines_dropped_total": Family("counter", "Log lines dropped because nobody read stderr.", own=True),
+}

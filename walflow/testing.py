@@ -23,6 +23,7 @@ from walflow.codecs import JSON
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
 from walflow.framing import LINES
+from walflow.metrics import Histogram
 
 Done = Callable[[BaseException | None], None]
 
@@ -147,6 +148,8 @@ class _Half:
         self.name = name
         self.linked = linked
         self.counters: dict[str, MemoryCounter] = {}
+        self.gauges: dict[str, Callable[[], float]] = {}
+        self.histograms: dict[str, Histogram] = {}
         self.logged: list[EventDict] = []
         self.log = cast(
             FilteringBoundLogger,
@@ -162,6 +165,12 @@ class _Half:
 
     def counter(self, name: str) -> MemoryCounter:
         return self.counters.setdefault(name, MemoryCounter())
+
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        self.gauges[name] = read
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
+        return self.histograms.setdefault(name, Histogram(bounds))
 
     def fatal(self, error: WalflowError) -> NoReturn:
         raise Fatal(str(error)) from error

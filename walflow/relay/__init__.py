@@ -9,7 +9,8 @@ commits are small and the disk is fast.
 """
 
 from walflow.relay.checkpoints import Checkpoints
+from walflow.relay.measures import measure
 from walflow.relay.reader import Reader
 from walflow.relay.writer import Writer
 
-__all__ = ["Checkpoints", "Reader", "Writer"]
+__all__ = ["Checkpoints", "Reader", "Writer", "measure"]

@@ -35,6 +35,7 @@ class Reader:
         self._redelivered = out.counter("redelivered_events_total")
         self._quarantined = out.counter("quarantined_events_total")
         self._gaps_told = 0
+        self.first_ingest_ns = 0  # when what it read first had been received
         out.window = min(out.window, log.window)
         out.on_ready(self.pump)
         out.backlog(self.backlog)
@@ -93,6 +94,8 @@ class Reader:
             self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self.pump)
             return
         self._tell_gaps()
+        if records and not self.first_ingest_ns:
+            self.first_ingest_ns = records[0].ingest_ns
         for record in records:
             last = record.position + record.count - 1
             self._ready.extend(Part(low, high, record) for low, high in self._log.unacked(record.position, last))

@@ -22,15 +22,25 @@ FIRST_RETRY: Final = 0.1  # seconds, on a full disk; space is noticed within 2 s
 LONGEST_RETRY: Final = 1.0
 
 
+def _unmeasured(commit: Commit) -> None: ...
+
+
 class Writer:
     def __init__(
-        self, log: Log, inlet: Inlet, tags: Tags, on_durable: Callable[[], None], want_space: Callable[[bool], None]
+        self,
+        log: Log,
+        inlet: Inlet,
+        tags: Tags,
+        on_durable: Callable[[], None],
+        want_space: Callable[[bool], None],
+        on_commit: Callable[[Commit], None] = _unmeasured,
     ) -> None:
         self._log = log
         self._inlet = inlet
         self._tags = tags
         self._on_durable = on_durable
         self._want_space = want_space
+        self._on_commit = on_commit
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
         self._gathering = False
@@ -129,6 +139,7 @@ class Writer:
         self._log.committed(commit)
         self._last_end = self._scheduler.time()
         self._commit()  # the disk works again before we deliver
+        self._on_commit(commit)
         for block in commit.refs:
             assert isinstance(block, Block)
             self._inlet.ack(block)

@@ -1,7 +1,7 @@
 """Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
 
 from collections import Counter as Tally, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -11,6 +11,8 @@ from walflow.codecs import JSON
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import Counter, Metrics
+from walflow.runtime.health import Health
+from walflow.runtime.measures import measure
 from walflow.runtime.nodes import DeadEnd, joined
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.sink import SinkNode
@@ -24,6 +26,7 @@ class ConnectorNodes:
     plan: ConnectorPlan
     source: SourceNode
     sink: SinkNode
+    health: Health = field(default_factory=Health)
 
     @property
     def name(self) -> str:
@@ -51,7 +54,7 @@ class _Builder:
 
     def build(self) -> list[ConnectorNodes]:
         for plan in self._assembly.connectors:
-            self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan.id), _logger(plan.id))
+            self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan), _logger(plan.id))
         for plan in self._assembly.connectors:
             self._sinks[plan.id] = self._sink(plan)
         for plan in self._assembly.connectors:
@@ -60,6 +63,7 @@ class _Builder:
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
         for nodes in made:
             self._hang_gates(nodes)
+            measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
         return made
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
@@ -79,8 +83,7 @@ class _Builder:
 
     def _port(self, port: Port) -> Node:
         """What takes the blocks that leave by a port."""
-        dead_end = DeadEnd(self._metrics.counter("dropped_events_total", component=str(port[0]), port=port[1]))
-        return joined([self._input(target) for target in self._links[port]], dead_end)
+        return joined([self._input(target) for target in self._links[port]], self._dead_end(port))
 
     def _input(self, target: Port) -> Node:
         node, port = target
@@ -92,8 +95,12 @@ class _Builder:
 
     def _pipeline(self, plan: PipelinePlan, port: str) -> Node:
         outputs = [select.target for select in plan.selects if select.source == port]
-        dead_end = DeadEnd(self._metrics.counter("dropped_events_total", component=str(plan.id), port=port))
-        return joined([self._port((plan.id, output)) for output in outputs], dead_end)
+        return joined([self._port((plan.id, output)) for output in outputs], self._dead_end((plan.id, port)))
+
+    def _dead_end(self, port: Port) -> DeadEnd:
+        node, name = port
+        labels = self._plans[node].labels if node in self._plans else {**node.labels, "type": "pipeline"}
+        return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
 
     def _hang_gates(self, nodes: ConnectorNodes) -> None:
         ways: Tally[NodeId] = Tally()
@@ -118,8 +125,8 @@ class _Builder:
                 if ways[node] == 1:
                     self._count_ways((node, "err"), ways)
 
-    def _rejected(self, node: NodeId) -> Counter:
-        return self._metrics.counter("rejected_events_total", component=str(node))
+    def _rejected(self, plan: ConnectorPlan) -> Counter:
+        return self._metrics.counter("rejected_events_total", **plan.labels)
 
 
 def _logger(node: NodeId) -> FilteringBoundLogger:

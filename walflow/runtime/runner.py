@@ -1,13 +1,13 @@
 """Runs one connector, again and again: its trouble is its own, and ends with a backoff, not with the daemon."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 import structlog
 
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
-from walflow.metrics import Counter, Metrics
+from walflow.metrics import Counter, Histogram, Metrics
 from walflow.runtime.graph import ConnectorNodes
 from walflow.runtime.loop import LoopScheduler
 from walflow.runtime.surroundings import Surroundings
@@ -25,37 +25,54 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable
     delay = FIRST_DELAY
     clock = asyncio.get_running_loop().time
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
+    restarts = metrics.counter("restarts_total", **nodes.plan.labels)
     while True:
         started = clock()
         try:
             await _run_once(nodes, metrics, fatal)
+            nodes.health.becomes("finished")
             log.debug("finished")
             return
         except FATAL as error:
             fatal(error)
+        except asyncio.CancelledError:
+            nodes.health.becomes("stopped")
+            raise
         except Exception as error:  # noqa: BLE001  # whatever a connector raises is its own trouble
             if clock() - started > STEADY:
                 delay = FIRST_DELAY
             nodes.sink.end(f"restarting: {_line(error)}")
+            nodes.health.becomes("restarting", _line(error))
+            restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
         await asyncio.sleep(delay)
         delay = min(LONGEST_DELAY, delay * GROWTH)
 
 
 async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[WalflowError], NoReturn]) -> None:
-    name = nodes.name
+    labels = nodes.plan.labels
+    gauges: list[str] = []
 
-    def counter(of: str) -> Counter:
-        return metrics.counter(of, component=name)
+    def counter(name: str) -> Counter:
+        return metrics.counter(name, **labels)
 
-    scheduler = LoopScheduler(name)
+    def gauge(name: str, read: Callable[[], float]) -> None:
+        gauges.append(name)
+        metrics.gauge(name, read, **labels)
+
+    def histogram(name: str, bounds: Sequence[float]) -> Histogram:
+        return metrics.histogram(name, bounds, **labels)
+
+    scheduler = LoopScheduler(nodes.name)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
-    surroundings = Surroundings(scheduler, log, counter, fatal, asyncio.Event)
+    surroundings = Surroundings(scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up)
     nodes.sink.begin(surroundings)
     outlet = nodes.source.begin(surroundings)
     try:
         await nodes.plan.connector.run(nodes.sink, outlet)
     finally:
+        for name in gauges:
+            metrics.forget(name, **labels)
         nodes.sink.end("stopped")
         await scheduler.close()
         nodes.source.end()

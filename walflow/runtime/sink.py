@@ -1,12 +1,13 @@
 """The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
 of codec and framing where what comes differs from what the sink writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from walflow.contract import Counter
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
+from walflow.metrics import Histogram
 from walflow.runtime.gate import Gate
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surroundings
@@ -56,6 +57,7 @@ class SinkNode:
         self._surroundings = surroundings
         self._arrived = surroundings.signal()
         self._acked = self.counter("acked_events_total")
+        self._acked_bytes = self.counter("acked_bytes_total")
         self._failed = self.counter("failed_events_total")
         if self._queue:
             self._arrived.set()
@@ -68,6 +70,11 @@ class SinkNode:
         self.reason = None  # the runner says why, in a line of its own
         for gate in self.gates:
             gate.trigger(self.name, reason)
+
+    @property
+    def waiting(self) -> int:
+        """Blocks in the queue."""
+        return len(self._queue)
 
     def abandon(self) -> None:
         """No next run: what waits fails."""
@@ -139,11 +146,18 @@ class SinkNode:
     def counter(self, name: str) -> Counter:
         return self._surroundings.counter(name)
 
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        self._surroundings.gauge(name, read)
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
+        return self._surroundings.histogram(name, bounds)
+
     def fatal(self, error: WalflowError) -> NoReturn:
         self._surroundings.fatal(error)
 
     async def take(self) -> list[Block]:
         assert self._arrived is not None
+        self._surroundings.up()
         while not self._queue:
             self._arrived.clear()
             await self._arrived.wait()
@@ -151,13 +165,16 @@ class SinkNode:
         return queue
 
     def serve(self, accept: Callable[[Block], None]) -> None:
+        self._surroundings.up()
         queue, self._queue = self._queue, []
         for block in queue:
             accept(block)
         self._accept = accept
 
     def ack(self, block: Block) -> None:
-        self._acked.value += block.frames.count
+        frames = block.frames
+        self._acked.value += frames.count
+        self._acked_bytes.value += len(frames.data)
         block.receipt.ack(self.name)
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:

@@ -14,6 +14,7 @@ from walflow.contract import Counter
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES
+from walflow.metrics import Histogram
 from walflow.runtime.gate import Gate
 from walflow.runtime.ingress import IngressStream
 from walflow.runtime.rejects import ErrPort
@@ -109,6 +110,12 @@ class RunOutlet:
     def counter(self, name: str) -> Counter:
         return self._surroundings.counter(name)
 
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        self._surroundings.gauge(name, read)
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
+        return self._surroundings.histogram(name, bounds)
+
     def fatal(self, error: WalflowError) -> NoReturn:
         self._surroundings.fatal(error)
 
@@ -121,6 +128,7 @@ class RunOutlet:
         pause: Callable[[], None] = _nothing,
         resume: Callable[[], None] = _nothing,
     ) -> IngressStream:
+        self._surroundings.up()
         self._last_stream += 1
         node = self._node
         stream = IngressStream(
@@ -201,6 +209,7 @@ class RunOutlet:
         receipt = block.receipt
         receipt.settled = partial(self._sent_settled, receipt.settled, size)
         self._received.value += block.frames.count
+        self._received_bytes.value += size
         self._node.out.accept(block)
         return True
 
@@ -211,9 +220,11 @@ class RunOutlet:
         self._give_back(size)
 
     def on_ready(self, call: Callable[[], None]) -> None:
+        self._surroundings.up()
         self._on_ready = call
 
     async def ready(self) -> None:
+        self._surroundings.up()
         await self._opened.wait()
 
     def reject(self, block: Block, reason: str) -> None:

@@ -1,0 +1,118 @@
+"""What a log shows of itself. Read when somebody looks; the only call made at work is one per commit."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from walflow.contract import Inlet
+from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
+from walflow.relay.reader import Reader
+from walflow.wal import Commit, Log
+
+RESOLUTION: Final = 1.0  # seconds between two marks
+MARKS: Final = 1024  # more, and every second one goes: a backlog of days is not known to the second
+
+
+class Ages:
+    """When which positions became durable, on the monotonic clock, to `resolution` seconds."""
+
+    def __init__(self, resolution: float = RESOLUTION) -> None:
+        self._marks: list[tuple[float, int]] = []  # from then on, up to that position
+        self._resolution = resolution
+
+    def note(self, now: float, durable: int, low: int) -> None:
+        marks = self._marks
+        if marks and now - marks[-1][0] < self._resolution and marks[-1][1] > low:
+            marks[-1] = marks[-1][0], durable
+            return
+        self._forget(low)
+        marks.append((now, durable))
+        if len(marks) > MARKS:
+            self._marks = [(marks[at][0], marks[at + 1][1]) for at in range(0, len(marks) - 1, 2)]
+            self._marks += marks[len(self._marks) * 2 :]
+            self._resolution *= 2
+
+    def oldest(self, now: float, low: int) -> float:
+        self._forget(low)
+        return now - self._marks[0][0] if self._marks else 0.0
+
+    def backdate(self, seconds: float) -> None:
+        """The oldest mark is older than was known when it was noted."""
+        if self._marks:
+            self._marks[0] = self._marks[0][0] - seconds, self._marks[0][1]
+
+    def _forget(self, low: int) -> None:
+        acked = 0
+        while acked < len(self._marks) and self._marks[acked][1] <= low:
+            acked += 1
+        del self._marks[:acked]
+
+
+def measure(log: Log, inlet: Inlet, reader: Reader) -> Callable[[Commit], None]:
+    """Registers a log's metrics. What it returns is to be called with each commit that has become durable."""
+    clock = inlet.scheduler.time
+    oldest = _Oldest(log, clock, reader)
+    gauges: dict[str, Callable[[], float]] = {
+        "wal_low_position": lambda: log.low,
+        "wal_durable_position": lambda: log.durable,
+        "wal_next_position": lambda: log.next,
+        "wal_backlog_events": reader.backlog,
+        "wal_backlog_bytes": lambda: backlog_bytes(log),
+        "wal_oldest_seconds": oldest.read,
+        "wal_chunks": lambda: len(log.chunks),
+        "wal_used_bytes": lambda: log.used,
+        "wal_budget_bytes": lambda: log.budget,
+        "wal_fill_ratio": lambda: log.fill,
+        "wal_recovery_seconds": lambda: log.recovery.ms / 1000,
+    }
+    for name, read in gauges.items():
+        inlet.gauge(name, read)
+    events = inlet.counter("wal_appended_events_total")
+    size = inlet.counter("wal_appended_bytes_total")
+    seconds = inlet.histogram("wal_sync_seconds", SYNC_SECONDS)
+    sizes = inlet.histogram("wal_commit_bytes", COMMIT_BYTES)
+    last = log.durable
+
+    def committed(commit: Commit) -> None:
+        nonlocal last
+        events.value += commit.last - last
+        last = commit.last
+        size.value += commit.size
+        seconds.observe(commit.seconds)
+        sizes.observe(commit.size)
+        oldest.ages.note(clock(), commit.last, log.low)
+
+    return committed
+
+
+class _Oldest:
+    """The age of the oldest event not acked. What an earlier process has left counts from when it was received: by
+    wall time, for there is no other from before the start, and known once the reader has read it."""
+
+    def __init__(self, log: Log, clock: Callable[[], float], reader: Reader) -> None:
+        self.ages = Ages()
+        self._log = log
+        self._clock = clock
+        self._reader = reader
+        self._found = log.durable
+        self._opened_ns = time.time_ns()
+        if log.durable > log.low:
+            self.ages.note(clock(), log.durable, log.low)
+
+    def read(self) -> float:
+        if self._found and self._reader.first_ingest_ns:
+            if self._log.low < self._found:
+                self.ages.backdate(max(0.0, (self._opened_ns - self._reader.first_ingest_ns) / 1e9))
+            self._found = 0
+        return self.ages.oldest(self._clock(), self._log.low)
+
+
+def backlog_bytes(log: Log) -> int:
+    """From the first event that is not acked on; within its chunk by the share of positions, for a look costs no
+    reading."""
+    low, total = log.low, 0.0
+    for chunk in log.chunks:
+        if chunk.last > low:
+            unacked = chunk.last - max(low, chunk.first - 1)
+            total += chunk.end * unacked / (chunk.last - chunk.first + 1)
+    return round(total)
