@@ -120,7 +120,7 @@ class Generator:
         return self._result(first, last)
 
     def _connect(self) -> list[Wire]:
-        lines = _lines(self._load.size)
+        lines = made_lines(self._load.size)
         listener = self._listen()
         wires: list[Wire] = []
         for _ in range(self._load.connections):
@@ -223,7 +223,7 @@ class Generator:
         )
 
 
-def _lines(size: int) -> bytes:
+def made_lines(size: int) -> bytes:
     lines: list[bytes] = []
     for number in range(CYCLE // size):
         head = f'{{"id":{number + 10_000_000},"host":"edge-{number % 97:02}","level":"info","text":"'

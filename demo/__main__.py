@@ -5,6 +5,7 @@ import asyncio
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from rich.markup import escape
 from demo.client import Traffic
 from demo.ledger import Ledger, audit
 from demo.lines import Lines
-from demo.server import FLOWS, Server, ServerFailed, free_port, write_flow
+from demo.server import FLOWS, ROOT, Server, ServerFailed, free_port, write_flow
 from demo.show import Show, print_ledger
 
 LOOK: Final = 0.25  # seconds between lines of progress
@@ -36,6 +37,7 @@ class Plan:
     connections: int
     rate: float | None
     seed: int
+    flow: Path
 
 
 @dataclass
@@ -72,7 +74,7 @@ class Demo:
         self._traffic = Traffic(plan.connections, self._lines, plan.rate)
         self._show = Show(console, plan.seconds)
         self._port = free_port()
-        flow = write_flow(workdir, FLOWS / "server.troy", {"url": f"127.0.0.1:{self._port}"})
+        flow = write_flow(workdir, plan.flow, {"url": f"127.0.0.1:{self._port}"})
         self._server = Server(flow, workdir)
         self._kills = 0
         self._killed_at: float | None = None
@@ -204,11 +206,13 @@ def main(
         float, typer.Option(min=0, help="Lines a second, all together; 0: as fast as they come back.")
     ] = 50_000,
     seed: Annotated[int | None, typer.Option(help="Of the lines and the moments of the kills.")] = None,
+    flow: Annotated[Path, typer.Option(help="Another one with an `url`, and a file of the same name.")] = FLOWS
+    / "server.troy",
     keep: Annotated[bool, typer.Option(help="Keep the log, the file and what the server said.")] = False,
 ) -> None:
     """An echo server with a write-ahead log, killed under load. Nothing it echoed may be missing from its file."""
     console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
-    plan = Plan(seconds, kills, connections, rate or None, random.randrange(10**6) if seed is None else seed)
+    plan = Plan(seconds, kills, connections, rate or None, random.randrange(10**6) if seed is None else seed, flow)
     workdir = Path(tempfile.mkdtemp(prefix="walflow-demo-"))
     keep_it = keep
     try:
@@ -216,11 +220,9 @@ def main(
         good = _conclude(console, plan, outcome)
         keep_it = keep or not good
         raise typer.Exit(0 if good else 1)
-    except (ServerFailed, TimeoutError) as error:
+    except (ServerFailed, subprocess.TimeoutExpired) as error:
         keep_it = True
-        console.print(
-            f"[bold red]did not get to the ledger:[/] {escape(str(error) or 'lines stayed without an echo')}"
-        )
+        console.print(f"[bold red]It did not get to the ledger:[/] {escape(str(error))}")
         raise typer.Exit(2) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("stopped")
@@ -239,11 +241,15 @@ def _run(plan: Plan, workdir: Path, console: Console) -> Outcome:
         else f"{plan.rate:,.0f} numbered lines a second"
     )
     console.print(
-        f"\n[bold]walflow run flows/echo/server.troy[/]: what comes by TCP is logged, then written to {FILE} and sent back."
+        f"\n[bold]walflow run {_short(plan.flow)}[/]: what comes by TCP is logged, then written to {FILE} and sent back."
         f"\n{plan.connections} clients send {rate}; the server is killed {plan.kills} times. Seed {plan.seed}.\n"
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_terminated(Demo(plan, workdir, console)))
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 async def _until_terminated(demo: Demo) -> Outcome:

@@ -1,0 +1,113 @@
+"""The demo itself, short: a real daemon, real kills, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from demo.server import FLOWS, ROOT
+
+
+def start(tmp_path: Path, options: Sequence[object]) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "demo", *map(str, options)]
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUTF8": "1"}
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def run(tmp_path: Path, *options: object) -> tuple[int, str]:
+    with start(tmp_path, options) as demo:
+        output, _ = demo.communicate()
+    return demo.returncode, output
+
+
+def processes(workdir: Path) -> list[str]:
+    """Of all processes, those started with this directory among their arguments."""
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(workdir) in command:
+            found.append(command)
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
+    code, output = run(tmp_path, "--seconds", 8, "--kills", 2, "--connections", 4, "--seed", 1)
+
+    assert code == 0, output
+    assert output.count("kill -9") == 2
+    assert "again after" in output
+    assert "Nothing lost, nothing torn, nothing doubled. 2 kills" in output
+    assert "\x1b" not in output, "no colours where there is no terminal"
+    assert not processes(tmp_path)
+    assert not list(tmp_path.glob("walflow-demo-*"))
+
+
+@pytest.mark.timeout(180)
+def test_a_flow_that_loses_lines_is_found_out(tmp_path: Path) -> None:
+    flow = tmp_path / "forgetful.troy"
+    text = (FLOWS / "server.troy").read_text()
+    flow.write_text(
+        text.replace("/pipeline/after_gd to /connector/server_out", "/pipeline/debug to /connector/server_out")
+    )
+
+    code, output = run(tmp_path, "--seconds", 3, "--kills", 1, "--connections", 2, "--seed", 1, "--flow", flow)
+
+    assert code == 1, output
+    assert "The promise is broken." in output
+    assert not processes(tmp_path)
+    assert [kept.name for kept in tmp_path.glob("walflow-demo-*/server_out.log")] == ["server_out.log"]
+
+
+@pytest.mark.timeout(60)
+def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    flow = tmp_path / "broken.troy"
+    flow.write_text((FLOWS / "server.troy").read_text().replace("from tcp_server\n", "from tcp_sever\n"))
+
+    code, output = run(tmp_path, "--seconds", 5, "--kills", 0, "--flow", flow)
+
+    assert code == 2, output
+    assert "It did not get to the ledger: the server ended by itself with exit code 78" in output
+    assert not processes(tmp_path)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    with start(tmp_path, ["--seconds", 50, "--kills", 0]) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "the server is up" in line:
+                break
+        time.sleep(0.3)  # somewhere under load
+        demo.send_signal(number)
+        rest, _ = demo.communicate()
+
+    assert demo.returncode == 130, rest
+    assert "Traceback" not in rest
+    assert not processes(tmp_path)
+    assert not list(tmp_path.glob("walflow-demo-*"))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_eighty_kills(tmp_path: Path) -> None:
+    code, output = run(tmp_path, "--seconds", 240, "--kills", 80, "--connections", 8, "--rate", 40_000)
+
+    assert code == 0, output
