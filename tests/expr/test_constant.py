@@ -8,7 +8,7 @@ TEXT = '{"a": [1, {"b": 2}]}'
 
 def at(written: str, value: object, **parts: Part) -> Constant:
     begin = TEXT.index(written)
-    return Constant(value, Span(SOURCE, begin, begin + len(written)), {**parts})
+    return Constant(value, Span(SOURCE, begin, begin + len(written)), dict(parts.items()))
 
 
 SOURCE = Source("main.troy", TEXT)

@@ -79,6 +79,7 @@ class _Instance:
         self._args = args
         self._report = report
         self._created: dict[NodeId, Create] = {}
+        self._used: set[Span] = set()  # by where they are defined
         self._lost = False
 
     def flow(self) -> Flow:
@@ -86,6 +87,8 @@ class _Instance:
         connectors = [self._connector(create) for create in creates if create.kind == "connector"]
         pipelines = [self._pipeline(create) for create in creates if create.kind == "pipeline"]
         links = [self._link(s) for s in self._body.statements if isinstance(s, Connect)]
+        if self._body.whole and not self._lost:
+            self._warn_of_unused()
         return Flow(
             self._alias.text,
             tuple(connector for connector in connectors if connector),
@@ -94,6 +97,14 @@ class _Instance:
             self._body.whole and not self._lost,
             self._alias.span,
         )
+
+    def _warn_of_unused(self) -> None:
+        for statement in self._body.definitions.values():
+            if statement.name.span not in self._used:
+                name = statement.name
+                kind = "connector" if isinstance(statement, DefineConnector) else "pipeline"
+                hint = f"so it is not checked; create it: `create {kind} {name.text};`"
+                self._report(warning(f"{kind} `{name.text}` is defined, never created", name.span, hint))
 
     def _creates(self) -> Sequence[Create]:
         return [statement for statement in self._body.statements if isinstance(statement, Create)]
@@ -116,6 +127,7 @@ class _Instance:
             self._lost = True
             return None
         definition, home = found
+        self._used.add(definition.name.span)
         what = f"connector `{spelled(create.of)}`"
         args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
         values = settings(definition.settings, self._inside(home, args))
@@ -134,6 +146,7 @@ class _Instance:
             self._lost = True
             return None
         definition, home = found
+        self._used.add(definition.name.span)
         what = f"pipeline `{spelled(create.of)}`"
         bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
         return PipelineConfig(
