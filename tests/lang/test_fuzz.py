@@ -29,7 +29,7 @@ STRANGE = [
     *("#!config", "use a", "use tremor::{a, b}", "deploy flow x", "fn", "const", "`", "é", "\0", "\\", "1e999", "0x"),
 ]
 
-fuzzed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def holds(text: str) -> None:
