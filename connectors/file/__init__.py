@@ -93,8 +93,6 @@ class File(Connector):
         output = self._output(sync=self._syncs(inlet.behind_log))
         writer = Writer(inlet, output)
         writer.start()
-        inlet.serve(writer.accept)
-        inlet.on_reopen(writer.reopen)
         try:
             await writer.ended.wait()
         finally:

@@ -36,6 +36,7 @@ class Writer:
         self._busy = False  # `_next` or `_done` is due
         self._idle = asyncio.Event()
         self._wants_open = True
+        self._serving = False
         self._closed = False
         self._stopping = False
         self._timer: Timer | None = None
@@ -46,6 +47,7 @@ class Writer:
         return f"<Writer {self._output!r} {len(self._waiting)} waiting, {self._trouble or 'well'}>"
 
     def start(self) -> None:
+        """Opens the file; once it is open, blocks are taken. Until then they wait where they are."""
         self._busy = True
         self._next()
 
@@ -119,10 +121,14 @@ class Writer:
         self._output.write(self._batch)
 
     def _done_opening(self, error: BaseException | None) -> None:
-        if self._well(error):
-            self._next()
-        else:
+        if not self._well(error):
             self._wants_open = True
+            return
+        if not self._serving:
+            self._serving = True
+            self._inlet.serve(self.accept)
+            self._inlet.on_reopen(self.reopen)
+        self._next()
 
     def _written(self, error: BaseException | None) -> None:
         if not self._well(error):

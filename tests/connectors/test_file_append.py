@@ -149,7 +149,7 @@ def test_acked_positions_are_forgotten(path: Path) -> None:
 
 
 def test_too_many_ranges_for_a_slot_mean_duplicates_and_never_loss(path: Path) -> None:
-    sink = appending(path)
+    sink = appending(path, disk=DeadlyDisk())
     for position in range(1, 2001, 2):
         sink.write(b"%d" % position, first=position)
     kept = sidecar_state_of(sink).ranges[LOG]
@@ -491,7 +491,7 @@ def test_power_cuts_at_every_moment(path: Path) -> None:
     """Sectors, sizes and names that were not synced are there or not; now and then it is only the process that dies.
     No torn line, no loss; and what comes twice was not acked."""
     dice = random.Random(11)
-    for _ in range(400):
+    for _ in range(250):
         cursor = boot = 0
         disk = PowerAndDeath(path.parent)
         for _ in range(5):

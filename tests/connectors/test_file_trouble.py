@@ -6,12 +6,13 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.connectors.world import FailingDisk, Sink, appending, to_append, truncating
+from tests.connectors.world import FailingDisk, Sink, appending, truncating
+from walflow.disk import RealDisk
 
 TRUNCATE, APPEND = truncating, appending
 both = pytest.mark.parametrize("starting", [TRUNCATE, APPEND])
@@ -295,13 +296,12 @@ def test_a_reopened_path_that_cannot_be_opened_keeps_the_blocks(path: Path, star
 
 
 def test_a_bug_ends_the_run_and_fails_what_it_holds(path: Path) -> None:
-    class Broken(FailingDisk):
-        def stat(self, fd: int):  # type: ignore[no-untyped-def]
+    class Broken(RealDisk):
+        def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
             raise AssertionError("a bug")
 
-    sink = to_append(path, disk=Broken())
-    sink.inlet.give(sink.inlet.lines_of(b"1"))
-    sink.start()
+    sink = truncating(path, disk=Broken())
+    sink.write(b"1")
     assert sink.writer.ended.is_set()
     assert str(sink.writer.failure) == "a bug"
     sink.stop()

@@ -29,8 +29,6 @@ class Sink:
 
     def start(self) -> Self:
         self.writer.start()
-        self.inlet.serve(self.writer.accept)
-        self.inlet.on_reopen(self.writer.reopen)
         self.scheduler.run()
         return self
 
