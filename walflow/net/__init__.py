@@ -1,5 +1,22 @@
 """What connectors on a network share."""
 
 from walflow.net.address import Address, parse_address
+from walflow.net.reconnect import Backoff, Reconnect
+from walflow.net.secrets import NoSecret, Secret
+from walflow.net.sockets import CannotListen, SocketOptions
+from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls
 
-__all__ = ["Address", "parse_address"]
+__all__ = [
+    "Address",
+    "Backoff",
+    "BadCertificate",
+    "CannotListen",
+    "ClientTls",
+    "Contexts",
+    "NoSecret",
+    "Reconnect",
+    "Secret",
+    "ServerTls",
+    "SocketOptions",
+    "parse_address",
+]

@@ -1,0 +1,5 @@
+"""TCP, with or without TLS."""
+
+from connectors.tcp.server import TcpServer
+
+__all__ = ["TcpServer"]

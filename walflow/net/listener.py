@@ -1,0 +1,111 @@
+"""Accepts connections while there are descriptors for them. The last 64 are kept back, for logs and files.
+
+The loops' own servers do not do: with no descriptor left uvloop accepts and closes whatever comes, and asyncio
+raises where nobody hears it.
+"""
+
+import asyncio
+import errno
+import os
+import resource
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final
+
+from walflow.contract import Outlet
+
+RESERVED: Final = 64
+AT_ONCE: Final = 64  # connections accepted before anything else gets its turn
+LOOK_AGAIN: Final = 0.25  # seconds
+SHORTAGE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+Arrived = Callable[[socket.socket, object], Coroutine[object, object, None] | None]
+
+
+class Listener:
+    """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or
+    return what sets the connection up."""
+
+    def __init__(self, sockets: Sequence[socket.socket], arrived: Arrived, out: Outlet) -> None:
+        self._sockets = sockets
+        self._arrived = arrived
+        self._out = out
+        self._loop = asyncio.get_running_loop()
+        self._starting: set[asyncio.Task[None]] = set()
+        self._paused = self._closed = False
+
+    def start(self) -> None:
+        for sock in self._sockets:
+            self._loop.add_reader(sock, self._accept, sock)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._stop()
+        for sock in self._sockets:
+            sock.close()
+        for task in self._starting:
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+
+    def _stop(self) -> None:
+        for sock in self._sockets:
+            self._loop.remove_reader(sock)
+
+    def _accept(self, sock: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in SHORTAGE:
+                    raise
+                self._pause(error.strerror or "no resources")
+                return
+            self._arrive(connection, address)
+            if connection.fileno() >= _room():
+                self._pause(f"{RESERVED} descriptors are left, which are kept for logs and files")
+                return
+
+    def _arrive(self, connection: socket.socket, address: object) -> None:
+        connection.setblocking(False)
+        starting = self._arrived(connection, address)
+        if starting is not None:
+            task = self._loop.create_task(starting)
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+
+    def _pause(self, reason: str) -> None:
+        """What comes meanwhile waits in the kernel's queue."""
+        if not self._paused:
+            self._out.log.warning("accepting paused", reason=reason)
+            self._paused = True
+        self._stop()
+        self._out.scheduler.call_later(LOOK_AGAIN, self._look)
+
+    def _look(self) -> None:
+        if self._closed:
+            return
+        if self._is_short():
+            self._out.scheduler.call_later(LOOK_AGAIN, self._look)
+            return
+        self._out.log.info("accepting again")
+        self._paused = False
+        self.start()
+
+    def _is_short(self) -> bool:
+        """A new descriptor gets the lowest number that is free."""
+        try:
+            fd = os.dup(self._sockets[0].fileno())
+        except OSError:
+            return True
+        os.close(fd)
+        return fd >= _room() - 1
+
+
+def _room() -> int:
+    """The number of the first descriptor that is kept back."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 30
+    return limit - min(RESERVED, limit // 2)

@@ -1,0 +1,137 @@
+"""One client of a server. Reading stops while any reason to pause stands."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Protocol, cast
+
+from walflow.contract import Inlet, Outlet, Stream
+from walflow.event import Block
+from walflow.net.writing import Writing
+
+
+class Limits(Protocol):
+    @property
+    def write_buffer(self) -> int: ...
+
+
+class Server(Protocol):
+    """What a peer needs of its server."""
+
+    inlet: Inlet
+    out: Outlet
+    silent: dict["Peer", None]
+
+    @property
+    def config(self) -> Limits: ...
+
+    def time(self) -> float: ...
+    def joined(self, client: "Peer") -> None: ...
+    def half_closed(self, client: "Peer") -> None: ...
+    def left(self, client: "Peer") -> None: ...
+    def orphan(self, blocks: Iterable[Block]) -> None: ...
+    def bound_buffers(self) -> None: ...
+
+
+class Peer(asyncio.Protocol):
+    """`joined`: it is connected, and through its handshake if there is one. `left`: it has no place any more."""
+
+    transport: asyncio.Transport
+    stream: Stream
+
+    def __init__(self, server: Server, meta: Mapping[str, object], origin: str | None) -> None:
+        self.origin = origin
+        self.joined = self.left = False
+        self.stirred = True  # a byte went either way since the last look
+        self.since = self.active = server.time()
+        self.slow_since: float | None = None
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._server = server
+        self._meta = meta
+        self._silent = True
+        self._pauses: set[str] = set()
+        self._measuring = False
+
+    def abort(self) -> None:
+        if hasattr(self, "transport"):
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        if self.left:  # its place was wanted before it was set up
+            transport.abort()
+            return
+        self._writing = Writing(transport, self._ack)
+        self.joined = True
+        self.stream = self._server.out.stream(
+            self._meta, pause=lambda: self._pause("gate"), resume=lambda: self._resume("gate")
+        )
+        self._server.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.stirred = True
+        if self._silent:
+            self._silent = False
+            self._server.silent.pop(self, None)
+        self.stream.feed(data)
+
+    def eof_received(self) -> bool:
+        if not self.joined:
+            return False
+        self.stream.eof(complete=False)
+        self._server.half_closed(self)
+        return self._server.inlet.linked
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+        if self.joined:
+            self.stream.close()
+            self._server.orphan(self._writing.give_up())
+        self._server.left(self)
+
+    def write(self, blocks: list[Block]) -> None:
+        self.stirred = True
+        self._writing.add(blocks)
+        if self._writing.unwritten > self._server.config.write_buffer and not self._measuring:
+            self._measuring = True  # next turn: uvloop hands its writes to the kernel at the end of this one
+            self._server.out.scheduler.call_soon(self._measure)
+
+    def unwritten(self) -> int:
+        return self._writing.unwritten
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None:
+        if not self.joined:
+            return
+        self._writing.drained()
+        if self._writing.unwritten <= self._server.config.write_buffer:
+            self.slow_since = None
+            self._resume("write")
+
+    def _measure(self) -> None:
+        """What waits for a slow client must not hold the source's window, or it would stop everybody's echo. It
+        is lost only with the connection, as what is in the kernel is."""
+        self._measuring = False
+        if self.unwritten() <= self._server.config.write_buffer or self.transport.is_closing():
+            return
+        self._writing.settle()
+        if self.slow_since is None:
+            self.slow_since = self._server.time()
+            self._pause("write")
+        self._server.bound_buffers()
+
+    def _ack(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            self._server.inlet.ack(block)
+
+    def _pause(self, reason: str) -> None:
+        if not self._pauses and not self.transport.is_closing():
+            self.transport.pause_reading()
+        self._pauses.add(reason)
+
+    def _resume(self, reason: str) -> None:
+        if reason in self._pauses:
+            self._pauses.remove(reason)
+            if not self._pauses and not self.transport.is_closing():
+                self.transport.resume_reading()

@@ -1,0 +1,80 @@
+"""Passwords and tokens: named in a flow file, kept somewhere else, shown nowhere."""
+
+import os
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from walflow.errors import WalflowError
+
+CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"  # where systemd puts what LoadCredential= names
+LONGEST: Final = 64 << 10
+
+
+class NoSecret(WalflowError):
+    """What a secret was to be read from is not there. The line names the place, never the secret."""
+
+
+class Secret(BaseModel):
+    """`{"file": …}`, `{"env": …}` or `{"credential": …}`, or the text itself.
+
+    It is read when it is wanted, so that a file may change under a running daemon, and `check` needs no secrets.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    file: str | None = Field(None, min_length=1, description="A file; its last newline is not part of the secret.")
+    env: str | None = Field(None, min_length=1, description="An environment variable.")
+    credential: str | None = Field(
+        None, pattern=r"^[A-Za-z0-9_.:@-]+$", description="A file in $CREDENTIALS_DIRECTORY, as systemd passes them."
+    )
+    text: SecretStr | None = Field(None, description="The secret, for everybody to read who reads the flow file.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_text(cls, given: Any) -> Any:  # what the flow file has there, whatever it is
+        return {"text": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _from_one_place(self) -> Self:
+        if sum(place is not None for place in (self.file, self.env, self.credential, self.text)) != 1:
+            raise ValueError("a secret comes from one place: `file`, `env` or `credential`")
+        return self
+
+    @property
+    def inline(self) -> bool:
+        return self.text is not None
+
+    def read(self) -> SecretStr:
+        """Raises NoSecret."""
+        if self.text is not None:
+            return self.text
+        if self.env is not None:
+            value = os.environ.get(self.env)
+            if value is None:
+                raise NoSecret(f"the environment variable {self.env} is not set")
+            return SecretStr(value)
+        return _from_file(self._path())
+
+    def _path(self) -> Path:
+        if self.file is not None:
+            return Path(self.file)
+        directory = os.environ.get(CREDENTIALS)
+        if not directory:
+            raise NoSecret(f"credential {self.credential}: ${CREDENTIALS} is not set; LoadCredential= sets it")
+        return Path(directory, str(self.credential))
+
+
+def _from_file(path: Path) -> SecretStr:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST + 1)
+    except OSError as error:
+        raise NoSecret(f"cannot read the secret in {path}: {error.strerror}") from None
+    if len(data) > LONGEST:
+        raise NoSecret(f"{path} is too large for a secret")
+    try:
+        return SecretStr(data.decode().removesuffix("\n").removesuffix("\r"))
+    except UnicodeDecodeError:
+        raise NoSecret(f"{path} holds no text") from None

@@ -1,0 +1,316 @@
+"""What servers of byte streams share: who is connected, how many may be, and what is written back to them.
+
+A server is a source of what its clients send, and a sink that answers each client with its own events.
+"""
+
+import asyncio
+import socket
+from collections import Counter as Tally, defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Final
+
+from pydantic import Field
+
+from walflow.contract import Connector, Inlet, Outlet
+from walflow.errors import WalflowError
+from walflow.event import Block
+from walflow.net.listener import Listener
+from walflow.net.peer import Peer
+from walflow.net.secure import TlsProtocol
+from walflow.net.tls import Contexts, ServerTls, check_name
+
+SWEEP: Final = 1.0  # seconds between looks for idle and slow clients
+CLOSING: Final = 1.0  # seconds a stopping server gives its clients to take what is written to them
+
+SINK: Final = (
+    "an event is acked when it is written to the client's socket, or waits for a client that is slow to read; it is "
+    "lost only with that client's connection, and for a client that is gone it is dropped, acked and counted"
+)
+
+
+class ServerConnector(Connector):
+    """The keys that every server of byte streams has."""
+
+    buf_size: int = Field(
+        8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+    )
+    backlog: int = Field(128, ge=1, description="Connections that wait to be accepted.")
+    max_connections: int = Field(
+        1000,
+        ge=1,
+        description="Clients at a time. One more takes the place of whoever has been connected longest without "
+        "sending a byte; if there is none, it is closed at once.",
+    )
+    max_event_bytes: int = Field(
+        1 << 20, ge=1, description="A larger event is rejected; the stream goes on behind it."
+    )
+    first_byte_timeout: int | None = Field(
+        None, gt=0, description="Nanoseconds after which a client that has sent nothing is closed. Default: never."
+    )
+    idle_timeout: int | None = Field(
+        None,
+        gt=0,
+        description="Nanoseconds without a byte either way after which a client is closed. Default: never.",
+    )
+    write_buffer: int = Field(
+        1 << 20, ge=1, description="Bytes that may wait for one client before it is slow and is not read any more."
+    )
+    write_timeout: int = Field(
+        10_000_000_000, gt=0, description="Nanoseconds that a client may be slow before it is closed."
+    )
+    max_write_buffers: int = Field(
+        64 << 20, ge=1, description="Bytes that may wait for all clients; beyond them the slowest is closed."
+    )
+
+
+class StreamServer:
+    """What the two halves share: who is connected, and what waits to be written to them this turn.
+
+    `meta`: the events' metadata, from a peer's address. `origin`: what counts as one address for a limit, None where
+    there is none. `prepare`: makes an accepted socket what it should be.
+    """
+
+    def __init__(
+        self,
+        config: ServerConnector,
+        inlet: Inlet,
+        out: Outlet,
+        meta: Callable[[object], Mapping[str, object]],
+        *,
+        prepare: Callable[[socket.socket], None] = lambda sock: None,
+        origin: Callable[[object], str | None] = lambda address: None,
+        per_origin: int | None = None,
+        tls: ServerTls | None = None,
+        handshake_timeout: int = 10_000_000_000,
+    ) -> None:
+        self.config = config
+        self.inlet = inlet
+        self.out = out
+        self.time = out.scheduler.time
+        self.clients: dict[int, Peer] = {}
+        self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
+        self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first
+        self._meta = meta
+        self._prepare = prepare
+        self._origin = origin
+        self._per_origin = per_origin
+        self._origins: Tally[str] = Tally()
+        self._places = 0  # taken, by those in a handshake too
+        self._tls = tls
+        self._contexts = Contexts(tls.context) if tls else None
+        self._handshake_seconds = handshake_timeout / 1e9
+        self._queues: defaultdict[int, list[Block]] = defaultdict(list)
+        self._gathering = False
+        self._orphaned = inlet.counter("orphaned_events_total")
+        self._slow = inlet.counter("slow_clients_closed_total")
+        self._idle = out.counter("idle_clients_closed_total")
+        self._refused = out.counter("refused_connections_total")
+        self._handshakes_failed = out.counter("failed_handshakes_total")
+
+    async def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Until it is cancelled."""
+        self.out.max_event_bytes = self.config.max_event_bytes
+        listener = Listener(sockets, self._arrived, self.out)
+        self.inlet.serve(self.accept)
+        self.inlet.on_reopen(self._reload)
+        listener.start()
+        self.sweep()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await listener.close()
+            await self._close()
+
+    # sink half
+
+    def accept(self, block: Block) -> None:
+        stream = block.stream
+        if stream.run != self.out.run or stream.connector != self.out.name:
+            self.orphan((block,))
+            return
+        self._queues[stream.number].append(block)
+        if not self._gathering:
+            self._gathering = True
+            self.out.scheduler.call_soon(self._write)
+
+    def orphan(self, blocks: Iterable[Block]) -> None:
+        """Nobody is there to read them, and nobody ever will be."""
+        for block in blocks:
+            self._orphaned.value += block.frames.count
+            self.inlet.ack(block)
+
+    def _write(self) -> None:
+        self._gathering = False
+        queues, self._queues = self._queues, defaultdict(list)
+        for number, blocks in queues.items():
+            client = self.clients.get(number) or self.leaving.get(number)
+            if client is None:
+                self.orphan(blocks)
+            else:
+                client.write(blocks)
+
+    def bound_buffers(self) -> None:
+        """Called when a slow client got slower: all of them together stay under the limit."""
+        slow = [
+            client for client in (*self.clients.values(), *self.leaving.values()) if client.slow_since is not None
+        ]
+        sizes = {client: client.unwritten() for client in slow}
+        if sum(sizes.values()) > self.config.max_write_buffers:
+            self._close_slow(max(slow, key=sizes.__getitem__), "the write buffers of all clients are full")
+
+    def _close_slow(self, client: Peer, reason: str) -> None:
+        self._slow.value += 1
+        self.out.log.warning("slow client closed", reason=reason, stream=client.stream.id.number)
+        client.abort()
+
+    # source half: who may come in
+
+    def _arrived(self, sock: socket.socket, address: object) -> Coroutine[object, object, None] | None:
+        origin = self._origin(address)
+        refusal = self._refusal(origin)
+        if refusal is not None:
+            sock.close()
+            self._refused.value += 1
+            self.out.log.warning("connection refused", reason=refusal, peer=origin)
+            return None
+        peer = Peer(self, self._meta(address), origin)
+        self._places += 1
+        if origin is not None:
+            self._origins[origin] += 1
+        self.silent[peer] = None
+        return self._set_up(peer, sock)
+
+    def _refusal(self, origin: str | None) -> str | None:
+        if self._per_origin is not None and origin is not None and self._origins[origin] >= self._per_origin:
+            return f"{self._per_origin} clients of its address are connected"
+        if self._places < self.config.max_connections:
+            return None
+        if not self.silent:
+            return f"{self.config.max_connections} clients are connected"
+        self._evict(next(iter(self.silent)), "it has sent nothing, and its place was wanted")
+        return None
+
+    def _evict(self, peer: Peer, reason: str) -> None:
+        self._idle.value += 1
+        self.out.log.warning("silent client closed", reason=reason, peer=peer.origin)
+        self.left(peer)
+        peer.abort()
+
+    async def _set_up(self, peer: Peer, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._prepare(sock)
+            await loop.connect_accepted_socket(lambda: self._protocol(peer), sock)
+        except OSError:  # it is gone already
+            sock.close()
+            self.left(peer)
+
+    def _protocol(self, peer: Peer) -> asyncio.Protocol:
+        tls = self._tls
+        if self._contexts is None or tls is None:
+            return peer
+
+        def failed(reason: str) -> None:
+            if not peer.left:
+                self._handshakes_failed.value += 1
+                self.out.log.warning("TLS handshake failed", reason=reason, peer=peer.origin)
+            self.left(peer)
+
+        layer = TlsProtocol(
+            peer,
+            self._contexts.current,
+            failed,
+            handshake_seconds=self._handshake_seconds,
+            server_side=True,
+            check=lambda client: check_name(client, tls.client_names),
+        )
+        peer.transport = layer.transport  # so that it can be closed in its handshake
+        return layer
+
+    def _reload(self) -> None:
+        if self._contexts is None:
+            return
+        try:
+            self._contexts.reload()
+        except WalflowError as error:
+            self.out.log.error("certificates not reloaded", error=str(error))
+        else:
+            self.out.log.info("certificates reloaded")
+
+    # source half: who is there
+
+    def joined(self, client: Peer) -> None:
+        self.clients[client.stream.id.number] = client
+
+    def half_closed(self, client: Peer) -> None:
+        """It may still read its answers, for a while, and not at the cost of others' places."""
+        self.clients.pop(client.stream.id.number, None)
+        self.leaving[client.stream.id.number] = client
+        self._give_place_back(client)
+        if len(self.leaving) > self.config.max_connections:
+            next(iter(self.leaving.values())).transport.close()
+
+    def left(self, client: Peer) -> None:
+        self._give_place_back(client)
+        if client.joined:
+            self.clients.pop(client.stream.id.number, None)
+            self.leaving.pop(client.stream.id.number, None)
+
+    def _give_place_back(self, client: Peer) -> None:
+        if client.left:
+            return
+        client.left = True
+        self._places -= 1
+        self.silent.pop(client, None)
+        if client.origin is not None:
+            self._origins[client.origin] -= 1
+            if not self._origins[client.origin]:
+                del self._origins[client.origin]
+
+    def sweep(self) -> None:
+        """Every second: who has been slow, idle or leaving for too long."""
+        now = self.time()
+        for client in list(self.clients.values()):
+            self._look_at(client, now)
+        for client in list(self.leaving.values()):
+            self._look_at(client, now)
+            if now - client.active > self.config.write_timeout / 1e9:
+                client.transport.close()
+        if self.config.first_byte_timeout is not None:
+            self._close_silent(now - self.config.first_byte_timeout / 1e9)
+        self.out.scheduler.call_later(SWEEP, self.sweep)
+
+    def _close_silent(self, before: float) -> None:
+        for peer in list(self.silent):  # oldest first
+            if peer.since > before:
+                return
+            if peer.joined:  # a handshake has a timeout of its own
+                self._evict(peer, "it has sent nothing within first_byte_timeout")
+
+    def _look_at(self, client: Peer, now: float) -> None:
+        if client.stirred:
+            client.stirred = False
+            client.active = now
+        if client.slow_since is not None:
+            if client.unwritten() <= self.config.write_buffer:
+                client.slow_since = None
+            elif now - client.slow_since > self.config.write_timeout / 1e9:
+                self._close_slow(client, "it does not read what is written to it")
+        elif self.config.idle_timeout is not None and now - client.active > self.config.idle_timeout / 1e9:
+            self._idle.value += 1
+            client.transport.close()
+
+    async def _close(self) -> None:
+        clients = (*self.clients.values(), *self.leaving.values())
+        for peer in list(self.silent):
+            if not peer.joined:
+                peer.abort()
+        for client in clients:
+            client.transport.close()
+        gone = asyncio.gather(*(client.gone for client in clients))
+        try:
+            await asyncio.wait_for(gone, CLOSING)
+        except TimeoutError:
+            for client in clients:
+                client.abort()
+        self._write()

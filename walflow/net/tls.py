@@ -1,0 +1,186 @@
+"""What a flow file says about TLS, as contexts; and what went wrong in a handshake, in words."""
+
+import ssl
+from collections.abc import Callable
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from walflow.errors import WalflowError
+from walflow.net.secrets import Secret
+
+MinVersion = Literal["1.2", "1.3"]
+
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class BadCertificate(WalflowError):
+    """A certificate or key of ours cannot be used. The line names the file."""
+
+
+class _Tls(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key_password: Secret | None = Field(None, description="For a key that is encrypted.")
+    min_version: MinVersion = Field("1.2", description="The oldest version of TLS that is spoken.")
+
+
+class ServerTls(_Tls):
+    cert: str = Field(min_length=1, description="PEM file: the certificate, then those that signed it.")
+    key: str = Field(min_length=1, description="PEM file with its private key.")
+    client_ca: str | None = Field(
+        None, min_length=1, description="PEM file: clients need a certificate signed by one of these."
+    )
+    client_names: tuple[str, ...] = Field(
+        (), description="Of those clients only the ones whose certificate has one of these as subjectAltName."
+    )
+
+    @model_validator(mode="after")
+    def _names_need_certificates(self) -> Self:
+        if self.client_names and self.client_ca is None:
+            raise ValueError("client_names are read from certificates: name the client_ca that signs them")
+        return self
+
+    def context(self) -> ssl.SSLContext:
+        """Raises WalflowError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        _restrict(context, self.min_version)
+        _load_pair(context, self.cert, self.key, self.key_password)
+        if self.client_ca is not None:
+            _load_authorities(context, self.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class ClientTls(_Tls):
+    cafile: str | None = Field(
+        None, min_length=1, description="PEM file: who may have signed the peer's certificate. Default: the system's."
+    )
+    domain: str | None = Field(
+        None, min_length=1, description="The name in the peer's certificate. Default: the host in `url`."
+    )
+    cert: str | None = Field(None, min_length=1, description="PEM file: our own certificate, if the peer wants one.")
+    key: str | None = Field(None, min_length=1, description="PEM file with its private key; it may be in `cert` too.")
+
+    @model_validator(mode="after")
+    def _key_has_a_certificate(self) -> Self:
+        if self.key is not None and self.cert is None:
+            raise ValueError("a key is of no use without its cert")
+        return self
+
+    def context(self) -> ssl.SSLContext:
+        """Raises WalflowError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        _restrict(context, self.min_version)
+        if self.cafile is not None:
+            _load_authorities(context, self.cafile)
+        else:
+            context.load_default_certs()
+        if self.cert is not None:
+            _load_pair(context, self.cert, self.key or self.cert, self.key_password)
+        return context
+
+
+class Contexts:
+    """The context for new connections. After `reload` it has the files' present content; what they held before
+    stays in use if they cannot be read, and in any case where it is in use already."""
+
+    def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
+        self._make = make
+        self.current = make()
+
+    def reload(self) -> None:
+        """Raises WalflowError; then nothing has changed."""
+        self.current = self._make()
+
+
+def _restrict(context: ssl.SSLContext, oldest: MinVersion) -> None:
+    context.minimum_version = _VERSIONS[oldest]
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+
+
+def _load_pair(context: ssl.SSLContext, cert: str, key: str, password: Secret | None) -> None:
+    # without a callable OpenSSL asks for the password of an encrypted key on the terminal
+    secret = password.read().get_secret_value() if password else ""
+    for path in (cert, key):
+        _check_readable(path)
+    try:
+        context.load_cert_chain(cert, key, lambda: secret)
+    except (ssl.SSLError, ValueError, OSError) as error:
+        raise BadCertificate(f"cannot use certificate {cert} with key {key}: {_of_pair(error)}") from None
+
+
+def _of_pair(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    if reason == "KEY_VALUES_MISMATCH":
+        return "they do not belong together"
+    if reason in {None, "BAD_DECRYPT", "BAD_PASSWORD_READ", "PEM_LIB"}:
+        return "one of them is damaged, or the key_password is wrong or missing"
+    return _words(str(reason))
+
+
+def _load_authorities(context: ssl.SSLContext, path: str) -> None:
+    _check_readable(path)
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError):
+        raise BadCertificate(f"{path} holds no certificates") from None
+
+
+def _check_readable(path: str) -> None:
+    """OpenSSL's own errors do not say which file."""
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise BadCertificate(f"cannot read {path}: {error.strerror}") from None
+
+
+def check_name(peer: ssl.SSLObject, allowed: tuple[str, ...]) -> str | None:
+    """Why this client, whose certificate is a good one, may not come in; None: it may."""
+    names = _alternative_names(peer)
+    if not allowed or not names.isdisjoint(allowed):
+        return None
+    return f"its certificate is for {', '.join(sorted(names)) or 'no name'}, which is not among client_names"
+
+
+def _alternative_names(peer: ssl.SSLObject) -> set[str]:
+    certificate = peer.getpeercert() or {}
+    found = certificate.get("subjectAltName", ())
+    assert isinstance(found, tuple)
+    return {str(name[1]) for name in found}
+
+
+_PLAIN: Final = {
+    "HTTP_REQUEST",
+    "HTTPS_PROXY_REQUEST",
+    "WRONG_VERSION_NUMBER",
+    "UNKNOWN_PROTOCOL",
+    "RECORD_LAYER_FAILURE",
+    "PACKET_LENGTH_TOO_LONG",
+}
+_REASONS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, and client_ca wants one",
+    "UNSUPPORTED_PROTOCOL": "its TLS is older than min_version",
+    "NO_PROTOCOLS_AVAILABLE": "its TLS is older than min_version",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it wants another version of TLS",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not know who signed our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses our certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate of ours",
+    "TLSV1_ALERT_ACCESS_DENIED": "it refuses our certificate",
+}
+
+
+def describe(error: ssl.SSLError) -> str:
+    """What the peer did, for one log line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    reason = error.reason or ""
+    if reason in _PLAIN:
+        return "it does not speak TLS"
+    return _REASONS.get(reason) or (_words(reason) if reason else str(error))
+
+
+def _words(reason: str) -> str:
+    return reason.lower().replace("_", " ")
