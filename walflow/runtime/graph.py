@@ -1,6 +1,6 @@
 """Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
 
-from collections import Counter as Tally, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import structlog
@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan
 from walflow.codecs import JSON
 from walflow.event import Node
+from walflow.flow.graph import Graph
 from walflow.framing import LINES
 from walflow.metrics import Counter, Metrics
 from walflow.runtime.health import Health
@@ -42,6 +43,7 @@ def build(assembly: Assembly, metrics: Metrics) -> list[ConnectorNodes]:
 class _Builder:
     def __init__(self, assembly: Assembly, metrics: Metrics) -> None:
         self._assembly = assembly
+        self._graph = Graph(assembly)
         self._metrics = metrics
         self._plans = {plan.id: plan for plan in assembly.connectors}
         self._pipelines = {plan.id: plan for plan in assembly.pipelines}
@@ -103,27 +105,13 @@ class _Builder:
         return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
 
     def _hang_gates(self, nodes: ConnectorNodes) -> None:
-        ways: Tally[NodeId] = Tally()
-        for port in ("out", "err"):
-            self._count_ways((nodes.plan.id, port), ways)
-        for reached, count in ways.items():
+        source = nodes.plan.id
+        for reached in self._graph.sinks_of(source):
             sink = self._sinks[reached]
             sink.gates.append(nodes.source.gate)
             sink.behind_log = sink.behind_log or nodes.source.transactional
-            sink.sole_path = sink.sole_path and count == 1
+            sink.sole_path = sink.sole_path and self._graph.sole_path(source, reached)
             nodes.source.gate.trigger(sink.name, "starting")
-
-    def _count_ways(self, port: Port, ways: Tally[NodeId]) -> None:
-        """How many ways blocks have from a port to each sink; what a sink rejects goes on by its err port."""
-        for node, target_port in self._links[port]:
-            if node.kind == "pipeline":
-                for select in self._pipelines[node].selects:
-                    if select.source == target_port:
-                        self._count_ways((node, select.target), ways)
-            else:
-                ways[node] += 1
-                if ways[node] == 1:
-                    self._count_ways((node, "err"), ways)
 
     def _rejected(self, plan: ConnectorPlan) -> Counter:
         return self._metrics.counter("rejected_events_total", **plan.labels)
