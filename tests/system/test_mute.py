@@ -38,7 +38,7 @@ async def talk(port: int, size: int) -> int:
 
 async def be_mute(port: int) -> None:
     """Sends until it is thrown out, and never reads."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+    _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     try:
         while True:

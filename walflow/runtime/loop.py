@@ -4,13 +4,10 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Final
 
 from walflow.contract import Timer
 
 Job = tuple[Callable[[], None], Callable[[BaseException | None], None]]
-
-STOP: Final = None
 
 
 class LoopScheduler:
@@ -20,7 +17,7 @@ class LoopScheduler:
     def __init__(self, name: str) -> None:
         self._name = name
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
         self._thread: threading.Thread | None = None
         self._closed = False
         self._stopped = asyncio.Event()
@@ -44,7 +41,7 @@ class LoopScheduler:
         """Waits for the job in hand: a write that has touched the disk is never cancelled."""
         self._closed = True
         if self._thread is not None:
-            self._jobs.put(STOP)
+            self._jobs.put(None)
             await self._stopped.wait()
             self._thread.join()
 
@@ -57,7 +54,7 @@ class LoopScheduler:
             done(error)
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not STOP:
+        while (job := self._jobs.get()) is not None:
             call, done = job
             error: BaseException | None = None
             try:
