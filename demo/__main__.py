@@ -53,7 +53,7 @@ class Outcome:
         """What else makes the ledger worth nothing."""
         found = list(self.errors)
         if self.kills != plan.kills:
-            found.append(f"{self.kills} kills instead of {plan.kills}")
+            found.append(f"{_kills(self.kills)} instead of {plan.kills}")
         if not self.ledger.echoed:
             found.append("no line came back")
         if self.exit_code:
@@ -242,10 +242,14 @@ def _run(plan: Plan, workdir: Path, console: Console) -> Outcome:
     )
     console.print(
         f"\n[bold]walflow run {_short(plan.flow)}[/]: what comes by TCP is logged, then written to {FILE} and sent back."
-        f"\n{plan.connections} clients send {rate}; the server is killed {plan.kills} times. Seed {plan.seed}.\n"
+        f"\n{plan.connections} clients send {rate}; {_kills(plan.kills)} of the server. Seed {plan.seed}.\n"
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_terminated(Demo(plan, workdir, console)))
+
+
+def _kills(count: int) -> str:
+    return "1 kill" if count == 1 else f"{count} kills"
 
 
 def _short(path: Path) -> Path:
@@ -279,7 +283,7 @@ def _conclude(console: Console, plan: Plan, outcome: Outcome) -> bool:
         console.print("\n[bold red]This proves nothing:[/]", *map(escape, shortcomings), sep="\n  ")
         return False
     console.print(
-        f"\n[bold green]Nothing lost, nothing torn, nothing doubled.[/] {outcome.kills} kills; each of the "
+        f"\n[bold green]Nothing lost, nothing torn, nothing doubled.[/] {_kills(outcome.kills)}; each of the "
         f"{ledger.echoed:,} lines that came back is in the file, byte for byte.\n"
     )
     return True

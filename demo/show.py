@@ -4,7 +4,7 @@ from collections import deque
 from contextlib import AbstractContextManager
 from typing import Final, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
@@ -64,8 +64,11 @@ class Show(AbstractContextManager["Show"]):
             Text.assemble((f"{rate:,.0f}", "bold"), " a second"),
             Text.assemble((f"{kills}", "bold red"), " killed"),
         )
-        bar = ProgressBar(total=self._seconds, completed=min(elapsed, self._seconds), width=KEPT)
-        return Padding(Group(bar, Text(_bars(self._rates), "green"), facts), (1, 0, 0, 9))
+        board = Table.grid()
+        board.add_row(ProgressBar(total=self._seconds, completed=min(elapsed, self._seconds), width=KEPT))
+        board.add_row(Text(_bars(self._rates), "green"))
+        board.add_row(facts)
+        return Padding(board, (1, 0, 0, 9))
 
 
 def _bars(rates: "deque[float] | list[float]") -> str:
@@ -88,7 +91,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
     for name, count, meaning in (
         ("missing", faults.missing, "echoed, and not in the file"),
         ("altered, torn", faults.altered, "in the file, and not as it was sent"),
-        ("duplicated", faults.duplicated, "one transmission twice in the file: walflow's own doing"),
+        ("duplicated", faults.duplicated, "sent once, twice in the file: walflow's own doing"),
         ("out of order", faults.disordered, "behind a later line of its connection"),
         ("altered echoes", faults.altered_echoes, "came back as nobody's line"),
         ("foreign echoes", faults.foreign_echoes, "came back to another client"),
