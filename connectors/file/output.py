@@ -144,7 +144,7 @@ class Output:
 
     def _start(self, fd: int) -> None:
         if not self._disk.lock(fd):
-            raise CannotWrite(f"cannot write {self.path}: another process does")
+            raise CannotWrite(f"cannot write {self.path}: another writer holds it")
         if self._sync:
             self._disk.sync_directory(os.path.dirname(self.path) or ".")
         self._begin(fd)

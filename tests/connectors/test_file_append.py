@@ -523,7 +523,7 @@ def test_two_daemons_do_not_append_to_one_file(path: Path) -> None:
     first.write(b"1", first=1)
     second = appending(path)
     second.write(b"2")
-    assert second.inlet.breaker == f"cannot write {path}: another process does"
+    assert second.inlet.breaker == f"cannot write {path}: another writer holds it"
     assert second.inlet.acked == []
     first.stop()
     second.scheduler.advance(0.1)

@@ -13,13 +13,14 @@ import pytest
 from tests.connectors.appender import append, event
 
 LIVES = 12
+HERE = Path(__file__).parents[2]
 
 
 def live(path: Path, cursor: int, last: int, before: Sequence[str] = (), kill_at: int | None = None) -> int:
     """A process appends what is behind the cursor until it is killed; what it acked last."""
     command = [*before, sys.executable, "-m", "tests.connectors.appender", str(path), str(cursor), str(last)]
     acked = cursor
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for line in process.stdout:

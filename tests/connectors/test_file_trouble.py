@@ -335,7 +335,7 @@ def test_two_daemons_do_not_empty_each_others_file(path: Path) -> None:
     first = truncating(path)
     first.write(b"1")
     second = truncating(path)
-    assert second.inlet.breaker == f"cannot write {path}: another process does"
+    assert second.inlet.breaker == f"cannot write {path}: another writer holds it"
     assert path.read_bytes() == b"1\n"
     first.stop()
     second.stop()
@@ -362,8 +362,9 @@ sink.stop()
 
 def test_a_file_size_limit(path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    command = [sys.executable, "-c", LIMITED, str(path)]
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True, timeout=60
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines() == [f"cannot write {path}: file too large 3", "None 5 0"]
     assert path.read_bytes() == b"".join(b"%d" % position * 9000 + b"\n" for position in range(1, 6))
