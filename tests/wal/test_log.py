@@ -218,6 +218,18 @@ def test_recycled_chunks_never_show_what_they_held(open_log: Open, directory: Pa
     assert sum(path is not None and path.endswith(".wal") for path in renamed) > 3
 
 
+def test_a_recycled_chunk_that_is_cut_at_once_takes_no_more_than_it_holds(open_log: Open, directory: Path) -> None:
+    log = open_log(65536, 4)
+    put(log, bytes(40_000))
+    log.ack(1, 1)
+    checkpoint(log)
+    assert [name for name in os.listdir(directory) if name.startswith("spare.")]
+    for size in (10_000, 65_000, 65_000):
+        log.append(b"", bytes(size), 1, 0)
+    commit(log)
+    assert on_disk(str(directory)) <= log.used <= log.budget
+
+
 def test_a_log_of_one_chunk_lives(open_log: Open, directory: Path) -> None:
     for chunk_size in (1024, 65536):
         log = open_log(chunk_size, 1)

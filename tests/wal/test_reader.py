@@ -73,6 +73,17 @@ def test_a_chunk_that_goes_under_a_reader_is_not_missed(open_log: Open) -> None:
     assert slow.gaps == []
 
 
+def test_what_is_being_written_is_not_remembered(open_log: Open) -> None:
+    log = open_log(65536, 4, cache_bytes=0)
+    reader = log.reader()
+    put(log, b"one")
+    log.append(b"", b"two", 1, 0)
+    assert [record.payload for record in reader.read(EVERYTHING)] == [b"one"]
+    put(log, b"three")
+    assert [record.payload for record in reader.read(EVERYTHING)] == [b"two", b"three"]
+    assert log.gaps == []
+
+
 @pytest.mark.parametrize("what", ["body", "header", "both", "rest", "file", "unreadable"])
 def test_what_cannot_be_read_is_reported_and_stepped_over(open_log: Open, directory: Path, what: str) -> None:
     disk = FaultyDisk()

@@ -37,7 +37,6 @@ class Chunk:
         "begins",
         "capacity",
         "commit",
-        "dropped",
         "end",
         "fd",
         "first",
@@ -67,7 +66,6 @@ class Chunk:
         self.spare: str | None = None  # the file it will be made of
         self.preallocated = False
         self.named = False  # its name is on disk too
-        self.dropped = False
 
     def __repr__(self) -> str:
         return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"

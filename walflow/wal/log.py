@@ -334,8 +334,6 @@ class Log:
             count += 1
         dropped = self.chunks[:count]
         del self.chunks[:count]
-        for chunk in dropped:
-            chunk.dropped = True
         return dropped
 
     def _choose_spares(self, checkpoint: Checkpoint) -> None:

@@ -69,7 +69,7 @@ class Reader:
     def _from_disk(self) -> Record | None:
         """The record that holds `position`; None: the reader has moved, look again."""
         chunk = self._chunk
-        if chunk is None or chunk.dropped or not chunk.first <= self.position <= chunk.last:
+        if chunk is None or self.position <= self._log.low or not chunk.first <= self.position <= chunk.last:
             self._seek()
             return None
         pages, offset = self._pages_of(chunk), self._offset
