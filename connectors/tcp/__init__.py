@@ -1,5 +1,6 @@
 """TCP, with or without TLS."""
 
+from connectors.tcp.client import TcpClient
 from connectors.tcp.server import TcpServer
 
-__all__ = ["TcpServer"]
+__all__ = ["TcpClient", "TcpServer"]

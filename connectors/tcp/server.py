@@ -1,6 +1,6 @@
 import socket
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from pydantic import Field, field_validator
 
@@ -69,12 +69,17 @@ class TcpServer(ServerConnector):
         await server.serve(sockets)
 
     def _meta(self, peer: object) -> Mapping[str, object]:
-        host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)
+        host, port = _host_and_port(peer)
         return {"tcp_server": {"tls": self.tls is not None, "peer": {"host": host, "port": port}}}
 
 
-def _host(peer: object) -> str | None:
-    return str(peer[0]) if isinstance(peer, tuple) else None
+def _host_and_port(peer: object) -> tuple[str, int]:
+    host, port, *_ = cast(tuple[str, int], peer)
+    return host, port
+
+
+def _host(peer: object) -> str:
+    return _host_and_port(peer)[0]
 
 
 def _port(sock: socket.socket) -> int:

@@ -81,7 +81,7 @@ class Peer(asyncio.Protocol):
         self._server.half_closed(self)
         return self._server.inlet.linked
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         if not self.gone.done():
             self.gone.set_result(None)
         if self.joined:

@@ -24,12 +24,18 @@ class Secret(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    file: str | None = Field(None, min_length=1, description="A file; its last newline is not part of the secret.")
-    env: str | None = Field(None, min_length=1, description="An environment variable.")
-    credential: str | None = Field(
-        None, pattern=r"^[A-Za-z0-9_.:@-]+$", description="A file in $CREDENTIALS_DIRECTORY, as systemd passes them."
+    file: str | None = Field(
+        default=None, min_length=1, description="A file; its last newline is not part of the secret."
     )
-    text: SecretStr | None = Field(None, description="The secret, for everybody to read who reads the flow file.")
+    env: str | None = Field(default=None, min_length=1, description="An environment variable.")
+    credential: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_.:@-]+$",
+        description="A file in $CREDENTIALS_DIRECTORY, as systemd passes them.",
+    )
+    text: SecretStr | None = Field(
+        default=None, description="The secret, for everybody to read who reads the flow file."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -80,10 +80,10 @@ class TlsProtocol(asyncio.Protocol):
         self._raw.abort()
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         if self._established:
             self._over = True
-            self._app.connection_lost(self._error or error)
+            self._app.connection_lost(self._error or exc)
         else:
             self._fail("the connection ended in the handshake")
 

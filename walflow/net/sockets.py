@@ -5,7 +5,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -132,7 +132,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 @contextmanager
-def _alone_in(directory: str) -> Iterator[None]:
+def _alone_in(directory: str) -> Generator[None]:
     """Two that find the same dead socket file must not both replace it: the second would remove the first's."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -21,18 +21,18 @@ class BadCertificate(WalflowError):
 class _Tls(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key_password: Secret | None = Field(None, description="For a key that is encrypted.")
-    min_version: MinVersion = Field("1.2", description="The oldest version of TLS that is spoken.")
+    key_password: Secret | None = Field(default=None, description="For a key that is encrypted.")
+    min_version: MinVersion = Field(default="1.2", description="The oldest version of TLS that is spoken.")
 
 
 class ServerTls(_Tls):
     cert: str = Field(min_length=1, description="PEM file: the certificate, then those that signed it.")
     key: str = Field(min_length=1, description="PEM file with its private key.")
     client_ca: str | None = Field(
-        None, min_length=1, description="PEM file: clients need a certificate signed by one of these."
+        default=None, min_length=1, description="PEM file: clients need a certificate signed by one of these."
     )
     client_names: tuple[str, ...] = Field(
-        (), description="Of those clients only the ones whose certificate has one of these as subjectAltName."
+        default=(), description="Of those clients only the ones whose certificate has one of these as subjectAltName."
     )
 
     @model_validator(mode="after")
@@ -54,13 +54,19 @@ class ServerTls(_Tls):
 
 class ClientTls(_Tls):
     cafile: str | None = Field(
-        None, min_length=1, description="PEM file: who may have signed the peer's certificate. Default: the system's."
+        default=None,
+        min_length=1,
+        description="PEM file: who may have signed the peer's certificate. Default: the system's.",
     )
     domain: str | None = Field(
-        None, min_length=1, description="The name in the peer's certificate. Default: the host in `url`."
+        default=None, min_length=1, description="The name in the peer's certificate. Default: the host in `url`."
     )
-    cert: str | None = Field(None, min_length=1, description="PEM file: our own certificate, if the peer wants one.")
-    key: str | None = Field(None, min_length=1, description="PEM file with its private key; it may be in `cert` too.")
+    cert: str | None = Field(
+        default=None, min_length=1, description="PEM file: our own certificate, if the peer wants one."
+    )
+    key: str | None = Field(
+        default=None, min_length=1, description="PEM file with its private key; it may be in `cert` too."
+    )
 
     @model_validator(mode="after")
     def _key_has_a_certificate(self) -> Self:

@@ -1,0 +1,67 @@
+"""Sockets that are files: for processes of one machine, with the file's permissions as the door."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pydantic import Field
+
+from walflow.contract import Claim, Guarantee, Inlet, Outlet
+from walflow.net.client import ClientConnector, Connection, StreamClient
+from walflow.net.server import SINK, ServerConnector, StreamServer
+from walflow.net.sockets import UnixListener
+
+PATH: Final = r"^[^\x00]+$"
+
+
+class UnixSocketServer(ServerConnector):
+    """A source of what its clients send, and a sink that answers each client with its own events."""
+
+    path: str = Field(
+        pattern=PATH,
+        max_length=107,
+        description="The socket file. One that a dead process left is replaced; it is removed at the end.",
+    )
+    permissions: str = Field(
+        default="=600", pattern=r"^(=|0o)?[0-7]{3,4}$", description="Of the file: `=600`, or octal."
+    )
+
+    def claims(self) -> Sequence[Claim]:
+        return (Claim("socket", os.path.realpath(self.path)),)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee(
+            source="what a client has sent is safe once a log has acked it; the socket itself tells the client "
+            "nothing, an echo from behind the log does",
+            sink=SINK,
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        server = StreamServer(self, inlet, out, self._meta)
+        listener = UnixListener(self.path, self.mode, self.backlog)
+        try:
+            out.log.info("listening", address=self.path)
+            await server.serve([listener.socket])
+        finally:
+            listener.remove()
+
+    @property
+    def mode(self) -> int:
+        return int(self.permissions.removeprefix("=").removeprefix("0o"), 8)
+
+    def _meta(self, peer: object) -> Mapping[str, object]:
+        return {"unix_socket_server": {"path": self.path}}
+
+
+class UnixSocketClient(ClientConnector):
+    """A sink that writes to a peer, and a source of what the peer writes: both halves of one connection."""
+
+    path: str = Field(pattern=PATH, description="The peer's socket file.")
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        async def connect(connection: Connection) -> None:
+            await asyncio.get_running_loop().create_unix_connection(lambda: connection, self.path)
+
+        meta = {"unix_socket_client": {"path": self.path}}
+        await StreamClient(self, inlet, out, peer=self.path, meta=meta, connect=connect).run()

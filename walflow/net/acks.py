@@ -1,0 +1,208 @@
+"""When a client's event counts as delivered: once it is written, or once the peer has sent it back."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from walflow.contract import Inlet
+from walflow.errors import WalflowError
+from walflow.event import Block, Framing
+
+
+class NoEcho(WalflowError):
+    """Echoes cannot be told apart where nothing marks the end of an event."""
+
+
+class Acks(Protocol):
+    """Of one connection after the other."""
+
+    def sent(self, blocks: Iterable[Block]) -> None:
+        """They are on their way into the socket."""
+        ...
+
+    def written(self, blocks: Iterable[Block]) -> None:
+        """Their last byte is in the kernel."""
+        ...
+
+    def received(self, data: bytes) -> bytes:
+        """What of it is no echo."""
+        ...
+
+    def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
+        """The connection has ended. Which blocks are to be sent by the next one."""
+        ...
+
+    def waiting_since(self) -> float | None:
+        """Since when the peer owes an answer."""
+        ...
+
+
+class WhenWritten:
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet = inlet
+
+    def sent(self, blocks: Iterable[Block]) -> None: ...
+
+    def written(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            self._inlet.ack(block)
+
+    def received(self, data: bytes) -> bytes:
+        return data
+
+    def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
+        return unwritten
+
+    def waiting_since(self) -> float | None:
+        return None
+
+
+class WhenEchoed:
+    """First in, first out, byte for byte. What comes back is compared where it lies, a whole read at a time, and
+    event by event only where something else stands between the echoes."""
+
+    def __init__(self, inlet: Inlet, time: Callable[[], float]) -> None:
+        self._inlet = inlet
+        self._time = time
+        self._outstanding: deque[Block] = deque()
+        self._matched = 0  # bytes of the first one that came back
+        self._since = 0.0
+        self._framing: Framing | None = None  # known with the first block
+        self._inside_other = False  # in the midst of an event that is no echo
+        self._last_read = b""  # until the framing is known
+
+    def __repr__(self) -> str:
+        return f"<WhenEchoed {len(self._outstanding)} blocks outstanding, {self._matched} bytes of the first back>"
+
+    def sent(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            if self._framing is None:
+                self._learn(block.frames.framing)
+            if not self._outstanding:
+                self._since = self._time()
+            self._outstanding.append(block)
+
+    def written(self, blocks: Iterable[Block]) -> None: ...
+
+    def waiting_since(self) -> float | None:
+        return self._since if self._outstanding else None
+
+    def received(self, data: bytes) -> bytes:
+        others: list[bytes] = []
+        before = self._matched, len(self._outstanding)
+        while data:
+            if self._inside_other:
+                data = self._end_other(data, others)
+            elif not self._outstanding:
+                data = self._all_other(data, others)
+            else:
+                data = self._match(data, others)
+        if before != (self._matched, len(self._outstanding)):
+            self._since = self._time()
+        return b"".join(others)
+
+    def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
+        """All of them fail, also what was not written: sent before what a log sends again, it would overtake it."""
+        outstanding, self._outstanding = self._outstanding, deque()
+        matched, self._matched = self._matched, 0
+        self._inside_other = False
+        self._last_read = b""
+        for block in outstanding:
+            self._inlet.fail(block, cause, _events_in(block, matched))
+            matched = 0
+        return ()
+
+    def _learn(self, framing: Framing) -> None:
+        if not framing.countable:
+            raise NoEcho('`"ack": "echo"` needs postprocessors that mark where an event ends: `separate`, say')
+        self._framing = framing
+        self._inside_other = _unended(framing, self._last_read)
+
+    def _all_other(self, data: bytes, others: list[bytes]) -> bytes:
+        others.append(data)
+        if self._framing is None:
+            self._last_read = data
+        else:
+            self._inside_other = _unended(self._framing, data)
+        return b""
+
+    def _end_other(self, data: bytes, others: list[bytes]) -> bytes:
+        assert self._framing is not None
+        rest = self._framing.skip(data)
+        if rest is None:
+            others.append(data)
+            return b""
+        self._inside_other = False
+        others.append(data[: len(data) - len(rest)])
+        return rest
+
+    def _match(self, data: bytes, others: list[bytes]) -> bytes:
+        """The rest of `data` behind an echo of the first block; none is left where it had to be taken apart."""
+        expected = self._outstanding[0].frames.data
+        if expected.startswith(data, self._matched):
+            self._back(len(data))
+            return b""
+        rest = expected[self._matched :] if self._matched else expected
+        if data.startswith(rest):
+            self._back(len(rest))
+            return data[len(rest) :]
+        return self._match_events(data, others)
+
+    def _match_events(self, data: bytes, others: list[bytes]) -> bytes:
+        framing = self._framing
+        assert framing is not None
+        data = self._take_back() + data
+        tail = bytearray()
+        whole = framing.cut(tail, data)
+        start = 0
+        for end in framing.index(whole):
+            event = whole[start:end]
+            start = end
+            if self._outstanding and event == self._expected():
+                self._back(len(event))
+            else:
+                others.append(event)
+        if tail and self._outstanding and self._expected().startswith(tail):
+            self._back(len(tail))
+        elif tail:
+            others.append(bytes(tail))
+            self._inside_other = True
+        return b""
+
+    def _take_back(self) -> bytes:
+        """The beginning of an event that seemed to be an echo, which now has gone on differently."""
+        block = self._outstanding[0]
+        start = _start(block, self._matched)
+        begun = block.frames.data[start : self._matched]
+        self._matched = start
+        return begun
+
+    def _expected(self) -> bytes:
+        """The next event that is to come back. Between events only."""
+        frames = self._outstanding[0].frames
+        ends = frames.framing.index(frames.data)
+        return frames.data[self._matched : ends[bisect_right(ends, self._matched)]]
+
+    def _back(self, size: int) -> None:
+        self._matched += size
+        if self._matched == len(self._outstanding[0].frames.data):
+            self._matched = 0
+            self._inlet.ack(self._outstanding.popleft())
+
+
+def _events_in(block: Block, size: int) -> int:
+    return bisect_right(block.frames.framing.index(block.frames.data), size) if size else 0
+
+
+def _start(block: Block, at: int) -> int:
+    """Where the event begins that the byte `at` belongs to."""
+    ends = block.frames.framing.index(block.frames.data)
+    number = bisect_right(ends, at)
+    return ends[number - 1] if number else 0
+
+
+def _unended(framing: Framing, data: bytes) -> bool:
+    tail = bytearray()
+    framing.cut(tail, data)
+    return bool(tail)

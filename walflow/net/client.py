@@ -1,0 +1,374 @@
+"""What clients of byte streams share: one connection, made again and again; blocks are held while there is none."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal, cast
+
+from pydantic import Field
+
+from walflow.contract import Connector, Guarantee, Inlet, Outlet, Stream
+from walflow.errors import WalflowError
+from walflow.event import Block
+from walflow.net.acks import Acks, NoEcho, WhenEchoed, WhenWritten
+from walflow.net.reconnect import Backoff, Reconnect
+from walflow.net.writing import Writing
+
+CONNECTS_WITHIN: Final = 10.0  # seconds, a TLS handshake included
+SWEEP: Final = 1.0  # seconds between looks at what is overdue
+STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
+STEADY: Final = 1.0  # a connection that lasted this long was no failed attempt
+CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
+
+LOSES: Final = (
+    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "echo"` keeps it, if the peer '
+    "echoes"
+)
+
+
+class PeerLost(WalflowError):
+    """The connection ended with events on it that are not known to have arrived. They may be sent again."""
+
+
+class CannotConnect(WalflowError):
+    """There is a peer, and it is not the right one, or does not want us."""
+
+
+class ClientConnector(Connector):
+    """The keys that every client of a byte stream has."""
+
+    buf_size: int = Field(
+        8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+    )
+    max_event_bytes: int = Field(
+        1 << 20, ge=1, description="A larger event from the peer is rejected; the stream goes on behind it."
+    )
+    ack: Literal["written", "echo"] = Field(
+        "written",
+        description="`written`: an event counts as delivered once it is in the kernel's buffer; `echo`: once the peer "
+        "has sent it back, byte for byte and in order. Other lines that come are events.",
+    )
+    echo_timeout: int = Field(
+        30_000_000_000,
+        gt=0,
+        description="Nanoseconds without an echo after which the connection is given up and all that was not echoed "
+        "fails.",
+    )
+    write_buffer: int = Field(
+        8 << 20, ge=1, description="Bytes that may wait for the peer to read; beyond them the sources stop."
+    )
+    write_timeout: int | None = Field(
+        None,
+        gt=0,
+        description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, "
+        "for a peer that waits is not helped by sending it everything again.",
+    )
+    reconnect: Reconnect = Field(
+        default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
+    )
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        source = "what was read from the peer is gone from there: a crash loses what no log has acked yet"
+        if self.ack == "written":
+            return Guarantee(
+                source=source,
+                sink="an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost "
+                "with the peer or the connection",
+                warnings=(LOSES,) if behind_log else (),
+            )
+        return Guarantee(
+            source=source,
+            sink="an event is acked when the peer has sent it back; what is not back when the connection ends, or "
+            "within echo_timeout, fails, and may come to the peer twice",
+            warnings=() if behind_log else ("what fails is lost: put a log upstream, which sends it again",),
+        )
+
+
+Connect = Callable[["Connection"], Awaitable[None]]
+
+
+class StreamClient:
+    """`peer`: what its lines call it. `connect`: makes a connection, and raises OSError or WalflowError."""
+
+    def __init__(
+        self,
+        config: ClientConnector,
+        inlet: Inlet,
+        out: Outlet,
+        *,
+        peer: str,
+        meta: Mapping[str, object],
+        connect: Connect,
+    ) -> None:
+        self.config = config
+        self.inlet = inlet
+        self.out = out
+        self.meta = meta
+        self.acks: Acks = WhenEchoed(inlet, out.scheduler.time) if config.ack == "echo" else WhenWritten(inlet)
+        self._peer = peer
+        self._connect = connect
+        self._backoff = Backoff(config.reconnect.retry)
+        self._connection: Connection | None = None
+        self._held: deque[Block] = deque()
+        self._gathering = self._triggered = self._closing = False
+        self._connections = out.counter("connections_total")
+        self._unlinked = out.counter("unlinked_bytes_total")
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self.out.max_event_bytes = self.config.max_event_bytes
+        self.inlet.serve(self.accept)
+        self._sweep()
+        try:
+            while (delay := await self._live()) is not None:
+                await self._sleep(delay)
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await self._close()
+
+    async def _live(self) -> float | None:
+        """One connection, or the attempt; seconds to wait before the next, None: there will be none."""
+        connection = Connection(self)
+        try:
+            async with asyncio.timeout(CONNECTS_WITHIN):
+                await self._connect(connection)
+                await connection.made
+        except (OSError, WalflowError, TimeoutError) as error:
+            connection.abort()
+            return self._next_attempt(_words(error))
+        reason = await connection.ended
+        if connection.fruitful:
+            self._backoff.reset()
+        return self._next_attempt(reason)
+
+    def _next_attempt(self, reason: str) -> float | None:
+        delay = self._backoff.next()
+        if delay is None:
+            self.out.log.error("gave up", peer=self._peer, reason=reason, failures=self._backoff.failures)
+        elif self._backoff.failures > 1 or not self._triggered:
+            self.out.log.warning("cannot connect", peer=self._peer, reason=reason, retry_seconds=round(delay, 2))
+        self._trigger(f"not connected to {self._peer}: {reason}")
+        return delay
+
+    async def _sleep(self, delay: float) -> None:
+        over = asyncio.Event()
+        timer = self.out.scheduler.call_later(delay, over.set)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+
+    # sink half
+
+    def accept(self, block: Block) -> None:
+        self._held.append(block)
+        if self._connection is not None and not self._gathering:
+            self._gathering = True
+            self.out.scheduler.call_soon(self._write)
+
+    def _write(self) -> None:
+        self._gathering = False
+        connection = self._connection
+        if connection is None or not self._held:
+            return
+        held, self._held = self._held, deque()
+        try:
+            self.acks.sent(held)
+        except NoEcho as error:
+            self.out.log.error("rejecting all events", reason=str(error))
+            for block in held:
+                self.inlet.reject(block, str(error))
+            return
+        connection.writing.add(held)
+        if connection.writing.unwritten > self.config.write_buffer:
+            self._trigger(f"more than {self.config.write_buffer:,} bytes wait for {self._peer} to read")
+
+    def taken(self, connection: "Connection") -> None:
+        """The peer has read something."""
+        if self._triggered and connection.writing.unwritten <= self.config.write_buffer // 2:
+            self._restore()
+
+    def _trigger(self, reason: str) -> None:
+        self._triggered = True
+        self.inlet.trigger(reason)
+
+    def _restore(self) -> None:
+        self._triggered = False
+        self.inlet.restore()
+
+    # the connection
+
+    def connected(self, connection: "Connection") -> None:
+        self._connections.value += 1
+        self.out.log.info("connected", peer=self._peer)
+        self._connection = connection
+        self._write()
+        if self._triggered:
+            self._restore()
+
+    def received(self, connection: "Connection", data: bytes) -> None:
+        others = self.acks.received(data)
+        if others:
+            if connection.stream is not None:
+                connection.stream.feed(others)
+            else:
+                self._unlinked.value += len(others)
+
+    def lost(self, connection: "Connection", reason: str) -> None:
+        """The breaker first: what fails here must not be sent again before somebody is there."""
+        self._connection = None
+        if not self._closing:
+            self._trigger(f"lost {self._peer}: {reason}")
+        again = self.acks.lost(connection.writing.give_up(), PeerLost(f"lost {self._peer}: {reason}"))
+        self._held.extendleft(reversed(again))
+
+    def _sweep(self) -> None:
+        connection = self._connection
+        if connection is not None:
+            self._look_at(connection, self.out.scheduler.time())
+        self.out.scheduler.call_later(SWEEP, self._sweep)
+
+    def _look_at(self, connection: "Connection", now: float) -> None:
+        since = self.acks.waiting_since()
+        stalled = connection.stalled(now)
+        timeout = self.config.write_timeout
+        if since is not None and not connection.paused and now - since > self.config.echo_timeout / 1e9:
+            connection.end("no echo within echo_timeout")
+        elif timeout is not None and stalled > timeout / 1e9:
+            connection.end("it does not read what is written to it")
+        elif stalled > STALLED and not self._triggered:
+            self._trigger(f"{self._peer} does not read what is written to it")
+
+    async def _close(self) -> None:
+        self._closing = True
+        connection = self._connection
+        if connection is not None:
+            try:
+                async with asyncio.timeout(CLOSING):
+                    await connection.empty()
+            except TimeoutError:
+                pass
+            connection.end("walflow stops", orderly=True)
+        cause = PeerLost(f"{self.out.name} has stopped")
+        while self._held:
+            self.inlet.fail(self._held.popleft(), cause)
+
+
+class Connection(asyncio.Protocol):
+    """One connection, from its making to its end; an end for whatever reason is one call of `end`."""
+
+    transport: asyncio.Transport
+    writing: Writing
+
+    def __init__(self, client: StreamClient) -> None:
+        loop = asyncio.get_running_loop()
+        self.made: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[str] = loop.create_future()
+        self.stream: Stream | None = None
+        self.paused = False
+        self._client = client
+        self._time = client.out.scheduler.time
+        self._since = self._moved = self._time()
+        self._left = 0  # unwritten at the last look
+        self._heard = False
+        self._drained = asyncio.Event()
+
+    @property
+    def fruitful(self) -> bool:
+        return self._heard or self._time() - self._since > STEADY
+
+    def failed(self, reason: str) -> None:
+        """There will be no connection: a TLS handshake failed."""
+        if not self.made.done():
+            self.made.set_exception(CannotConnect(reason))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        if self.made.done():  # it took too long, and was given up
+            transport.abort()
+            return
+        self.writing = Writing(transport, self._client.acks.written)
+        self._since = self._moved = self._time()
+        self.made.set_result(None)
+        if self._client.out.linked:
+            self.stream = self._client.out.stream(self._client.meta, pause=self._pause, resume=self._resume)
+        self._client.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        if not self.ended.done():
+            self._client.received(self, data)
+
+    def eof_received(self) -> bool:
+        if self.stream is not None and not self.ended.done():
+            self.stream.eof(complete=False)
+            self.stream = None
+        self.end("the peer closed the connection")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end(_words(exc) if exc else "the connection ended")
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None:
+        if self.ended.done():
+            return
+        self._moved = self._time()
+        self.writing.drained()
+        if not self.writing.unwritten:
+            self._drained.set()
+        self._client.taken(self)
+
+    def stalled(self, now: float) -> float:
+        """Seconds for which the peer has taken nothing of what waits for it."""
+        left = self.writing.unwritten
+        if left < self._left or not left:
+            self._moved = now
+            self._client.taken(self)
+        self._left = left
+        return now - self._moved
+
+    async def empty(self) -> None:
+        self._drained.clear()
+        if self.writing.unwritten and not self.ended.done():
+            await self._drained.wait()
+
+    def end(self, reason: str, *, orderly: bool = False) -> None:
+        if self.ended.done() or not self.made.done() or self.made.cancelled():
+            return
+        self.ended.set_result(reason)
+        self._drained.set()
+        if self.stream is not None:
+            self.stream.close()
+        self._client.lost(self, reason)
+        if orderly:
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def abort(self) -> None:
+        if not self.made.done():
+            self.made.cancel()
+        elif not self.made.cancelled():
+            self.made.exception()  # it was raised, or nobody waits for it any more
+        if hasattr(self, "transport"):
+            self.transport.abort()
+
+    def _pause(self) -> None:
+        self.paused = True
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _resume(self) -> None:
+        self.paused = False
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError) and not error.args:
+        return f"no connection within {CONNECTS_WITHIN:g} s"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
