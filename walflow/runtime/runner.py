@@ -68,14 +68,17 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[Wa
     surroundings = Surroundings(scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up)
     nodes.sink.begin(surroundings)
     outlet = nodes.source.begin(surroundings)
+    finished = False
     try:
         await nodes.plan.connector.run(nodes.sink, outlet)
+        finished = True
     finally:
         for name in gauges:
             metrics.forget(name, **labels)
         nodes.sink.end("stopped")
         await scheduler.close()
-        nodes.source.end()
+        if not finished:  # a source that came to its end waits for what became of the last of it
+            nodes.source.end()
 
 
 def _line(error: BaseException) -> str:
