@@ -41,6 +41,8 @@ class Server:
             workdir,
             "--log-format",
             "json",
+            "--admin",
+            "off",
             *options,
         ]
         self._log = workdir / "daemon.log"

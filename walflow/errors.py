@@ -21,6 +21,10 @@ class Unusable(WalflowError):
     """Files walflow needs are not what they must be. The line names the file and the command to run (exit 74)."""
 
 
+class Unavailable(WalflowError):
+    """Something of the machine that only one process may have, an address say, is another one's (exit 69)."""
+
+
 class DiskFull(WalflowError):
     """No space, no descriptors or no memory now. Nothing was promised; the same work may be done again later."""
 

@@ -128,7 +128,7 @@ GATE_REASONS: Final = ("sink", "window", "drain")
 CATALOGUE: Final[Mapping[str, Family]] = {
     # sources
     "received_events_total": Family("counter", "Events that came in and were sound; of a log, events sent on."),
-    "received_bytes_total": Family("counter", "Their bytes."),
+    "received_bytes_total": Family("counter", "Bytes of the events that came in."),
     "rejected_events_total": Family("counter", "Events that can never succeed and left by the err port."),
     "dropped_events_total": Family(
         "counter", "Events at a port that leads nowhere, or bound for an output that is gone.", ("port",)
@@ -141,11 +141,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter", "Events that a log could not read any more; their bytes are in its quarantine directory."
     ),
     "inflight_bytes": Family("gauge", "Bytes sent on and not yet settled by every sink."),
-    "window_bytes": Family("gauge", "How many may be, before the source stops reading."),
+    "window_bytes": Family("gauge", "How many bytes may be in flight before the source stops reading."),
     "gate_shut": Family("gauge", "1 while the source may not read, by what keeps it from that.", ("reason",)),
     # sinks
     "acked_events_total": Family("counter", "Events that the sink has acked."),
-    "acked_bytes_total": Family("counter", "Their bytes."),
+    "acked_bytes_total": Family("counter", "Bytes of the events that the sink has acked."),
     "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
     "orphaned_events_total": Family("counter", "Events for a client that is gone: acked and dropped."),
     "skipped_events_total": Family("counter", "Events that stood in the file already and were not written again."),
@@ -157,20 +157,23 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family("counter", "Connections closed because nothing crossed them."),
     "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
+    "failed_handshakes_total": Family("counter", "Connections whose TLS handshake failed or took too long."),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
-    "wal_appended_bytes_total": Family("counter", "Bytes written for them, headers included."),
+    "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),
     "wal_sync_seconds": Family("histogram", "How long a commit took to write and sync."),
     "wal_commit_bytes": Family("histogram", "How large a commit was."),
     "wal_low_position": Family("gauge", "Up to here every event is acked."),
     "wal_durable_position": Family("gauge", "Up to here every event is on disk."),
     "wal_next_position": Family("gauge", "The position that the next event gets."),
     "wal_backlog_events": Family("gauge", "Events that are durable and not acked by every sink."),
-    "wal_backlog_bytes": Family("gauge", "Bytes of the log from the first of them on."),
-    "wal_oldest_seconds": Family("gauge", "Age of the oldest of them, to a second; 0 where there is none."),
+    "wal_backlog_bytes": Family("gauge", "Bytes of the log from the first event that is not acked on."),
+    "wal_oldest_seconds": Family(
+        "gauge", "Age of the oldest event that is not acked, to a second; 0 where there is none."
+    ),
     "wal_chunks": Family("gauge", "Files that hold records."),
     "wal_used_bytes": Family("gauge", "Bytes charged to the budget, preallocated and spare ones included."),
-    "wal_budget_bytes": Family("gauge", "chunk_size x max_chunks."),
+    "wal_budget_bytes": Family("gauge", "What the log may take on disk: chunk_size x max_chunks."),
     "wal_fill_ratio": Family("gauge", "What of the budget records take, 0 to 1; the breaker triggers at 0.9."),
     "wal_recovery_seconds": Family("gauge", "How long opening the log took."),
     # the process

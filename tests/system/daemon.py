@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,20 +18,28 @@ PATIENCE = 30.0  # seconds until what must come is missing; nothing passes by be
 
 
 class Daemon:
-    """One process. `lines` are its log lines; `wait_for` reads on until one of that event comes."""
+    """One process. `lines` are its log lines; `wait_for` reads on until one of that event comes. `admin`: where its
+    HTTP is; by default nowhere, for several run at a time."""
 
     def __init__(
-        self, flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = (), command: Sequence[str] = ()
+        self,
+        flow: Path,
+        workdir: Path,
+        *options: str,
+        prefix: Sequence[str] = (),
+        command: Sequence[str] = (),
+        admin: str = "off",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         command = command or [*prefix, sys.executable, "-m", "walflow", "run"]
-        command = [*command, str(flow), "--workdir", str(workdir), *options]
+        command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *options]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
             start_new_session=True,
         )
         self.lines: list[dict[str, object]] = []
@@ -110,9 +118,16 @@ class Daemon:
 
 
 @contextmanager
-def running(flow: Path, workdir: Path, *options: str, prefix: Sequence[str] = ()) -> Iterator[Daemon]:
+def running(
+    flow: Path,
+    workdir: Path,
+    *options: str,
+    prefix: Sequence[str] = (),
+    admin: str = "off",
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Daemon]:
     """Killed at the end if it still runs."""
-    daemon = Daemon(flow, workdir, *options, prefix=prefix)
+    daemon = Daemon(flow, workdir, *options, prefix=prefix, admin=admin, environment=environment)
     try:
         yield daemon
     finally:

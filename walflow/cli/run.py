@@ -3,14 +3,24 @@
 import ctypes
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from walflow.admin.text import printable
 from walflow.cli import logs
+from walflow.cli.stderr import Stderr
 
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from walflow.runtime.daemon import Beside
+
+EX_USAGE = 2
 EX_CONFIG = 78
+CREDENTIAL: Final = "admin-token"
 
 
 def run(
@@ -20,26 +30,78 @@ def run(
     log_format: Annotated[logs.Format, typer.Option(help="auto: console on a terminal, else json.")] = "auto",
     log_level: Annotated[Literal["debug", "info", "warning", "error"], typer.Option()] = "info",
     drain_seconds: Annotated[float, typer.Option(help="How long a stop waits for what is under way.")] = 10.0,
+    admin: Annotated[
+        str,
+        typer.Option(envvar="WALFLOW_ADMIN", help="Where metrics and health are: host:port, unix:/path or off."),
+    ] = "127.0.0.1:9898",
+    admin_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="WALFLOW_ADMIN_TOKEN_FILE", help="A file with the token to ask them; away from loopback needed."
+        ),
+    ] = None,
 ) -> None:
     """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files."""
     from walflow.assemble import load
     from walflow.diagnostics import render
     from walflow.runtime.daemon import Settings, run as run_daemon
 
+    stderr = logs.configure(log_format, log_level)
+    beside = _admin(admin, admin_token_file, stderr)
     files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
     try:
         os.chdir(workdir)
     except OSError as error:
-        typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
-        raise typer.Exit(2) from None
-    logs.configure(log_format, log_level)
+        raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
     assembly, diagnostics = load(files)
     for diagnostic in diagnostics:
-        typer.echo(render(diagnostic), err=True)
+        stderr.write(render(diagnostic))
     if assembly is None:
         raise typer.Exit(EX_CONFIG)
     _keep_freed_memory()
-    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds)))
+    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds), beside))
+
+
+def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
+    """What runs beside the flows."""
+    from walflow.admin.endpoint import parse_endpoint
+    from walflow.runtime.daemon import nothing_beside
+
+    try:
+        endpoint = parse_endpoint(address)
+    except ValueError as error:
+        raise _refused(stderr, f"--admin {error}") from None
+    if endpoint is None:
+        return nothing_beside
+    token = _token(token_file, stderr)
+    if not endpoint.loopback and token is None:
+        raise _refused(
+            stderr, f"--admin {endpoint} can be reached from other machines, and wants an --admin-token-file"
+        )
+    from walflow.admin.server import serve  # aiohttp takes a while
+
+    return partial(serve, endpoint=endpoint, token=token, lines_dropped=lambda: stderr.dropped)
+
+
+def _token(file: Path | None, stderr: Stderr) -> "SecretStr | None":
+    """systemd's credential `admin-token` where no file is named."""
+    from walflow.net.secrets import CREDENTIALS, NoSecret, Secret
+
+    credential = Path(os.environ.get(CREDENTIALS, ""), CREDENTIAL)
+    if file is None and not (CREDENTIALS in os.environ and credential.is_file()):
+        return None
+    try:
+        token = Secret.model_validate({"file": str(file or credential)}).read()
+    except NoSecret as error:
+        raise _refused(stderr, f"--admin-token-file: {error}") from None
+    if not token.get_secret_value():
+        raise _refused(stderr, f"--admin-token-file: {file or credential} is empty")
+    return token
+
+
+def _refused(stderr: Stderr, reason: str) -> typer.Exit:
+    stderr.write(f"walflow: {printable(reason)}")
+    return typer.Exit(EX_USAGE)
 
 
 def _keep_freed_memory() -> None:

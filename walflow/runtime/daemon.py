@@ -6,22 +6,27 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
 import structlog
 
 from walflow.assemble import Assembly
-from walflow.errors import DirectoryLocked, WalflowError
+from walflow.errors import DirectoryLocked, Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.runtime.graph import ConnectorNodes, build
+from walflow.runtime.measures import DRAIN
+from walflow.runtime.notify import Notifier
 from walflow.runtime.runner import run_connector
 
 DRAIN_SECONDS: Final = 10.0
-DRAIN: Final = "drain"  # the gates' key
+START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet
 
+EX_UNAVAILABLE: Final = 69
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
 
@@ -34,26 +39,62 @@ class Settings:
     drain_seconds: float = DRAIN_SECONDS
 
 
-def run(assembly: Assembly, settings: Settings) -> int:
-    """Until a signal ends it. The exit code."""
+Beside = Callable[["Daemon"], AbstractAsyncContextManager[object]]
+
+
+def nothing_beside(daemon: "Daemon") -> AbstractAsyncContextManager[object]:
+    return nullcontext()
+
+
+def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> int:
+    """Until a signal ends it. The exit code. `beside` is entered before the first connector runs and left after the
+    last one has ended."""
     _raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
-        return runner.run(Daemon(assembly, settings).run())
+        return runner.run(Daemon(assembly, settings, beside).run())
 
 
 class Daemon:
-    def __init__(self, assembly: Assembly, settings: Settings) -> None:
+    def __init__(self, assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> None:
+        self.assembly = assembly
         self.metrics = Metrics()
+        self.connectors = build(assembly, self.metrics)
+        self.started = time.monotonic()
         self._settings = settings
-        self._connectors = build(assembly, self.metrics)
+        self._beside = beside
+        self._notifier = Notifier.from_environment()
+        self._said_ready = False
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
 
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def not_ready(self) -> list[str]:
+        """A line each for what keeps the daemon from being ready; empty: it is."""
+        stopping = ["the daemon is stopping"] if self.stopping else []
+        return stopping + [
+            f"{nodes.name} is {nodes.health.state}{': ' if nodes.health.reason else ''}{nodes.health.reason}"
+            for nodes in self.connectors
+            if not nodes.health.ready
+        ]
+
     async def run(self) -> int:
         self._listen_to_signals()
+        self._notify()
+        try:
+            async with self._beside(self):
+                return await self._run()
+        except Unavailable as error:
+            die(error)
+        finally:
+            self._notifier.close()
+
+    async def _run(self) -> int:
         tasks = {
             nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die), name=nodes.name)
-            for nodes in self._connectors
+            for nodes in self.connectors
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
@@ -75,25 +116,60 @@ class Daemon:
         if self._stop.is_set():
             self._at_once.set()
         self._stop.set()
+        self._notifier.say("STOPPING=1", "STATUS=draining")
 
     def _reopen(self) -> None:
         log.info("reopening files")
-        for nodes in self._connectors:
+        self._notifier.reloading()
+        for nodes in self.connectors:
             nodes.sink.reopen()
+        if self._said_ready:
+            self._notifier.say("READY=1")
+
+    def _notify(self) -> None:
+        """Tells systemd how it goes from here on."""
+        loop = asyncio.get_running_loop()
+        for nodes in self.connectors:
+            nodes.health.on_change = self._tell
+        if self._notifier.watchdog is not None:
+            self._feed_watchdog(self._notifier.watchdog / 2)
+        loop.call_later(START_SECONDS, self._tell_ready)
+        self._notifier.status("starting")
+
+    def _feed_watchdog(self, every: float) -> None:
+        """A timer of the loop: a loop that no longer turns feeds nobody."""
+        self._notifier.say("WATCHDOG=1")
+        asyncio.get_running_loop().call_later(every, self._feed_watchdog, every)
+
+    def _tell(self) -> None:
+        if self.stopping:
+            return
+        lacking = self.not_ready()
+        if not lacking:
+            self._tell_ready()
+        self._notifier.status(f"not ready: {'; '.join(lacking)}" if lacking else "ready")
+
+    def _tell_ready(self) -> None:
+        if self._said_ready or self.stopping:
+            return
+        self._said_ready = True
+        lacking = self.not_ready()
+        log.info("ready") if not lacking else log.warning("not ready", after_seconds=START_SECONDS, lacking=lacking)
+        self._notifier.say("READY=1")
 
     async def _drain(self) -> int:
         """Stops reading, waits for what was read; what a log could not deliver in time stays in it."""
         log.info("draining", seconds=self._settings.drain_seconds)
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._settings.drain_seconds
-        logs = [nodes for nodes in self._connectors if nodes.source.transactional]
-        others = [nodes for nodes in self._connectors if not nodes.source.transactional]
+        logs = [nodes for nodes in self.connectors if nodes.source.transactional]
+        others = [nodes for nodes in self.connectors if not nodes.source.transactional]
         self._shut(others)
         halfway = clock() + self._settings.drain_seconds / 2
-        await self._until(lambda: self._quiet(self._connectors) and not self._waiting(), halfway)
+        await self._until(lambda: self._quiet(self.connectors) and not self._waiting(), halfway)
         self._shut(logs)
-        await self._until(lambda: self._quiet(self._connectors), deadline)
-        if not self._quiet(self._connectors):
+        await self._until(lambda: self._quiet(self.connectors), deadline)
+        if not self._quiet(self.connectors):
             log.warning("drain ended early", reason="second signal" if self._at_once.is_set() else "time is up")
         return self._waiting()
 
@@ -105,7 +181,7 @@ class Daemon:
         return all(nodes.source.outlet is None or nodes.source.outlet.inflight == 0 for nodes in connectors)
 
     def _waiting(self) -> int:
-        return sum(nodes.source.outlet.waiting() for nodes in self._connectors if nodes.source.outlet is not None)
+        return sum(nodes.source.outlet.waiting() for nodes in self.connectors if nodes.source.outlet is not None)
 
     async def _until(self, done: Callable[[], bool], deadline: float) -> None:
         """Looks every 5 ms: a drain is over once, and what it waits for has many causes."""
@@ -116,11 +192,11 @@ class Daemon:
     async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:
         """Sources first, so that nothing is sent to a sink that is gone."""
         for transactional in (False, True):
-            ending = [tasks[nodes.name] for nodes in self._connectors if nodes.source.transactional is transactional]
+            ending = [tasks[nodes.name] for nodes in self.connectors if nodes.source.transactional is transactional]
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
-        for nodes in self._connectors:
+        for nodes in self.connectors:
             nodes.sink.abandon()
 
     def _totals(self) -> dict[str, int]:
@@ -141,11 +217,15 @@ def _internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object])
     log.debug("internal error", exc_info=error)
 
 
+EXIT_CODES: Final[dict[type[WalflowError], int]] = {DirectoryLocked: EX_TEMPFAIL, Unavailable: EX_UNAVAILABLE}
+
+
 def die(error: WalflowError) -> NoReturn:
     """One line, and out, without a further word to anyone: nothing may be acked any more."""
-    code = EX_TEMPFAIL if isinstance(error, DirectoryLocked) else EX_IOERR
+    code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
-    sys.stderr.flush()
+    if sys.stderr is not None:  # it was closed
+        sys.stderr.flush()
     os._exit(code)
 
 

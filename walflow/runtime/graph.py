@@ -85,7 +85,8 @@ class _Builder:
 
     def _port(self, port: Port) -> Node:
         """What takes the blocks that leave by a port."""
-        return joined([self._input(target) for target in self._links[port]], self._dead_end(port))
+        targets = self._links[port]
+        return joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
 
     def _input(self, target: Port) -> Node:
         node, port = target
@@ -97,7 +98,9 @@ class _Builder:
 
     def _pipeline(self, plan: PipelinePlan, port: str) -> Node:
         outputs = [select.target for select in plan.selects if select.source == port]
-        return joined([self._port((plan.id, output)) for output in outputs], self._dead_end((plan.id, port)))
+        if not outputs:
+            return self._dead_end((plan.id, port))
+        return joined([self._port((plan.id, output)) for output in outputs])
 
     def _dead_end(self, port: Port) -> DeadEnd:
         node, name = port

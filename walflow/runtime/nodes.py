@@ -33,8 +33,6 @@ class DeadEnd:
         block.receipt.ack()
 
 
-def joined(targets: Sequence[Node], dead_end: Node) -> Node:
-    """The least node that reaches all targets: a passthrough pipeline costs no hop."""
-    if not targets:
-        return dead_end
+def joined(targets: Sequence[Node]) -> Node:
+    """The least node that reaches all targets, one at least: a passthrough pipeline costs no hop."""
     return targets[0] if len(targets) == 1 else Fanout(targets)

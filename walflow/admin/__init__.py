@@ -1,0 +1,1 @@
+"""What a running daemon shows of itself, over HTTP: /metrics, /livez, /readyz, /status."""

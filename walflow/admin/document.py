@@ -1,0 +1,70 @@
+"""What /status says: the shapes that the daemon writes and `walflow status` reads."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Number = int | float
+
+
+class Shut(Struct):
+    """Why a source may not read: `by` is a sink's name, "window" or "drain"."""
+
+    by: str
+    reason: str
+
+
+class Breaker(Struct):
+    """Why a sink stops its sources: a word of a closed set, and what it said."""
+
+    reason: str
+    text: str
+
+
+class ConnectorStatus(Struct):
+    """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
+    `log` is there for a connector that has a log: positions, backlog, bytes."""
+
+    name: str
+    type: str
+    state: Literal["starting", "up", "restarting", "finished", "stopped"]
+    reason: str
+    restarts: int
+    rates: dict[str, float]
+    events: dict[str, int]
+    inflight_bytes: int
+    window_bytes: int
+    gate: list[Shut]
+    breaker: Breaker | None = None
+    log: dict[str, Number] | None = None
+
+
+class PipelineStatus(Struct):
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+
+
+class LinkStatus(Struct):
+    source: str
+    source_port: str
+    target: str
+    target_port: str
+
+
+class FlowStatus(Struct):
+    name: str
+    connectors: list[ConnectorStatus]
+    pipelines: list[PipelineStatus]
+    links: list[LinkStatus]
+
+
+class Status(Struct):
+    version: str
+    pid: int
+    uptime_seconds: float
+    state: Literal["running", "stopping"]
+    ready: bool
+    not_ready: list[str]
+    loop_lag_seconds: float
+    flows: list[FlowStatus]

@@ -1,0 +1,38 @@
+"""Where a daemon's admin interface stands: `host:port`, `unix:/path`, or nowhere (`off`)."""
+
+from typing import Final, NamedTuple
+
+from walflow.net import Address, parse_address
+
+PORT: Final = 9898
+OFF: Final = "off"
+
+
+class UnixPath(NamedTuple):
+    path: str
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}"
+
+    @property
+    def loopback(self) -> bool:
+        """Reachable from this machine alone."""
+        return True
+
+
+Endpoint = Address | UnixPath
+
+
+def parse_endpoint(text: str) -> Endpoint | None:
+    """None for `off`. Raises ValueError with a line that quotes what was given."""
+    if text == OFF:
+        return None
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path.startswith("/") or "\0" in path:
+            raise ValueError(f"{text!r}: a socket's path is absolute, as in unix:/run/walflow/admin.sock")
+        return UnixPath(path)
+    try:
+        return parse_address(text, scheme="http", default_port=PORT)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither host:port nor unix:/path nor off") from None

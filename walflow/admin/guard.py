@@ -1,0 +1,38 @@
+"""Who may ask. On loopback everybody on this machine may; away from it, whoever has the token."""
+
+import hmac
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from walflow.admin.endpoint import Endpoint, UnixPath
+from walflow.net import Address, parse_address
+
+
+class Guard:
+    def __init__(self, endpoint: Endpoint, token: SecretStr | None) -> None:
+        self._token = token
+        self._named = token is None and not isinstance(endpoint, UnixPath)
+
+    def refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """HTTP status and a line; None: the request may pass."""
+        if self._token is not None:
+            return None if self._has_token(headers, self._token) else (401, "a token is needed")
+        if self._named and not _loopback(headers.get("Host", "")):
+            # a page in a browser here whose name was made to resolve to us
+            return 403, "ask for localhost or a loopback address"
+        return None
+
+    @staticmethod
+    def _has_token(headers: Mapping[str, str], token: SecretStr) -> bool:
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())
+        return same and scheme.lower() == "bearer"
+
+
+def _loopback(host: str) -> bool:
+    try:
+        address: Address = parse_address(host, scheme="http", default_port=80)
+    except ValueError:
+        return False
+    return bool(host) and address.loopback

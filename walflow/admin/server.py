@@ -1,0 +1,142 @@
+"""The HTTP server beside the flows, on the daemon's own loop: an answer proves that the loop turns."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import msgspec
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from pydantic import SecretStr
+
+from walflow.admin.collector import registry
+from walflow.admin.endpoint import Endpoint, UnixPath
+from walflow.admin.guard import Guard
+from walflow.admin.rates import Rates
+from walflow.admin.text import printable
+from walflow.admin.view import status
+from walflow.errors import Unavailable
+from walflow.net import CannotListen, SocketOptions
+from walflow.net.sockets import UnixListener, listen_tcp
+from walflow.runtime.daemon import Daemon
+
+BACKLOG: Final = 16
+CLOSING: Final = 0.5  # seconds that an answer under way gets when the daemon has ended
+IDLE: Final = 15.0  # seconds that a connection is kept for the next question
+
+log = structlog.get_logger(component="admin")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serve(
+    daemon: Daemon, endpoint: Endpoint, token: SecretStr | None, lines_dropped: Callable[[], int]
+) -> AsyncGenerator[None]:
+    """Listens as long as the block lasts. Raises Unavailable if the address is not to be had."""
+    rates = Rates(daemon.metrics)
+    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), Guard(endpoint, token))
+    with _listening(endpoint) as sockets:
+        looking = asyncio.create_task(rates.run(), name="admin rates")
+        runner = await answers.runner()
+        try:
+            for sock in sockets:
+                await web.SockSite(runner, sock, backlog=BACKLOG).start()
+            _tell(endpoint, sockets[0])
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+            await runner.cleanup()
+
+
+@contextmanager
+def _listening(endpoint: Endpoint) -> Generator[list[socket.socket]]:
+    try:
+        if isinstance(endpoint, UnixPath):
+            file = UnixListener(endpoint.path, 0o600, BACKLOG)
+            sockets, remove = [file.socket], file.remove
+        else:
+            sockets, remove = listen_tcp(endpoint, BACKLOG, SocketOptions()), _nothing
+    except CannotListen as error:
+        raise Unavailable(f"admin: {error}; --admin names another address, or off") from error
+    try:
+        yield sockets
+    finally:
+        for sock in sockets:
+            sock.close()
+        remove()
+
+
+def _nothing() -> None: ...
+
+
+def _tell(endpoint: Endpoint, sock: socket.socket) -> None:
+    if isinstance(endpoint, UnixPath):
+        log.info("admin listening", address=str(endpoint))
+        return
+    bound = endpoint._replace(port=sock.getsockname()[1])
+    log.info("admin listening", address=str(bound))
+    if not endpoint.loopback:
+        log.warning(
+            "insecure", reason=f"admin on {bound} is open to the network without TLS, and its token crosses it"
+        )
+
+
+class Answers:
+    def __init__(self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard) -> None:
+        self._daemon = daemon
+        self._rates = rates
+        self._metrics = metrics
+        self._guard = guard
+
+    async def runner(self) -> web.AppRunner:
+        application = web.Application()
+        application.router.add_get("/livez", self.livez)
+        application.router.add_get("/readyz", self.readyz)
+        application.router.add_get("/metrics", self._guarded(self.metrics))
+        application.router.add_get("/status", self._guarded(self.status))
+        application.on_response_prepare.append(_plain_headers)
+        runner = web.AppRunner(
+            application, handle_signals=False, access_log=None, shutdown_timeout=CLOSING, keepalive_timeout=IDLE
+        )
+        await runner.setup()
+        return runner
+
+    async def livez(self, request: web.Request) -> web.Response:
+        """Whoever probes has no token, and learns nothing by it."""
+        return web.Response(text="ok\n")
+
+    async def readyz(self, request: web.Request) -> web.Response:
+        lacking = self._daemon.not_ready()
+        if not lacking:
+            return web.Response(text="ok\n")
+        named = [printable(line) for line in lacking] if self._guard.refusal(request.headers) is None else []
+        return web.Response(text="\n".join(["not ready", *named, ""]), status=503)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._metrics), headers={"Content-Type": content_type})
+
+    async def status(self, request: web.Request) -> web.Response:
+        body = msgspec.json.encode(status(self._daemon, self._rates))
+        return web.Response(body=body, content_type="application/json")
+
+    def _guarded(self, handler: Handler) -> Handler:
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            refusal = self._guard.refusal(request.headers)
+            if refusal is None:
+                return await handler(request)
+            code, line = refusal
+            return web.Response(text=f"{line}\n", status=code, headers={"WWW-Authenticate": "Bearer"})
+
+        return guarded
+
+
+async def _plain_headers(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "walflow"  # not which libraries, and of which version
+    response.headers["Cache-Control"] = "no-store"

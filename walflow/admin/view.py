@@ -1,0 +1,103 @@
+"""A running daemon as /status and `walflow status` show it. Looks, and changes nothing."""
+
+import os
+import time
+from collections import defaultdict
+
+from walflow import __version__
+from walflow.admin.document import (
+    Breaker,
+    ConnectorStatus,
+    FlowStatus,
+    LinkStatus,
+    Number,
+    PipelineStatus,
+    Shut,
+    Status,
+)
+from walflow.admin.rates import Rates
+from walflow.flow.plan import NodeId
+from walflow.runtime.daemon import Daemon
+from walflow.runtime.graph import ConnectorNodes
+from walflow.runtime.measures import breaker
+
+Of = tuple[str, str]  # flow and component
+
+
+def status(daemon: Daemon, rates: Rates) -> Status:
+    not_ready = daemon.not_ready()
+    return Status(
+        version=__version__,
+        pid=os.getpid(),
+        uptime_seconds=round(time.monotonic() - daemon.started, 3),
+        state="stopping" if daemon.stopping else "running",
+        ready=not not_ready,
+        not_ready=not_ready,
+        loop_lag_seconds=round(rates.lag, 6),
+        flows=_flows(daemon, rates),
+    )
+
+
+def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
+    events = _events(daemon)
+    logs = _logs(daemon)
+    flows: dict[str, FlowStatus] = {}
+
+    def flow(node: NodeId) -> FlowStatus:
+        return flows.setdefault(node.flow, FlowStatus(node.flow, [], [], []))
+
+    for nodes in daemon.connectors:
+        of = nodes.plan.id.flow, nodes.plan.id.name
+        shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
+        flow(nodes.plan.id).connectors.append(shown)
+    for plan in daemon.assembly.pipelines:
+        flow(plan.id).pipelines.append(PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs)))
+    for link in daemon.assembly.links:
+        shown_link = LinkStatus(link.source.name, link.source_port, link.target.name, link.target_port)
+        flow(link.source).links.append(shown_link)
+    return list(flows.values())
+
+
+def _connector(
+    nodes: ConnectorNodes, rates: Rates, events: dict[str, int], log: dict[str, Number] | None, *, restarts: int
+) -> ConnectorStatus:
+    outlet = nodes.source.outlet
+    linked = outlet is not None and nodes.source.linked
+    why = breaker(nodes.sink, nodes.health) if nodes.sink.linked else None
+    return ConnectorStatus(
+        name=nodes.plan.id.name,
+        type=nodes.plan.kind,
+        state=nodes.health.state,
+        reason=nodes.health.reason,
+        restarts=restarts,
+        rates=rates.of(nodes.plan.id.flow, nodes.plan.id.name),
+        events=events,
+        inflight_bytes=outlet.inflight if outlet is not None else 0,
+        window_bytes=outlet.window if outlet is not None and linked else 0,
+        gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
+        breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
+        log=log,
+    )
+
+
+def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
+    """Totals by component and by what became of the events; where a counter has ports, over all of them."""
+    events: defaultdict[Of, dict[str, int]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics:
+        if name.endswith("_events_total"):
+            of = events[labels["flow"], labels["component"]]
+            what = name.removesuffix("_events_total")
+            of[what] = of.get(what, 0) + value
+    return events
+
+
+def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
+    logs: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics.gauges():
+        if name.startswith("wal_"):
+            logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
+    return logs
+
+
+def _restarts(daemon: Daemon, nodes: ConnectorNodes) -> int:
+    return daemon.metrics.counter("restarts_total", **nodes.plan.labels).value
