@@ -50,11 +50,11 @@ class Commit:
     def __repr__(self) -> str:
         return f"<Commit {self.number}, {len(self.refs)} records, {self.size} bytes>"
 
-    def part(self, chunk: Chunk) -> Part:
-        """The part that is being filled."""
-        if not self.parts or self.parts[-1].chunk is not chunk:
-            self.parts.append(Part(chunk, chunk.end, []))
-        return self.parts[-1]
+    def begin_part(self, chunk: Chunk) -> Part:
+        """For records that go on where the chunk ends."""
+        part = Part(chunk, chunk.end, [])
+        self.parts.append(part)
+        return part
 
     def begin_chunk(self, chunk: Chunk, header: bytes) -> None:
         self.parts.append(Part(chunk, 0, [header]))

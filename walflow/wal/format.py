@@ -22,6 +22,7 @@ CHUNK_START: Final = 2 * CHUNK_COPY  # it stands twice; here the records begin
 
 SYNC: Final = b"WF\xa5\x1e"
 RECORD_HEADER: Final = struct.Struct("<4sI QqQ I HHI")  # what the header's checksum covers
+RECORD_PREFIX: Final = struct.Struct("<4sI QqQ I HHI I")  # with the checksum
 CHECKSUM: Final = struct.Struct("<I")
 RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
 LAST: Final = 1  # flag: the last record of its commit

@@ -170,17 +170,17 @@ class Log:
             commit = self._begin_commit()
         if chunk is None or roll:
             chunk = self._begin_chunk(size, commit)
-        part = commit.part(chunk)
+        part = commit.parts[-1] if commit.parts else None
+        if part is None or part.chunk is not chunk:
+            part = commit.begin_part(chunk)
         seed = chunk.seed
         position = self.next
         body_crc = crc(crc(seed, tag), payload)
         header = _pack_header(SYNC, length, position, ingest_ns, commit.number, count, 0, len(tag), body_crc)
         slices = part.slices
         part.head = len(slices)
-        slices.append(header + _pack_checksum(crc(seed, header)) + tag)
-        slices.append(payload)
-        if length & 7:
-            slices.append(PADS[length & 7])
+        head = header + _pack_checksum(crc(seed, header)) + tag
+        slices += (head, payload, PADS[length & 7]) if length & 7 else (head, payload)
         chunk.end = end = chunk.end + size
         self.next = after = position + count
         chunk.last = commit.last = after - 1
