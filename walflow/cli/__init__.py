@@ -1,20 +1,52 @@
 """The command line. Every command is a function in a module of its own; here they become one program."""
 
+import os
+import sys
+import traceback
 from typing import Annotated
 
 import typer
 
 from walflow import __version__
 
+EX_SOFTWARE = 70
+
 
 def main() -> None:
-    app()(prog_name="walflow")
+    _hold_standard_descriptors()
+    try:
+        app()(prog_name="walflow")
+    except Exception as error:  # noqa: BLE001  # a bug of ours: one line, and a code of its own
+        _tell_internal_error(error)
+        sys.exit(EX_SOFTWARE)
+
+
+def _hold_standard_descriptors() -> None:
+    """One that was closed would go to the next file that is opened, and what is printed or logged into that file."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+def _tell_internal_error(error: Exception) -> None:
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())
+    line = f"walflow: internal error: {type(error).__name__}: {text} (in {at.name}, {os.path.basename(at.filename)}:"
+    try:
+        if os.environ.get("WALFLOW_TRACEBACK"):
+            traceback.print_exception(error)
+        typer.echo(f"{line}{at.lineno}; WALFLOW_TRACEBACK=1 shows the way there)", err=True)
+    except OSError:
+        return  # nobody reads stderr
 
 
 def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
     from walflow.cli.run import run
+    from walflow.cli.status import status
 
     program = typer.Typer(
         name="walflow",
@@ -25,6 +57,7 @@ def app() -> typer.Typer:
     program.callback()(_program)
     program.command()(run)
     program.command()(check)
+    program.command()(status)
     return program
 
 

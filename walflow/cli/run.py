@@ -94,8 +94,9 @@ def _token(file: Path | None, stderr: Stderr) -> "SecretStr | None":
         token = Secret.model_validate({"file": str(file or credential)}).read()
     except NoSecret as error:
         raise _refused(stderr, f"--admin-token-file: {error}") from None
-    if not token.get_secret_value():
-        raise _refused(stderr, f"--admin-token-file: {file or credential} is empty")
+    text = token.get_secret_value()
+    if not (text and text.isascii() and text.isprintable() and " " not in text):
+        raise _refused(stderr, f"--admin-token-file: {file or credential} holds no token: ASCII without white space")
     return token
 
 

@@ -1,0 +1,226 @@
+"""`walflow status`: what a running daemon does, asked of its admin interface."""
+
+import http.client
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from walflow.admin.text import printable
+
+if TYPE_CHECKING:
+    from walflow.admin.document import ConnectorStatus, FlowStatus, Number, Status
+    from walflow.admin.endpoint import Endpoint
+
+EX_USAGE = 2
+EX_UNAVAILABLE = 69
+EX_SOFTWARE = 70
+PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
+
+_STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
+
+
+class NoAnswer(Exception):
+    """Nobody answers there, or not as a walflow does. Its text is the line for the operator."""
+
+
+def status(
+    admin: Annotated[
+        str, typer.Option(envvar="WALFLOW_ADMIN", help="As the daemon was given it: host:port or unix:/path.")
+    ] = "127.0.0.1:9898",
+    as_json: Annotated[bool, typer.Option("--json", help="The daemon's own words, for scripts.")] = False,
+    ready: Annotated[bool, typer.Option("--ready", help="Only whether it is ready: exit 69 if not.")] = False,
+    admin_token_file: Annotated[
+        Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The file that the daemon was given.")
+    ] = None,
+) -> None:
+    """Show a running daemon: its connectors, rates, breakers and backlogs."""
+    from walflow.admin.endpoint import parse_endpoint
+
+    try:
+        endpoint = parse_endpoint(admin)
+    except ValueError as error:
+        raise _end(f"--admin {error}", EX_USAGE) from None
+    if endpoint is None:
+        raise _end("--admin off: a daemon without the interface cannot be asked", EX_USAGE)
+    try:
+        if ready:
+            _ask_ready(endpoint)
+        else:
+            _show(_ask(endpoint, "/status", _authorization(admin_token_file)), as_json=as_json)
+    except NoAnswer as error:
+        raise _end(str(error), EX_UNAVAILABLE) from None
+
+
+def _end(line: str, code: int) -> typer.Exit:
+    typer.echo(f"walflow: {printable(line)}", err=True)
+    return typer.Exit(code)
+
+
+def _authorization(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    from walflow.net.secrets import NoSecret, Secret
+
+    try:
+        token = Secret.model_validate({"file": str(file)}).read()
+    except NoSecret as error:
+        raise _end(f"--admin-token-file: {error}", EX_USAGE) from None
+    return {"Authorization": f"Bearer {token.get_secret_value()}"}
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _ask(endpoint: "Endpoint", path: str, headers: dict[str, str], *, good: tuple[int, ...] = (200,)) -> bytes:
+    code, body = _get(endpoint, path, headers)
+    if code in good:
+        return body
+    said = body.decode(errors="replace").splitlines()
+    raise NoAnswer(f"{endpoint} answers {code}: {said[0] if said else 'nothing'}")
+
+
+def _get(endpoint: "Endpoint", path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    from walflow.admin.endpoint import UnixPath
+
+    connection = (
+        _UnixConnection(endpoint.path)
+        if isinstance(endpoint, UnixPath)
+        else http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE)
+    )
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+    except (OSError, http.client.HTTPException) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+        raise NoAnswer(f"no daemon answers at {endpoint}: {why}") from None
+    finally:
+        connection.close()
+
+
+def _ask_ready(endpoint: "Endpoint") -> None:
+    code, body = _get(endpoint, "/readyz", {})
+    lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
+    if code == 200:
+        typer.echo("ready")
+        return
+    raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{endpoint} answers {code}")
+
+
+def _show(body: bytes, *, as_json: bool) -> None:
+    import msgspec
+
+    from walflow.admin.document import Status
+
+    try:
+        known = msgspec.json.decode(body, type=Status)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"what answers there is no walflow of this version: {error}") from None
+    if as_json:
+        typer.echo(msgspec.json.format(body, indent=2).decode())
+    else:
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = 200  # for whatever reads it line by line
+        console.print(*report(known), sep="\n")
+
+
+def report(known: "Status") -> "list[Table | Text]":
+    """The daemon in a line, a table for each flow, and a line for each thing that stops something."""
+    state = "ready" if known.ready else "stopping" if known.state == "stopping" else "not ready"
+    head = Text.assemble(
+        f"walflow {known.version}, pid {known.pid}, up {_duration(known.uptime_seconds)}: ",
+        (state, "green" if known.ready else "bold red"),
+    )
+    lines: list[Table | Text] = [head]
+    for flow in known.flows:
+        lines.append(_table(flow))
+        lines += [line for connector in flow.connectors for line in _troubles(connector)]
+    return lines
+
+
+def _table(flow: "FlowStatus") -> Table:
+    table = Table(
+        title=f"flow {printable(flow.name)}", title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    table.add_column("connector")
+    table.add_column("type")
+    table.add_column("state")
+    for column in ("in/s", "acked/s", "rejected", "failed", "in flight", "backlog"):
+        table.add_column(column, justify="right")
+    for connector in flow.connectors:
+        table.add_row(*_row(connector))
+    return table
+
+
+def _row(connector: "ConnectorStatus") -> list[str | Text]:
+    log = connector.log
+    window = connector.window_bytes
+    flying = f"{_size(connector.inflight_bytes)}, {connector.inflight_bytes / window:.0%}" if window else ""
+    return [
+        Text(printable(connector.name)),
+        Text(connector.type),
+        Text(connector.state, _STATES[connector.state]),
+        _rate(connector.rates.get("received")),
+        _rate(connector.rates.get("acked")),
+        f"{connector.events.get('rejected', 0):,}",
+        f"{connector.events.get('failed', 0):,}",
+        flying,
+        _backlog(log) if log is not None else "",
+    ]
+
+
+def _backlog(log: "dict[str, Number]") -> str:
+    events = log.get("backlog_events", 0)
+    age = f", {_duration(log.get('oldest_seconds', 0))} old" if events else ""
+    return f"{events:,} ({_size(log.get('backlog_bytes', 0))}{age})"
+
+
+def _troubles(connector: "ConnectorStatus") -> list[Text]:
+    lines: list[Text] = []
+    name = printable(connector.name)
+    if connector.reason:
+        lines.append(Text(f"{name} is {connector.state}: {printable(connector.reason)}", "red"))
+    if connector.breaker is not None:
+        text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
+        lines.append(Text(f"{name} stops its sources, {connector.breaker.reason}{text}", "yellow"))
+    lines += [
+        Text(f"{name} may not read: {printable(shut.by)}: {printable(shut.reason)}", "yellow")
+        for shut in connector.gate
+    ]
+    return lines
+
+
+def _rate(events: float | None) -> str:
+    return "" if events is None else f"{events:,.0f}" if events >= 10 or not events else f"{events:.1f}"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
