@@ -268,6 +268,18 @@ def test_options_that_make_no_log(directory: Path, chunk_size: int, max_chunks: 
         Log(Options(str(directory), chunk_size, max_chunks))
 
 
+def test_what_no_record_can_hold_is_refused_before_anything_is_done(open_log: Open) -> None:
+    log = open_log(1 << 20)
+    for tag, count in [(bytes(65_536), 1), (b"", 0), (b"", -1), (b"", 1 << 32)]:
+        with pytest.raises(ValueError, match="no record can have"):
+            log.append(tag, b"", count, 0)
+    assert log.commit() is None
+    put(log, b"", tag=bytes(65_535), count=0xFFFF_FFFF)
+    log = open_log(1 << 20)
+    assert log.next == 1 << 32
+    works(log)
+
+
 def test_an_operator_can_read_what_it_is(open_log: Open, directory: Path) -> None:
     log = open_log()
     put(log, b"a", b"b")

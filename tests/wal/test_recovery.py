@@ -3,6 +3,7 @@
 Each damage is done to the same few logs; afterwards each is used again.
 """
 
+import errno
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ from tests.wal.conftest import Open
 from tests.wal.simulated import SimulatedDisk
 from tests.wal.tools import (
     EVERYTHING,
+    FaultyDisk,
     QuickDisk,
     checkpoint,
     chunk_files,
@@ -360,6 +362,25 @@ def test_the_cursor_proves_it_for_the_last_commit(open_log: Open, directory: Pat
     assert (directory / "quarantine" / f"{2:020d}-{2:020d}.bytes").read_bytes()[48:52] == b"twn\0"
     assert log.recovery.lines() == ["positions 2 to 2 are lost: corrupt in 00000000000000000001.wal at 216, 56 bytes"]
     json.dumps(log.recovery.as_dict())
+    works(log)
+
+
+def test_a_tail_that_the_disk_cannot_read_is_lost_aloud(open_log: Open, directory: Path) -> None:
+    """A torn write can be read: what gives an error was there."""
+    put(open_log(), b"one", b"two")
+    disk = FaultyDisk()
+    (path,) = chunk_files(str(directory))
+    tries = 0
+
+    def second_half(operation: str, path_read: str) -> int | None:
+        nonlocal tries
+        tries += operation == "read" and path_read == path
+        return errno.EIO if path_read == path and operation == "read" and tries > 1 else None
+
+    disk.fault = second_half
+    log = open_log(disk=disk)
+    assert [(gap.first, gap.reason) for gap in log.recovery.gaps] == [(1, "the disk cannot read them")]
+    disk.fault = lambda operation, path: None
     works(log)
 
 

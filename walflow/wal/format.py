@@ -28,6 +28,7 @@ RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
 LAST: Final = 1  # flag: the last record of its commit
 BEGINS: Final = 1  # flag of a chunk: its first record is the first of its commit, so all before was synced
 MAX_TAG: Final = 0xFFFF
+MAX_COUNT: Final = 0xFFFF_FFFF
 MAX_LENGTH: Final = 0x7FFF_FFFF
 PADS: Final = tuple(bytes(-size & 7) for size in range(8))  # by length modulo 8
 

@@ -29,7 +29,9 @@ from walflow.wal.format import (
     BEGINS,
     CHECKSUM,
     CHUNK_START,
+    MAX_COUNT,
     MAX_LENGTH,
+    MAX_TAG,
     PADS,
     RECORD_HEADER,
     RECORD_START,
@@ -159,6 +161,8 @@ class Log:
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Its first position. Raises LogFull: nothing was written; ack some positions, checkpoint, append again."""
+        if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
+            raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
         size = (RECORD_START + length + 7) & ~7
         chunk = self._tail

@@ -8,6 +8,7 @@ can be read. Without a proof only the very last commit can be meant, and then no
 Either way no sound record is thrown away: one that nobody was promised may be delivered all the same.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
@@ -16,6 +17,8 @@ from walflow.wal.format import CHUNK_START, LAST, RECORD_HEADER, RECORD_PREFIX, 
 from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
+
+Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
 
 
 class Damage(NamedTuple):
@@ -46,8 +49,8 @@ class Scan:
         self.records = 0
         self.top = 0  # the highest commit found
         self.commit = chunk.commit  # the one that the next record belongs to, or an earlier one
-        self.end = CHUNK_START
-        self.last = chunk.first - 1
+        self.end: int = CHUNK_START
+        self.last: int = chunk.first - 1
         self.unproven = 0  # where the first record stands that the cursor does not call durable
         self._read(hint)
 
@@ -61,6 +64,8 @@ class Scan:
             if header is None or header.position != expected:
                 found = resync(pages, seed, offset, expected)
                 if found is None:
+                    if pages.unreadable:  # how many positions are behind it, nobody knows
+                        self._damaged(offset, pages.limit - offset, expected, max(expected, hint), self.commit)
                     return
                 self._damaged(offset, found[0] - offset, expected, found[1].position - 1, self.commit)
                 offset, expected = found[0], found[1].position
@@ -80,7 +85,8 @@ class Scan:
         """Over the records that lie in the window as they should, the quick way: this is what a restart waits for.
         Whatever is not so is left to `_read`."""
         index = self.pages.find(offset, RECORD_START)
-        window, seed, unpack = self.pages.window, self.chunk.seed, RECORD_PREFIX.unpack_from
+        window, seed = self.pages.window, self.chunk.seed
+        unpack: Callable[[bytes, int], Prefix] = RECORD_PREFIX.unpack_from
         start, commit, flags = offset - index, self.commit, 0
         while 0 <= index <= len(window) - RECORD_START:
             sync, length, position, _, commit_now, count, flags_now, _, body_crc, header_crc = unpack(window, index)
