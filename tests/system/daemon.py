@@ -89,7 +89,9 @@ class Daemon:
         return code
 
     def last(self, event: str) -> dict[str, object]:
-        return [line for line in self.lines if line.get("event") == event][-1]
+        """The last such line, or the first one to come: connectors start in no fixed order."""
+        said = [line for line in self.lines if line.get("event") == event]
+        return said[-1] if said else self.wait_for(event)
 
     def _finish(self) -> None:
         self.process.wait(PATIENCE)
