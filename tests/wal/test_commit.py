@@ -5,7 +5,7 @@ import pytest
 
 from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, checkpoint, commit, payloads, put, read, works
-from walflow.errors import DiskFull, FailStop
+from walflow.errors import DiskFull, FailStop, Unusable
 from walflow.wal import Commit, Log
 
 FULL = [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM]
@@ -185,6 +185,35 @@ def test_after_a_failed_write_or_sync_nothing_is_promised_again(open_log: Open, 
         checkpointed.flush()
     log.close()
     works(open_log(4096, 8))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize(
+    "operation", ["create", "open", "read", "write", "truncate", "rename", "sync", "sync_directory"]
+)
+def test_a_log_that_cannot_be_opened_now_can_be_opened_later(open_log: Open, operation: str, number: int) -> None:
+    """Whatever fails on the way in: nothing stays open, nothing stays locked, nothing is lost."""
+    put(open_log(1024), b"one", bytes(900), b"three")
+    for attempt in range(12):
+        disk = FaultyDisk()
+        count = 0
+
+        def fault(what: str, path: str, attempt: int = attempt) -> int | None:
+            nonlocal count
+            count += what == operation
+            return number if what == operation and count == attempt + 1 else None
+
+        disk.fault = fault
+        try:
+            log = open_log(1024, 16, disk)
+        except (DiskFull, FailStop, Unusable) as error:
+            line = str(error)
+            assert "\n" not in line
+        else:
+            disk.fault = lambda what, path: None
+            if operation != "read":
+                assert payloads(log) == [b"one", bytes(900), b"three"]
+    works(open_log(1024))
 
 
 def test_no_descriptor_for_the_directory_is_no_failed_sync(open_log: Open) -> None:

@@ -39,13 +39,19 @@ class Directory:
             self.disk.makedir(self.path)
             lock = self.disk.open(self.file("LOCK"), create=True)
         except OSError as error:
-            raise self.unusable("LOCK", f"cannot be opened: {error.strerror}") from error
+            raise self.cannot_open("LOCK", error) from error
+        try:
+            self._take(lock)
+        except BaseException:
+            self.disk.close(lock)
+            raise
+        self._lock = lock
+
+    def _take(self, lock: int) -> None:
         if not self.disk.lock(lock):
             holder = self.disk.read(lock, 32, 0).strip()
-            self.disk.close(lock)
             who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise DirectoryLocked(f"{self.path} is in use by {who}")
-        self._lock = lock
         pid = b"%d\n" % os.getpid()
         self.write("LOCK", lock, [pid], 0)
         self.truncate("LOCK", lock, len(pid))
@@ -57,6 +63,11 @@ class Directory:
 
     def unusable(self, name: str, what: str) -> Unusable:
         return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {self.path}")
+
+    def cannot_open(self, name: str, error: OSError) -> DiskFull | Unusable:
+        if error.errno in FULL:
+            return DiskFull(f"{self.file(name)}: cannot open: {error.strerror}")
+        return self.unusable(name, f"cannot be opened: {error.strerror}")
 
     def newer(self, name: str) -> Unusable:
         return Unusable(f"{self.file(name)}: written by a newer walflow; run that version on {self.path}")

@@ -111,7 +111,11 @@ class Log:
         self._written: Slot | None = None
         if not found.settled:
             # Durable before the next commit is, for that would prove that what was torn had been promised.
-            self._write_cursor()
+            try:
+                self._write_cursor()
+            except BaseException:
+                self.abandon()
+                raise
 
     def __repr__(self) -> str:
         return (

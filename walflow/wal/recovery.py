@@ -99,7 +99,7 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
     try:
         fd = directory.disk.open(directory.file("cursor"), create=True)
     except OSError as error:
-        raise directory.unusable("cursor", f"cannot be opened: {error.strerror}") from error
+        raise directory.cannot_open("cursor", error) from error
     try:
         if directory.disk.stat(fd).size < 2 * SLOT:
             size = directory.disk.stat(fd).size
@@ -133,7 +133,7 @@ def _read_meta(directory: Directory) -> bytes | None:
     try:
         fd = directory.disk.open(directory.file("meta"))
     except OSError as error:
-        raise directory.unusable("meta", f"cannot be opened: {error.strerror}") from error
+        raise directory.cannot_open("meta", error) from error
     try:
         return unpack_meta(_read(directory, fd, META.size + 4, 0))
     except NewerVersion as error:

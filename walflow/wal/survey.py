@@ -63,7 +63,7 @@ def _read(directory: Directory, name: str) -> Sheet:
     try:
         fd = directory.disk.open(directory.file(name))
     except OSError as error:
-        raise directory.unusable(name, f"cannot be opened: {error.strerror}") from error
+        raise directory.cannot_open(name, error) from error
     try:
         size = directory.disk.stat(fd).size
         pages = Pages(directory.disk, fd, size)

@@ -152,8 +152,12 @@ class Tail:
         self.skipped: list[tuple[int, int]] = []  # nobody was promised them
         self.torn_bytes = 0
         self.torn_records = 0
-        if chunks:
-            self._judge(self._damages(low))
+        try:
+            if chunks:
+                self._judge(self._damages(low))
+        except BaseException:
+            self.close()
+            raise
         found = max([low, *(gap.last for gap, _ in self.lost), *(chunk.last for chunk in self.chunks)])
         if found < hint:
             self.lost.append((Gap(found + 1, hint, "", 0, 0, "they were durable and are gone"), None))
@@ -249,9 +253,9 @@ class Tail:
             try:
                 fd = self._directory.disk.open(self._directory.file(chunk.name))
             except OSError as error:
-                raise self._directory.unusable(chunk.name, f"cannot be opened: {error.strerror}") from error
+                raise self._directory.cannot_open(chunk.name, error) from error
             pages = Pages(self._directory.disk, fd, chunk.synced)
-            self._scans[chunk] = Scan(pages, fd, chunk, self._hint)
+            self._scans[chunk] = Scan(pages, fd, chunk, self._hint)  # reading it never raises
         return self._scans[chunk]
 
     def _write_again(self, scan: Scan) -> None:
