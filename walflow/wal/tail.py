@@ -91,7 +91,7 @@ class Scan:
         while 0 <= index <= len(window) - RECORD_START:
             sync, length, position, _, commit_now, count, flags_now, _, body_crc, header_crc = unpack(window, index)
             body = index + RECORD_START
-            end = (body + length + 7) & ~7
+            end = ((start + body + length + 7) & ~7) - start  # the file's multiples of 8, not the window's
             if sync != SYNC or position != expected or end > len(window) or not count:
                 break
             if (
