@@ -157,7 +157,10 @@ class Demo:
                     self._elapsed(), "●", f"the server is up{again}, replays {count} from its log", "green"
                 )
             case {"level": "warning" | "error" | "critical"}:
-                self._show.say(self._elapsed(), "!", escape(str(event)), "yellow")
+                details = (
+                    event[key] for key in ("component", "event", "found", "reason", "error", "cause") if key in event
+                )
+                self._show.say(self._elapsed(), "!", escape(": ".join(map(str, details))), "yellow")
 
     async def _report(self) -> None:
         before = self._traffic.echoed
