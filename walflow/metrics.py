@@ -157,6 +157,8 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family("counter", "Connections closed because nothing crossed them."),
     "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
+    "connections_total": Family("counter", "Connections made to the peer."),
+    "unlinked_bytes_total": Family("counter", "Bytes the peer sent that nothing is linked to take."),
     "failed_handshakes_total": Family("counter", "Connections whose TLS handshake failed or took too long."),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),

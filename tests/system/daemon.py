@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+WALFLOW = [sys.executable, "-m", "walflow"]
 PATIENCE = 30.0  # seconds until what must come is missing; nothing passes by being quick
 
 
@@ -30,8 +31,9 @@ class Daemon:
         command: Sequence[str] = (),
         admin: str = "off",
         environment: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> None:
-        command = command or [*prefix, sys.executable, "-m", "walflow", "run"]
+        command = command or [*prefix, *WALFLOW, "run"]
         command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *options]
         self.process = subprocess.Popen(
             command,
@@ -41,6 +43,7 @@ class Daemon:
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
             start_new_session=True,
+            pass_fds=descriptors,
         )
         self.lines: list[dict[str, object]] = []
         self.raw: list[str] = []

@@ -1,0 +1,119 @@
+"""Counters, gauges and histograms; and that what is shown stands in the reference."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from walflow.admin import reference
+from walflow.admin.rates import OVER, Rates
+from walflow.metrics import CATALOGUE, Histogram, Metrics, exposed
+from walflow.relay.measures import MARKS, Ages
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_gauge_that_fails_is_left_out_and_the_others_are_shown() -> None:
+    metrics = Metrics()
+    metrics.gauge("fine", lambda: 1, component="a")
+    metrics.gauge("closed", lambda: 1 // 0, component="a")
+    assert [(reading.name, reading.value) for reading in metrics.gauges()] == [("fine", 1)]
+    metrics.forget("fine", component="a")
+    metrics.forget("fine", component="a")
+    assert list(metrics.gauges()) == []
+
+
+def test_a_histogram_counts_a_bound_as_within() -> None:
+    histogram = Histogram([1.0, 2.0])
+    for value in (0.5, 1.0, 1.5, 2.0, 99.0):
+        histogram.observe(value)
+    assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_names_carry_their_unit_and_labels_are_of_a_closed_set(name: str) -> None:
+    family = CATALOGUE[name]
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+    assert name.endswith("_total") is (family.kind == "counter")
+    if family.kind == "info":
+        assert name.endswith("_info")
+    else:
+        assert set(family.labels) <= {"flow", "component", "kind", "type", "port", "reason"}
+    assert exposed(name).startswith("walflow_")
+    assert family.help.endswith(".")
+
+
+def test_every_metric_that_the_code_counts_is_in_the_catalogue() -> None:
+    files = [*(ROOT / "walflow").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")]
+    named = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
+    counted = {name for file in files for name in named.findall(file.read_text())}
+    assert "received_events_total" in counted
+    assert counted - CATALOGUE.keys() == set(), "these want a line in walflow/metrics.py"
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    page = ROOT / "docs" / "reference" / "metrics.md"
+    assert page.read_text() == reference.page(), f"python -m {reference.__name__} > {page.relative_to(ROOT)}"
+
+
+def test_rates_are_over_the_last_seconds() -> None:
+    metrics = Metrics()
+    rates = Rates(metrics)
+    received = metrics.counter("received_events_total", flow="f", component="c")
+    rates.look(0.0)
+    assert rates.of("f", "c") == {}
+    received.value = 100
+    rates.look(1.0)
+    assert rates.of("f", "c") == {"received": 100.0}
+    metrics.counter("acked_events_total", flow="f", component="c").value = 3
+    for second in range(2, OVER + 2):
+        rates.look(float(second))
+    assert rates.of("f", "c") == {"acked": 0.6, "received": 0.0}
+    assert rates.of("f", "other") == {}
+
+
+def test_the_lag_is_the_worst_of_the_last_ten() -> None:
+    rates = Rates(Metrics())
+    assert rates.lag == 0.0
+    rates.lagged(3.0)
+    for _ in range(9):
+        rates.lagged(0.1)
+    assert rates.lag == 3.0
+    rates.lagged(0.1)
+    assert rates.lag == 0.1
+
+
+def test_the_age_of_the_oldest_is_that_of_its_commit() -> None:
+    ages = Ages()
+    assert ages.oldest(0.0, low=0) == 0.0
+    ages.note(10.0, durable=100, low=0)
+    ages.note(10.5, durable=150, low=0)  # within a second of the other: to a second they are the same
+    ages.note(20.0, durable=200, low=0)
+    assert ages.oldest(30.0, low=0) == 20.0
+    assert ages.oldest(30.0, low=120) == 20.0
+    assert ages.oldest(30.0, low=150) == 10.0
+    assert ages.oldest(30.0, low=200) == 0.0
+
+
+def test_the_age_begins_anew_once_all_is_acked() -> None:
+    ages = Ages()
+    ages.note(10.0, durable=100, low=0)
+    ages.note(10.1, durable=200, low=100)
+    assert ages.oldest(10.2, low=100) == pytest.approx(0.1)
+
+
+def test_a_backlog_of_days_is_remembered_in_little_and_its_oldest_exactly() -> None:
+    ages = Ages()
+    for second in range(10 * MARKS):
+        ages.note(float(second), durable=second + 1, low=0)
+    assert len(ages._marks) <= MARKS
+    assert ages.oldest(10.0 * MARKS, low=0) == 10.0 * MARKS
+    middle = 5 * MARKS
+    assert ages.oldest(10.0 * MARKS, low=middle) == pytest.approx(10.0 * MARKS - middle, abs=32)
+
+
+def test_what_an_earlier_process_left_is_as_old_as_it_is() -> None:
+    ages = Ages()
+    ages.note(0.0, durable=100, low=50)
+    ages.backdate(3600.0)
+    assert ages.oldest(1.0, low=50) == 3601.0
