@@ -18,6 +18,7 @@ CONNECTS_WITHIN: Final = 10.0  # seconds, a TLS handshake included
 SWEEP: Final = 1.0  # seconds between looks at what is overdue
 STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
 STEADY: Final = 1.0  # a connection that lasted this long was no failed attempt
+READ_AHEAD: Final = 256 << 10  # bytes of events that may be read for the sake of the echoes among them
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
 LOSES: Final = (
@@ -105,6 +106,7 @@ class StreamClient:
         self.out = out
         self.meta = meta
         self.acks: Acks = WhenEchoed(inlet, out.scheduler.time) if config.ack == "echo" else WhenWritten(inlet)
+        self.reads_echoes = config.ack == "echo" and inlet.linked
         self._peer = peer
         self._connect = connect
         self._backoff = Backoff(config.reconnect.retry)
@@ -210,7 +212,7 @@ class StreamClient:
         others = self.acks.received(data)
         if others:
             if connection.stream is not None:
-                connection.stream.feed(others)
+                connection.feed(others)
             else:
                 self._unlinked.value += len(others)
 
@@ -232,7 +234,7 @@ class StreamClient:
         since = self.acks.waiting_since()
         stalled = connection.stalled(now)
         timeout = self.config.write_timeout
-        if since is not None and not connection.paused and now - since > self.config.echo_timeout / 1e9:
+        if since is not None and connection.reading and now - since > self.config.echo_timeout / 1e9:
             connection.end("no echo within echo_timeout")
         elif timeout is not None and stalled > timeout / 1e9:
             connection.end("it does not read what is written to it")
@@ -265,12 +267,15 @@ class Connection(asyncio.Protocol):
         self.made: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[str] = loop.create_future()
         self.stream: Stream | None = None
-        self.paused = False
+        self.paused = False  # what it reads is not wanted now
+        self.reading = True
         self._client = client
         self._time = client.out.scheduler.time
         self._since = self._moved = self._time()
         self._left = 0  # unwritten at the last look
         self._heard = False
+        self._unread: deque[bytes] = deque()  # read beside echoes, and not wanted yet
+        self._unread_bytes = 0
         self._drained = asyncio.Event()
 
     @property
@@ -301,6 +306,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         if self.stream is not None and not self.ended.done():
+            self._feed_all(self.stream)
             self.stream.eof(complete=False)
             self.stream = None
         self.end("the peer closed the connection")
@@ -340,6 +346,7 @@ class Connection(asyncio.Protocol):
         self.ended.set_result(reason)
         self._drained.set()
         if self.stream is not None:
+            self._feed_all(self.stream)
             self.stream.close()
         self._client.lost(self, reason)
         if orderly:
@@ -355,15 +362,41 @@ class Connection(asyncio.Protocol):
         if hasattr(self, "transport"):
             self.transport.abort()
 
+    def feed(self, data: bytes) -> None:
+        self._unread.append(data)
+        self._unread_bytes += len(data)
+        self._feed()
+        self._set_reading()
+
+    def _feed(self) -> None:
+        while self._unread and not self.paused and self.stream is not None:
+            data = self._unread.popleft()
+            self._unread_bytes -= len(data)
+            self.stream.feed(data)  # may pause
+
+    def _feed_all(self, stream: Stream) -> None:
+        """Wanted or not: it would be lost."""
+        while self._unread:
+            stream.feed(self._unread.popleft())
+
     def _pause(self) -> None:
         self.paused = True
-        if not self.transport.is_closing():
-            self.transport.pause_reading()
+        self._set_reading()
 
     def _resume(self) -> None:
         self.paused = False
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
+        self._feed()
+        self._set_reading()
+
+    def _set_reading(self) -> None:
+        """Echoes are read also while events are not wanted, as in a drain, which waits for them."""
+        wanted = not self.paused or (self._client.reads_echoes and self._unread_bytes < READ_AHEAD)
+        if wanted != self.reading and not self.transport.is_closing():
+            self.reading = wanted
+            if wanted:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
 
 
 def _words(error: BaseException) -> str:
