@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 EX_USAGE = 2
 EX_UNAVAILABLE = 69
-EX_SOFTWARE = 70
 PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
 
 _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
