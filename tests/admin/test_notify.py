@@ -25,8 +25,8 @@ def test_what_is_said_arrives(systemd: tuple[socket.socket, str]) -> None:
     notifier = Notifier(name)
     notifier.say("READY=1", "STATUS=ready")
     assert listening.recv(4096) == b"READY=1\nSTATUS=ready"
-    notifier.status("not ready:\nREADY=1")
-    assert listening.recv(4096) == b"STATUS=not ready: READY=1"
+    notifier.status("not ready:\nREADY=1\x1b[2J")
+    assert listening.recv(4096) == b"STATUS=not ready: READY=1?[2J"
     notifier.reloading()
     first, second = listening.recv(4096).split(b"\n")
     assert first == b"RELOADING=1"

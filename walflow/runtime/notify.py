@@ -41,7 +41,8 @@ class Notifier:
 
     def status(self, text: str) -> None:
         """One line, as `systemctl status` shows it."""
-        self.say("STATUS=" + " ".join(text.split()))
+        line = " ".join(text.split())
+        self.say("STATUS=" + "".join(char if char.isprintable() else "?" for char in line))
 
     def reloading(self) -> None:
         self.say("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
