@@ -81,7 +81,7 @@ class File(Connector):
         if self.mode == "append":
             return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}")
         return Guarantee(
-            sink=ack,
+            sink=f"{ack}, until the next start empties the file",
             warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps what was acked',),
         )
 

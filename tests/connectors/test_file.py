@@ -69,9 +69,9 @@ ONCE = "after kill -9 no line is torn and none comes twice where the events have
 @pytest.mark.parametrize(
     ("mode", "sync", "behind_log", "sink"),
     [
-        ("truncate", None, True, SYNCED),
-        ("write", None, False, WRITTEN),
-        ("truncate", "always", False, SYNCED),
+        ("truncate", None, True, f"{SYNCED}, until the next start empties the file"),
+        ("write", None, False, f"{WRITTEN}, until the next start empties the file"),
+        ("truncate", "always", False, f"{SYNCED}, until the next start empties the file"),
         (
             "append",
             None,
