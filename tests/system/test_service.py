@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -560,7 +561,8 @@ def test_descriptors_run_out_and_accepting_pauses_while_the_log_goes_on(tmp_path
             first.send(line + b"\n")
             assert first.lines(1) == [line]
         assert admin.get("/livez")[0] == 200
-        for client in crowd:
+        for client in crowd:  # reset: a client that only says that it has sent all is answered for a while
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.close()
         daemon.wait_for("accepting again")
         late = Client(port)
