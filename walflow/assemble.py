@@ -11,6 +11,7 @@ from walflow.errors import WalflowError
 from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, PipelineConfig
 from walflow.flow.links import Node, check_links, check_unlinked
 from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
+from walflow.flow.selects import check_selects
 from walflow.flow.settings import check_keys, wire
 from walflow.flow.validate import configure
 from walflow.registry import NoConnector, connectors, find
@@ -51,7 +52,7 @@ class _Assembling:
         self._connectors: list[ConnectorPlan] = []
         self._pipelines: list[PipelinePlan] = []
         self._links: list[Link] = []
-        self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, set[str]]]] = []
+        self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, PipelinePlan]]] = []
         self._claimed: dict[tuple[str, str], tuple[NodeId, Span]] = {}
 
     def assembly(self) -> Assembly:
@@ -59,20 +60,21 @@ class _Assembling:
 
     def add(self, flow: Flow) -> None:
         nodes: dict[NodeId, Node] = {}
-        selected: dict[NodeId, set[str]] = {}
+        used: dict[NodeId, PipelinePlan] = {}
         for connector in flow.connectors:
             nodes[connector.id] = self._connector(connector)
         for pipeline in flow.pipelines:
-            nodes[pipeline.id] = Node(self._pipeline(pipeline), False, pipeline.created)
-            selected[pipeline.id] = {select.target.text for select in pipeline.selects}
+            plan = self._pipeline(pipeline)
+            nodes[pipeline.id] = Node(Ports(plan.inputs, plan.outputs), False, pipeline.created)
+            used[pipeline.id] = plan
         links = check_links(flow, nodes, self.found.append)
         self._links += links
         if flow.whole:
-            self._checked.append((nodes, links, selected))
+            self._checked.append((nodes, links, used))
 
     def warn_of_unlinked(self) -> None:
-        for nodes, links, selected in self._checked:
-            check_unlinked(nodes, links, selected, self.found.append)
+        for nodes, links, pipelines in self._checked:
+            check_unlinked(nodes, links, pipelines, self.found.append)
 
     def _connector(self, config: ConnectorConfig) -> Node:
         unknown = Node(None, False, config.created)
@@ -147,20 +149,19 @@ class _Assembling:
             else:
                 self._claimed[key] = config.id, config.created
 
-    def _pipeline(self, config: PipelineConfig) -> Ports:
+    def _pipeline(self, config: PipelineConfig) -> PipelinePlan:
         inputs = tuple(name.text for name in config.inputs) if config.inputs is not None else INPUTS
         outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
-        for select in config.selects if config.whole else ():
-            self._check_port(select.source.text, select.source.span, inputs, "input", "from")
-            self._check_port(select.target.text, select.target.span, outputs, "output", "into")
-        selects = tuple(Select(select.source.text, select.target.text) for select in config.selects)
-        self._pipelines.append(PipelinePlan(config.id, inputs, outputs, selects))
-        return Ports(inputs, outputs)
-
-    def _check_port(self, name: str, span: Span, ports: Sequence[str], direction: str, word: str) -> None:
-        if name not in ports:
-            hint = did_you_mean(name, ports) or f"add it: `{word} {', '.join([*ports, name])}`"
-            self.found.append(error(f"this pipeline has no {direction} `{name}`", span, hint))
+        check_selects(config, inputs, outputs, self.found.append)
+        plan = PipelinePlan(
+            config.id,
+            inputs,
+            outputs,
+            tuple(Select(s.source.text, s.target.text, s.what, s.where) for s in config.selects),
+            tuple(name.text for name in config.streams),
+        )
+        self._pipelines.append(plan)
+        return plan
 
 
 def _real(path: str) -> str:

@@ -22,6 +22,7 @@ class StreamId(NamedTuple):
 class Origin(NamedTuple):
     """Where a block stands in the log it was read from: positions `first` to `last`, both included.
 
+    A block of fewer events than that has lost some on its way to a filter: they are somewhere among these positions.
     `acked_below`: every position under it is acked, and that is on disk: it never comes again, so a sink may forget
     what it knows of it.
     """
@@ -334,12 +335,17 @@ class Block:
                 ingest_ns=self.ingest_ns,
                 meta=self.meta,
                 event_metas=self.event_metas[start:stop] if self.event_metas is not None else None,
-                origin=self.origin
-                and self.origin._replace(first=self.origin.first + start, last=self.origin.first + stop - 1),
+                origin=self._origin_of(start, stop),
             )
             parts.append(part)
             start = stop
         return parts
+
+    def _origin_of(self, start: int, stop: int) -> Origin | None:
+        origin = self.origin
+        if origin is None or self.frames.count != origin.last - origin.first + 1:
+            return origin  # it has lost events on its way: which are where is not known
+        return origin._replace(first=origin.first + start, last=origin.first + stop - 1)
 
 
 class Node(Protocol):

@@ -133,6 +133,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "dropped_events_total": Family(
         "counter", "Events at a port that leads nowhere, or bound for an output that is gone.", ("port",)
     ),
+    "filtered_events_total": Family("counter", "Events of a pipeline that none of its selects took; they are acked."),
     "lost_events_total": Family(
         "counter", "Events that a sink failed and that nothing upstream can send again. Of a log: never."
     ),

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Protocol
 
-import orjson
-
 from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of
 from walflow.expr.constant import Constant, Part, kind_of
 from walflow.expr.nodes import (
@@ -14,10 +12,10 @@ from walflow.expr.nodes import (
     Binary,
     Call,
     Expr,
-    Field,
     Literal,
     Name,
     Path,
+    Present,
     Record,
     Reference,
     Root,
@@ -26,7 +24,7 @@ from walflow.expr.nodes import (
     Unsupported,
     spelled,
 )
-from walflow.expr.operators import CannotApply, binary, unary
+from walflow.expr.operators import CannotApply, binary, spliced, unary
 
 Function = Callable[..., object]
 
@@ -70,6 +68,8 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _unary(node, scope)
         case Binary():
             return _binary(node, scope)
+        case Present():
+            return _present(node, scope)
         case Unsupported():
             return None
 
@@ -83,18 +83,7 @@ def _text(node: Text, scope: Scope) -> Constant | None:
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
     constant = fold(part, scope)
-    if constant is None:
-        return None
-    return constant.value if isinstance(constant.value, str) else _json(constant.value)
-
-
-def _json(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # an integer of more than 64 bits, perhaps deep inside
-        from json import dumps
-
-        return dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return None if constant is None else spliced(constant.value)
 
 
 def _array(node: Array, scope: Scope) -> Constant | None:
@@ -114,15 +103,15 @@ def _record(node: Record, scope: Scope) -> Constant | None:
             continue
         assert isinstance(key.value, str)
         if key.value in parts:
-            _doubled(field, key.value, scope)
+            report_doubled(field.key, key.value, scope)
         parts[key.value] = Part(key.span, value)
     if any(key is None or value is None for _, key, value in fields):
         return None
     return Constant({key: part.constant.value for key, part in parts.items()}, node.span, parts)
 
 
-def _doubled(field: Field, key: str, scope: Scope) -> None:
-    scope.report(error(f"the key `{key}` stands twice in this record", field.key.span))
+def report_doubled(written: Expr, key: str, scope: Scope) -> None:
+    scope.report(error(f"the key `{key}` stands twice in this record", written.span))
 
 
 def _root(node: Root, scope: Scope) -> Constant | None:
@@ -182,21 +171,29 @@ def _member(of: Constant, segment: Name | Expr, scope: Scope) -> Constant | None
 
 
 def _call(node: Call, scope: Scope) -> Constant | None:
-    function = scope.function(node.function)
+    function = callee(node, scope)
     arguments = [fold(argument, scope) for argument in node.arguments]
     found = [argument.value for argument in arguments if argument is not None]
     if function is None or len(found) < len(arguments):
         return None
-    name, takes = spelled(node.function), len(signature(function).parameters)
-    if takes != len(found):
-        plural = "" if takes == 1 else "s"
-        scope.report(error(f"`{name}` takes {takes} argument{plural}, not {len(found)}", node.span))
-        return None
     try:
         return Constant(function(*found), node.span)
     except CannotApply as refused:
-        scope.report(error(f"`{name}`: {refused}", node.span))
+        scope.report(error(f"`{spelled(node.function)}`: {refused}", node.span))
         return None
+
+
+def callee(node: Call, scope: Scope) -> Function | None:
+    """The function, if it takes as many arguments as it is given."""
+    function = scope.function(node.function)
+    if function is None:
+        return None
+    takes, given = len(signature(function).parameters), len(node.arguments)
+    if takes != given:
+        plural = "" if takes == 1 else "s"
+        scope.report(error(f"`{spelled(node.function)}` takes {takes} argument{plural}, not {given}", node.span))
+        return None
+    return function
 
 
 def _unary(node: Unary, scope: Scope) -> Constant | None:
@@ -226,3 +223,25 @@ def _binary(node: Binary, scope: Scope) -> Constant | None:
             scope.report(error(str(refused), symbol.span))
             return None
     return Constant(value, node.span)
+
+
+def _present(node: Present, scope: Scope) -> Constant | None:
+    of = node.of
+    root, segments = (of.of, of.segments) if isinstance(of, Access) else (of, ())
+    if not isinstance(root, Root):
+        report_no_path(node, scope)
+        return None
+    found = _root(root, scope)
+    for segment in segments:
+        key = Constant(segment.text, segment.span) if isinstance(segment, Name) else fold(segment, scope)
+        if found is None or key is None:
+            return None
+        if not isinstance(key.value, str | int) or isinstance(key.value, bool) or key.value not in found.parts:
+            return Constant(not node.wanted, node.span)
+        found = found.parts[key.value].constant
+    return None if found is None else Constant(node.wanted, node.span)
+
+
+def report_no_path(node: Present, scope: Scope) -> None:
+    word = "present" if node.wanted else "absent"
+    scope.report(error(f"`{word}` takes a path", node.span, f"write `{word} event.key`"))

@@ -106,10 +106,19 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """`present event.a`, `absent event.a`."""
+
+    wanted: bool
+    of: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Unsupported:
     """Reads well and is not supported yet, which whoever read it has said."""
 
     span: Span
 
 
-Expr = Literal | Text | Array | Record | Reference | Root | Access | Call | Unary | Binary | Unsupported
+Expr = Literal | Text | Array | Record | Reference | Root | Access | Call | Unary | Binary | Present | Unsupported

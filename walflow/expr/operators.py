@@ -1,9 +1,13 @@
 """What the operators mean. Whole numbers have any size; nothing is converted silently."""
 
+import json
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeGuard
+
+import orjson
 
 from walflow.expr.constant import kind_of
 
@@ -11,20 +15,71 @@ LONGEST = 1 << 20  # characters or items that `+` may make
 WIDEST = 14_000  # bits of a whole number; Python refuses to print one of more than 4,300 digits
 
 
-class CannotApply(Exception):
-    """These operands have no such operation. Its text is the message."""
+class CannotEvaluate(Exception):
+    """An expression has no value. Its text says why."""
+
+
+class CannotApply(CannotEvaluate):
+    """These operands have no such operation."""
 
 
 def binary(symbol: str, left: object, right: object) -> object:
     if symbol in {"and", "or", "xor"}:
         return _logical(symbol, left, right)
     if symbol in {"==", "!="}:
-        return _equal(left, right) == (symbol == "==")
+        return equal(left, right) == (symbol == "==")
     if symbol == "+" and type(left) is type(right) and isinstance(left, str | list):
         return _joined(left, right)
     if symbol in _ORDER and isinstance(left, str) and isinstance(right, str):
         return _ORDER[symbol](left, right)
+    if symbol in _BITS and isinstance(left, bool) and isinstance(right, bool):
+        return _BITS[symbol](left, right)
     return _arithmetic(symbol, left, right)
+
+
+def function(symbol: str) -> Callable[[object, object], object]:
+    """`binary` of one operator, for expressions that are evaluated again and again."""
+    match symbol:
+        case "==":
+            return equal
+        case "!=":
+            return lambda left, right: not equal(left, right)
+        case _ if symbol in _ORDER:
+            return partial(_ordered, symbol, _ORDER[symbol])
+        case _:
+            return partial(binary, symbol)
+
+
+def boolean(symbol: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
+    return value
+
+
+def equal(left: object, right: object) -> bool:
+    """To Python true == 1, in an array too."""
+    if _is_record(left) and _is_record(right):
+        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
+    if _is_array(left) and _is_array(right):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def spliced(value: object) -> str:
+    """What `#{value}` is within a string: a string as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits, perhaps deep inside
+        return _spliced_large(value)
+
+
+def _spliced_large(value: object) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise CannotApply(f"`#{{}}`: {kind_of(value)} that JSON cannot hold") from None
 
 
 def unary(symbol: str, value: object) -> object:
@@ -51,11 +106,14 @@ _NUMBERS: dict[str, Callable[[Any, Any], object]] = {
     "*": operator.mul,
     "/": lambda a, b: a // b if _is_whole(a) and _is_whole(b) and a % b == 0 else a / b,
 }
-_WHOLE: dict[str, Callable[[Any, Any], object]] = {
-    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),  # the sign of the dividend, as in tremor
+_BITS: dict[str, Callable[[Any, Any], object]] = {
     "&": lambda a, b: a & b,
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
+}
+_WHOLE: dict[str, Callable[[Any, Any], object]] = {
+    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),  # the sign of the dividend, as in tremor
+    **_BITS,
     "<<": lambda a, b: a << b,
     ">>": lambda a, b: a >> b,
     ">>>": lambda a, b: a >> b,  # the same: whole numbers have no width to shift zeros into
@@ -68,9 +126,10 @@ def _logical(symbol: str, left: object, right: object) -> bool:
     return {"and": left and right, "or": left or right, "xor": left != right}[symbol]
 
 
-def _equal(left: object, right: object) -> bool:
-    # to Python true == 1
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+def _ordered(symbol: str, compare: Callable[[Any, Any], bool], left: object, right: object) -> bool:
+    if (_is_number(left) and _is_number(right)) or (isinstance(left, str) and isinstance(right, str)):
+        return compare(left, right)
+    raise _refused(symbol, left, right)
 
 
 def _joined(left: Any, right: Any) -> object:
@@ -114,6 +173,14 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_record(value: object) -> TypeGuard[dict[object, object]]:
+    return isinstance(value, dict)
+
+
+def _is_array(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
 
 
 def _refused(symbol: str, left: object, right: object) -> CannotApply:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walflow.diagnostics import Span
+from walflow.expr.compile import Expression
 from walflow.expr.constant import Part
 from walflow.expr.nodes import Name
 from walflow.flow.plan import NodeId
@@ -28,8 +29,12 @@ class ConnectorConfig:
 
 @dataclass(frozen=True)
 class SelectConfig:
+    """`what` is None for `event` as it is, `where` for no condition."""
+
     source: Name
     target: Name
+    what: Expression | None = None
+    where: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class PipelineConfig:
     id: NodeId
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
+    streams: tuple[Name, ...]
     selects: tuple[SelectConfig, ...]
     whole: bool
     defined: Span

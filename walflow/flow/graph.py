@@ -61,7 +61,7 @@ class Graph:
             self._links[Port(link.source, link.source_port)].append(link)
         self._within: dict[Port, list[Port]] = defaultdict(list)
         for pipeline in assembly.pipelines:
-            for name in pipeline.inputs:
+            for name in (*pipeline.inputs, *pipeline.streams):
                 targets = [select.target for select in pipeline.selects if select.source == name]
                 # what a pipeline rejects leaves by its err port, selected into it or not
                 implied = [ERR] if ERR in pipeline.outputs and ERR not in targets else []
@@ -95,8 +95,18 @@ class Graph:
                 if link.target in self.connectors:
                     yield longer.path()
                 entry = Port(link.target, link.target_port)
-                further += [(port, longer) for port in self._within.get(entry, [])]
+                further += [(port, longer) for port in self._exits(entry)]
             waiting += reversed(further)
+
+    def _exits(self, entry: Port) -> Iterator[Port]:
+        """The outputs of a pipeline that an input leads to, through its streams or not, each once."""
+        seen = {entry}
+        waiting = [entry]
+        while waiting:
+            fresh = [port for port in self._within.get(waiting.pop(), []) if port not in seen]
+            seen |= set(fresh)
+            waiting += reversed(fresh)
+            yield from dict.fromkeys(port for port in fresh if port not in self._within)
 
     def sinks_of(self, source: NodeId) -> frozenset[NodeId]:
         """Every connector that what `source` sends may end in, by whatever port it leaves."""

@@ -1,16 +1,17 @@
 """Whether the links of a flow can stand."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
 
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.flow.config import Endpoint, Flow, LinkConfig
 from walflow.flow.graph import ERR
-from walflow.flow.plan import Link, NodeId
+from walflow.flow.plan import Link, NodeId, PipelinePlan
 
 Report = Callable[[Diagnostic], None]
+T = TypeVar("T", bound=Hashable)
 
 
 class Node(NamedTuple):
@@ -102,19 +103,19 @@ def _check_circles(flow: Flow, links: Sequence[Link], report: Report) -> None:
     for link in links:
         if link.source.kind == link.target.kind == "pipeline":
             after[link.source].append(link.target)
-    circle = _circle(after)
+    circle = find_circle(after)
     if circle:
         closing = next(link for link in flow.links if (link.source.node, link.target.node) == circle[-2:])
         names = " -> ".join(node.name for node in circle)
         report(error(f"these pipelines are linked in a circle: {names}", closing.span))
 
 
-def _circle(after: Mapping[NodeId, Sequence[NodeId]]) -> tuple[NodeId, ...]:
+def find_circle(after: Mapping[T, Sequence[T]]) -> tuple[T, ...]:
     """The first circle, its first node again at the end. With a stack of its own: chains may be long."""
-    done: set[NodeId] = set()
+    done: set[T] = set()
     for begin in after:
-        path: dict[NodeId, None] = {}  # in order, and quick to ask
-        waiting: list[Iterator[NodeId]] = [iter([begin])]
+        path: dict[T, None] = {}  # in order, and quick to ask
+        waiting: list[Iterator[T]] = [iter([begin])]
         while waiting:
             node = next(waiting[-1], None)
             if node is None:
@@ -130,8 +131,9 @@ def _circle(after: Mapping[NodeId, Sequence[NodeId]]) -> tuple[NodeId, ...]:
     return ()
 
 
-def check_unlinked(nodes: Nodes, links: Sequence[Link], selected: Mapping[NodeId, set[str]], report: Report) -> None:
-    """`selected`: the outputs of each pipeline that events are selected into."""
+def check_unlinked(
+    nodes: Nodes, links: Sequence[Link], pipelines: Mapping[NodeId, PipelinePlan], report: Report
+) -> None:
     outgoing = Counter((link.source, link.source_port) for link in links)
     incoming = Counter(link.target for link in links)
     linked = {node for node, _ in outgoing} | set(incoming)
@@ -143,7 +145,7 @@ def check_unlinked(nodes: Nodes, links: Sequence[Link], selected: Mapping[NodeId
         elif node.kind == "connector":
             _check_connector(node, at, outgoing, report)
         else:
-            _check_pipeline(node, at, outgoing, incoming, selected[node], report)
+            _check_pipeline(node, at, outgoing, incoming, pipelines[node], report)
 
 
 def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
@@ -168,13 +170,20 @@ def _check_pipeline(
     at: Node,
     outgoing: Counter[tuple[NodeId, str]],
     incoming: Counter[NodeId],
-    selected: set[str],
+    plan: PipelinePlan,
     report: Report,
 ) -> None:
-    assert at.ports is not None
     if not incoming[node]:
         report(warning(f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it"))
-    for port in at.ports.outputs:
-        if port in selected and not outgoing[node, port]:
+    selected = {select.target for select in plan.selects}
+    rejects = any(not select.plain for select in plan.selects)
+    for port in plan.outputs:
+        if outgoing[node, port]:
+            continue
+        if port in selected:
             hint = "events selected into it end there, and count as delivered"
-            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))
+        elif port == ERR and rejects:
+            hint = "events it rejects are logged, counted and dropped"
+        else:
+            continue
+        report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from walflow.contract import Connector
 from walflow.event import Codec, Framing
+from walflow.expr.compile import Expression
 
 
 class NodeId(NamedTuple):
@@ -49,18 +50,34 @@ class ConnectorPlan:
 
 
 class Select(NamedTuple):
-    """`select event from SOURCE into TARGET;` within one pipeline. Both are ports of the pipeline for now."""
+    """`select WHAT from SOURCE where WHERE into TARGET;` within one pipeline: from an input or a stream into an
+    output or a stream. `what` is None for `event` as it is, `where` for no condition."""
 
     source: str
     target: str
+    what: Expression | None = None
+    where: Expression | None = None
+
+    @property
+    def plain(self) -> bool:
+        """All events pass as they are."""
+        return self.what is None and self.where is None
 
 
 @dataclass(frozen=True)
 class PipelinePlan:
+    """Streams lie between selects; none has the name of a port, and none leads back to itself."""
+
     id: NodeId
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     selects: tuple[Select, ...]
+    streams: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {**self.id.labels, "type": "pipeline"}
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,11 @@ class DefineConnector(Definition):
 
 
 class Select(NamedTuple):
+    """`select WHAT from SOURCE where WHERE into TARGET`"""
+
+    what: Expr
     source: Name
+    where: Expr | None
     target: Name
     span: Span
 
@@ -55,6 +59,7 @@ class DefinePipeline(Definition):
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
+    streams: tuple[Name, ...]
     selects: tuple[Select, ...]
     whole: bool
     span: Span

@@ -19,6 +19,7 @@ from walflow.expr.nodes import (
     Literal,
     Name,
     Path,
+    Present,
     Record,
     Reference,
     Root,
@@ -62,6 +63,10 @@ class _Ports(NamedTuple):
 class _StreamPort(NamedTuple):
     node: Name
     port: Name | None
+
+
+class _CreateStream(NamedTuple):
+    name: Name
 
 
 def _by_rule(build: type[T]) -> type[T]:
@@ -135,9 +140,13 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def create(
         self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None
-    ) -> Create | Unsupported:
+    ) -> Create | _CreateStream | Unsupported:
         if kind == "connector" or kind == "pipeline":
             return Create(_kind(kind), name, path or (name,), settings or (), self._span(meta))
+        if kind == "stream":
+            if path or settings:
+                self._error("a stream has no definition and takes no args", self._span(meta))
+            return _CreateStream(name)
         return Unsupported(self._span(meta))
 
     def connect(self, meta: Meta, source: Endpoint, target: Endpoint) -> Connect:
@@ -186,9 +195,10 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         body: tuple[object, ...],
     ) -> DefinePipeline:
         selects = tuple(statement for statement in body if isinstance(statement, Select))
-        whole = len(selects) == len(body)
+        streams = tuple(statement.name for statement in body if isinstance(statement, _CreateStream))
+        whole = len(selects) + len(streams) == len(body)
         ports = (inputs and inputs.names, outputs and outputs.names)
-        return DefinePipeline(name, *ports, args or (), selects, whole, self._span(meta))
+        return DefinePipeline(name, *ports, args or (), streams, selects, whole, self._span(meta))
 
     def ports(self, _meta: Meta, *names: Name) -> _Ports:
         return _Ports(names)
@@ -202,21 +212,27 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         what: Expr,
         source: _StreamPort,
         _windows: object,
-        _where: object,
+        where: Expr | None,
         _group: object,
         target: _StreamPort,
         _having: object,
     ) -> Select:
-        if not (isinstance(what, Root) and what.word == "event") and not isinstance(what, Unsupported):
-            self._error("`select` of anything but `event` is not supported yet", what.span)
-        return Select(self._port_of(source, "in"), self._port_of(target, "out"), self._span(meta))
+        ports = self._port_of(source, "in"), self._port_of(target, "out")
+        return Select(what, ports[0], where, ports[1], self._span(meta))
+
+    def where(self, _meta: Meta, condition: Expr) -> Expr:
+        return condition
 
     def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
         return _StreamPort(node, port)
 
     def _port_of(self, stream: _StreamPort, whole: str) -> Name:
         """`out/ws0` is the pipeline's port `ws0`, as `out` alone is its port `out`."""
-        return stream.port if stream.port and stream.node.text == whole else stream.node
+        if stream.port and stream.node.text == whole:
+            return stream.port
+        if stream.port and stream.port.text not in {"in", "out"}:
+            self._error(f"`{stream.node.text}` has no port `{stream.port.text}`", stream.port.span)
+        return stream.node
 
     # ---- scripts
 
@@ -243,6 +259,8 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         return Name(str(token), self._at(token))
 
     def access(self, meta: Meta, of: Expr, *segments: Name | Expr) -> Access:
+        if isinstance(of, Access):  # `$a.b`
+            of, segments = of.of, (*of.segments, *segments)
         return Access(of, segments, self._span(meta))
 
     def member(self, _meta: Meta, name: Name) -> Name:
@@ -309,8 +327,12 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def root(self, meta: Meta, word: Token) -> Root:
         return Root(str(word), self._span(meta))
 
-    def metadata(self, meta: Meta, _name: Name | None) -> Root:
-        return Root("$", self._span(meta))
+    def metadata(self, meta: Meta, name: Name | None) -> Root | Access:
+        root = Root("$", self._span(meta))
+        return Access(root, (name,), self._span(meta)) if name else root
+
+    def present(self, meta: Meta, word: Token, of: Expr) -> Present:
+        return Present(word == "present", of, self._span(meta))
 
     def module_path(self, _meta: Meta, *names: Name) -> Path:
         return names

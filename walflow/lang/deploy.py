@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from walflow.diagnostics import Diagnostic, Span, error, warning
-from walflow.expr.constant import Constant, Part
+from walflow.expr.compile import compiled, is_event
+from walflow.expr.constant import Constant, Part, kind_of
 from walflow.expr.nodes import Name, spelled
 from walflow.flow.config import (
     ConnectorConfig,
@@ -148,16 +149,29 @@ class _Instance:
         definition, home = found
         self._used.add(definition.name.span)
         what = f"pipeline `{spelled(create.of)}`"
-        bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        scope = self._inside(home, args)
         return PipelineConfig(
             self._id("pipeline", create.name),
             definition.inputs,
             definition.outputs,
-            tuple(SelectConfig(select.source, select.target) for select in definition.selects),
+            definition.streams,
+            tuple(self._select(select, scope) for select in definition.selects),
             definition.whole,
             definition.name.span,
             create.name.span,
         )
+
+    def _select(self, select: ast.Select, scope: Names) -> SelectConfig:
+        what = None if is_event(select.what) else compiled(select.what, scope)
+        where = None if select.where is None else compiled(select.where, scope)
+        if where and where.constant:
+            if not isinstance(where.constant.value, bool):
+                found = kind_of(where.constant.value)
+                self._report(error(f"`where` takes true or false, not {found}", where.span))
+            elif where.constant.value:
+                where = None
+        return SelectConfig(select.source, select.target, what, where)
 
     def _here(self) -> Names:
         return Names(self._body, self._args, self._report)

@@ -15,7 +15,6 @@ _RULES = {
     "define_script": f"scripts are {_YET}",
     "define_window": f"windows are {_YET}",
     "windows": f"windows are {_YET}",
-    "where": f"`where` is {_YET}",
     "having": f"`having` is {_YET}",
     "group_by": f"`group by` is {_YET}",
     "match": f"`match` is {_YET}",
@@ -23,7 +22,6 @@ _RULES = {
     "patch": f"`patch` is {_YET}",
     "merge": f"`merge` is {_YET}",
     "recur": f"`recur` is {_YET}",
-    "present": f"`present` and `absent` are {_YET}",
     "slice": f"slices (`[a:b]`) are {_YET}",
     "bytes": f"binary literals (`<< … >>`) are {_YET}",
 }
@@ -32,7 +30,7 @@ _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
     "create": f"`create` within a pipeline is {_YET}",
 }
-_CREATED = {"operator": "operators", "script": "scripts", "stream": "streams"}
+_CREATED = {"operator": "operators", "script": "scripts"}
 
 
 def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
@@ -50,5 +48,7 @@ def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
 def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
     if node.data == "create" and (what := _CREATED.get(str(node.children[0]))):
         return f"{what} are {_YET}"
+    if node.data == "create" and node.children[0] == "stream":
+        return None if in_pipeline else "a stream is created within a pipeline"
     within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
     return within or _RULES.get(node.data)

@@ -1,17 +1,20 @@
 """Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan
+from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, Select
 from walflow.codecs import JSON
 from walflow.event import Node
 from walflow.flow.graph import Graph
 from walflow.framing import LINES
 from walflow.metrics import Counter, Metrics
+from walflow.operators import select as operators
+from walflow.operators.select import Branch, Rule
 from walflow.runtime.health import Health
 from walflow.runtime.measures import measure
 from walflow.runtime.nodes import DeadEnd, joined
@@ -52,7 +55,7 @@ class _Builder:
             self._links[link.source, link.source_port].append((link.target, link.target_port))
         self._sinks: dict[NodeId, SinkNode] = {}
         self._errs: dict[NodeId, ErrPort] = {}
-        self._inputs: dict[Port, Node] = {}
+        self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams
 
     def build(self) -> list[ConnectorNodes]:
         for plan in self._assembly.connectors:
@@ -89,22 +92,39 @@ class _Builder:
         return joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
 
     def _input(self, target: Port) -> Node:
-        node, port = target
-        if node.kind == "connector":
-            return self._sinks[node]
-        if target not in self._inputs:
-            self._inputs[target] = self._pipeline(self._pipelines[node], port)
-        return self._inputs[target]
+        node, name = target
+        return self._sinks[node] if node.kind == "connector" else self._within(self._pipelines[node], name)
 
-    def _pipeline(self, plan: PipelinePlan, port: str) -> Node:
-        outputs = [select.target for select in plan.selects if select.source == port]
-        if not outputs:
-            return self._dead_end((plan.id, port))
-        return joined([self._port((plan.id, output)) for output in outputs])
+    def _within(self, plan: PipelinePlan, name: str) -> Node:
+        """What takes the blocks that come to an input or a stream of a pipeline."""
+        place = plan.id, name
+        if place not in self._inputs:
+            selects = [select for select in plan.selects if select.source == name]
+            self._inputs[place] = self._selects(plan, selects) if selects else self._dead_end(place)
+        return self._inputs[place]
+
+    def _selects(self, plan: PipelinePlan, selects: Sequence[Select]) -> Node:
+        if all(select.plain for select in selects):
+            return joined([self._onward(plan, select.target) for select in selects])
+        rules: dict[str, list[Rule]] = defaultdict(list)
+        for select in selects:
+            rules[select.target].append(Rule(select.what, select.where))
+        branches = [Branch(self._onward(plan, target), of) for target, of in rules.items()]
+        filtered = self._metrics.counter("filtered_events_total", **plan.labels)
+        return operators.Select(branches, self._pipeline_err(plan), filtered)
+
+    def _onward(self, plan: PipelinePlan, target: str) -> Node:
+        return self._within(plan, target) if target in plan.streams else self._port((plan.id, target))
+
+    def _pipeline_err(self, plan: PipelinePlan) -> ErrPort:
+        if plan.id not in self._errs:
+            target = self._port((plan.id, "err")) if self._links[plan.id, "err"] else None
+            self._errs[plan.id] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
+        return self._errs[plan.id]
 
     def _dead_end(self, port: Port) -> DeadEnd:
         node, name = port
-        labels = self._plans[node].labels if node in self._plans else {**node.labels, "type": "pipeline"}
+        labels = (self._plans.get(node) or self._pipelines[node]).labels
         return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
 
     def _hang_gates(self, nodes: ConnectorNodes) -> None:
@@ -116,7 +136,7 @@ class _Builder:
             sink.sole_path = sink.sole_path and self._graph.sole_path(source, reached)
             nodes.source.gate.trigger(sink.name, "starting")
 
-    def _rejected(self, plan: ConnectorPlan) -> Counter:
+    def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> Counter:
         return self._metrics.counter("rejected_events_total", **plan.labels)
 
 

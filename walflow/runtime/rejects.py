@@ -14,7 +14,8 @@ ERROR_META: Final = {"rejected": True}  # an error that is itself rejected is no
 
 
 class ErrPort:
-    """One connector's err port, shared by its halves. `target` is None where nothing is linked."""
+    """The err port of one connector, shared by its halves, or of a pipeline. `target` is None where nothing is
+    linked."""
 
     def __init__(self, name: str, target: Node | None, rejected: Counter, log: FilteringBoundLogger) -> None:
         self.name = name

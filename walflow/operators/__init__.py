@@ -1,0 +1,1 @@
+"""What happens to events within a pipeline, one operator a file."""
