@@ -56,7 +56,10 @@ class ClientConnector(Connector):
         "fails.",
     )
     write_buffer: int = Field(
-        8 << 20, ge=1, description="Bytes that may wait for the peer to read; beyond them the sources stop."
+        64 << 20,
+        ge=1,
+        description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
+        "at its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         None,
