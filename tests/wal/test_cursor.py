@@ -88,6 +88,28 @@ def test_the_cursor_is_on_disk_before_a_chunk_goes(open_log: Open) -> None:
     ]
 
 
+def test_a_clean_stop_keeps_every_ack_whatever_is_in_the_air(open_log: Open) -> None:
+    for checkpoint_flushed in (True, False):
+        log = open_log()
+        first, _, third = put(log, b"a", b"b", b"c")
+        log.ack(first, first)
+        one = log.checkpoint()
+        assert one is not None
+        if checkpoint_flushed:
+            one.flush()
+        log.ack(third, third)
+        log.append(b"", b"nobody was promised this", 1, 0)
+        flying = log.commit()
+        assert flying is not None
+        flying.flush()
+        log.close()
+        log = open_log()
+        assert b"b" in payloads(log)
+        assert (b"c" in payloads(log)) == (not checkpoint_flushed)
+        log.ack(1, log.durable)
+        checkpoint(log)
+
+
 def test_nothing_new_is_not_written(open_log: Open) -> None:
     log = open_log()
     put(log, b"a")

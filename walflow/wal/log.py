@@ -353,7 +353,9 @@ class Log:
 
     def close(self) -> None:
         """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
-        if self._flying is None and self._checkpoint is None and not self._closed:
+        if self._checkpoint is not None and self._checkpoint.flushed:
+            self._checkpoint = None  # written, and nobody came back to say so
+        if not self._closed:
             try:
                 self._write_cursor()
             except (DiskFull, FailStop):
