@@ -91,7 +91,7 @@ class Log:
         self._checkpoint: Checkpoint | None = None
         self._spares: list[str] = []
         self._pressed = False  # somebody waits for room
-        self._closed = False
+        self._closing = self._closed = False
         self._start()
 
     def _start(self) -> None:
@@ -319,6 +319,8 @@ class Log:
 
     def checkpointed(self, checkpoint: Checkpoint) -> None:
         """After its flush returned: the space of the chunks that went is free."""
+        if self._closing and checkpoint is not self._checkpoint:
+            return
         if checkpoint is not self._checkpoint or not checkpoint.flushed:
             raise ValueError(f"{checkpoint!r} is not what was flushed")
         self._checkpoint = None
@@ -353,8 +355,9 @@ class Log:
 
     def close(self) -> None:
         """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
+        self._closing = True
         if self._checkpoint is not None and self._checkpoint.flushed:
-            self._checkpoint = None  # written, and nobody came back to say so
+            self._checkpoint = None  # written, and nobody came back to say so; who does now comes too late
         if not self._closed:
             try:
                 self._write_cursor()
