@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
-from walflow.event import Block, StreamId
+from walflow.event import Block, Codec, StreamId
 
 
 class Ports(NamedTuple):
@@ -141,6 +141,11 @@ class Half(Protocol):
         promise anything."""
         ...
 
+    def stop(self, *, graceful: bool) -> None:
+        """Asks the daemon to stop, with exit code 0: after a drain, as on SIGTERM, or at once. Returns; the run is
+        cancelled later."""
+        ...
+
 
 class Inlet(Half, Protocol):
     """The sink half's side. Blocks arrive in the connector's own codec and framing (for CodecUse.FORBIDDEN: as
@@ -211,6 +216,7 @@ class Outlet(Half, Protocol):
     """
 
     run: int  # drawn at random at each start
+    codec: Codec  # what the flow file says events look like; for sources that make their blocks themselves
     window: int
     max_event_bytes: int  # a larger event is rejected, and the stream goes on behind it
 

@@ -150,6 +150,7 @@ class _Half:
         self.counters: dict[str, MemoryCounter] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
         self.histograms: dict[str, Histogram] = {}
+        self.stopped: list[bool] = []  # each time it asked the daemon to stop: whether gracefully
         self.logged: list[EventDict] = []
         self.log = cast(
             FilteringBoundLogger,
@@ -174,6 +175,9 @@ class _Half:
 
     def fatal(self, error: WalflowError) -> NoReturn:
         raise Fatal(str(error)) from error
+
+    def stop(self, *, graceful: bool) -> None:
+        self.stopped.append(graceful)
 
     def _keep(self, _logger: WrappedLogger, level: str, entry: EventDict) -> EventDict:
         self.logged.append({"level": level, **entry})
@@ -333,6 +337,7 @@ class MemoryOutlet(_Half):
     ) -> None:
         super().__init__(scheduler, name, linked)
         self.run = 1
+        self.codec: Codec = JSON
         self.window = 8 << 20
         self.streams: list[MemoryStream] = []
         self.sent: list[Block] = []

@@ -260,7 +260,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def access(self, meta: Meta, of: Expr, *segments: Name | Expr) -> Access:
         if isinstance(of, Access):  # `$a.b`
-            of, segments = of.of, (*of.segments, *segments)
+            return Access(of.of, (*of.segments, *segments), self._span(meta))
         return Access(of, segments, self._span(meta))
 
     def member(self, _meta: Meta, name: Name) -> Name:

@@ -60,11 +60,17 @@ class _Reading:
 
     def _token(self, at: int) -> Token:
         """`null` is a type of connectors, `event` a fine name for one: a word of the language is a name where
-        nothing else can be meant. Not the words that statements are made of: a mistake would spread."""
+        nothing else can be meant. The words that statements are made of only behind a dot, as in `event.from`:
+        elsewhere a mistake would spread."""
         token = self.tokens[at]
-        if token.type in words() and token.type not in _STRUCTURE and self.automaton.takes_only_name(token.type):
+        if token.type in words() and self._may_be_name(at) and self.automaton.takes_only_name(token.type):
             self.tokens[at] = token.update(type="IDENT")
         return self.tokens[at]
+
+    def _may_be_name(self, at: int) -> bool:
+        token, before = self.tokens[at], self.tokens[at - 1]
+        behind_dot = before.type == "DOT" and before.end_pos == token.start_pos
+        return behind_dot or token.type not in _STRUCTURE
 
     def _mend(self, at: int) -> int:
         """The token to go on with."""

@@ -93,7 +93,7 @@ class Daemon:
 
     async def _run(self) -> int:
         tasks = {
-            nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die), name=nodes.name)
+            nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die, self.stop), name=nodes.name)
             for nodes in self.connectors
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
@@ -113,7 +113,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._reopen)
 
     def _asked_to_stop(self) -> None:
-        if self._stop.is_set():
+        self.stop(graceful=not self.stopping)
+
+    def stop(self, graceful: bool) -> None:
+        """Drains, or ends at once; either way with exit code 0."""
+        if not graceful:
             self._at_once.set()
         self._stop.set()
         self._notifier.say("STOPPING=1", "STATUS=draining")
@@ -170,7 +174,9 @@ class Daemon:
         self._shut(logs)
         await self._until(lambda: self._quiet(self.connectors), deadline)
         if not self._quiet(self.connectors):
-            log.warning("drain ended early", reason="second signal" if self._at_once.is_set() else "time is up")
+            log.warning(
+                "drain ended early", reason="asked to end at once" if self._at_once.is_set() else "time is up"
+            )
         return self._waiting()
 
     def _shut(self, connectors: Sequence[ConnectorNodes]) -> None:

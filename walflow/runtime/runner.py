@@ -19,8 +19,14 @@ STEADY: Final = 30.0  # a run this long was no failed start: the backoff begins 
 
 FATAL: Final = (DirectoryLocked, FailStop, Unusable)  # another run would only say it again
 
+Fatal = Callable[[WalflowError], NoReturn]
+Stop = Callable[[bool], None]  # gracefully, or at once
 
-async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[WalflowError], NoReturn]) -> None:
+
+def _nobody_stops(graceful: bool) -> None: ...
+
+
+async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops) -> None:
     """Returns when the connector has nothing more to say; raises only its cancellation."""
     delay = FIRST_DELAY
     clock = asyncio.get_running_loop().time
@@ -29,7 +35,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable
     while True:
         started = clock()
         try:
-            await _run_once(nodes, metrics, fatal)
+            await _run_once(nodes, metrics, fatal, stop)
             nodes.health.becomes("finished")
             log.debug("finished")
             return
@@ -49,7 +55,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable
         delay = min(LONGEST_DELAY, delay * GROWTH)
 
 
-async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[WalflowError], NoReturn]) -> None:
+async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop) -> None:
     labels = nodes.plan.labels
     gauges: list[str] = []
 
@@ -65,7 +71,9 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Callable[[Wa
 
     scheduler = LoopScheduler(nodes.name)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
-    surroundings = Surroundings(scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up)
+    surroundings = Surroundings(
+        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop
+    )
     nodes.sink.begin(surroundings)
     outlet = nodes.source.begin(surroundings)
     finished = False

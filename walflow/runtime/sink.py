@@ -155,6 +155,9 @@ class SinkNode:
     def fatal(self, error: WalflowError) -> NoReturn:
         self._surroundings.fatal(error)
 
+    def stop(self, *, graceful: bool) -> None:
+        self._surroundings.stop(graceful)
+
     async def take(self) -> list[Block]:
         assert self._arrived is not None
         self._surroundings.up()

@@ -83,6 +83,7 @@ class RunOutlet:
         self.name = node.name
         self.linked = node.linked
         self.run = secrets.randbits(63)
+        self.codec = node.codec
         self.window = WINDOW
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
@@ -118,6 +119,9 @@ class RunOutlet:
 
     def fatal(self, error: WalflowError) -> NoReturn:
         self._surroundings.fatal(error)
+
+    def stop(self, *, graceful: bool) -> None:
+        self._surroundings.stop(graceful)
 
     # sources that push
 

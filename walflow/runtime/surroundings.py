@@ -21,6 +21,7 @@ class Signal(Protocol):
 
 def _nothing() -> None: ...
 def _no_gauge(name: str, read: Callable[[], float]) -> None: ...
+def _no_stop(graceful: bool) -> None: ...
 def _unseen(name: str, bounds: Sequence[float]) -> Histogram:
     return Histogram(bounds)
 
@@ -37,3 +38,4 @@ class Surroundings:
     gauge: Callable[[str, Callable[[], float]], None] = _no_gauge
     histogram: Callable[[str, Sequence[float]], Histogram] = _unseen
     up: Callable[[], None] = _nothing
+    stop: Callable[[bool], None] = _no_stop
