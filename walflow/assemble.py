@@ -12,7 +12,7 @@ from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, PipelineConfi
 from walflow.flow.links import Node, check_links, check_unlinked
 from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
 from walflow.flow.selects import check_selects
-from walflow.flow.settings import check_keys, wire
+from walflow.flow.settings import check_keys, config_of, wire
 from walflow.flow.validate import configure
 from walflow.registry import NoConnector, connectors, find
 
@@ -125,13 +125,13 @@ class _Assembling:
     def _configured(
         self, config: ConnectorConfig, of: type[Connector], report: Callable[[Diagnostic], None]
     ) -> Connector | None:
-        part = config.settings.get("config")
-        if part is None and not config.complete:
+        if "config" not in config.settings and not config.complete:
             return None
+        constant = config_of(config, of)
         try:
-            connector, found = configure(config.type.text, of, part.constant if part else None, config.defined)
+            connector, found = configure(config.type.text, of, constant, config.defined)
         except WalflowError as refused:
-            connector, found = None, [error(str(refused), part.constant.span if part else config.defined)]
+            connector, found = None, [error(str(refused), constant.span if constant else config.defined)]
         except Exception as failed:  # noqa: BLE001 - a stranger's validator may raise anything; the line names it
             message = f"connector type {config.type.text} cannot check its config: {type(failed).__name__}: {failed}"
             connector, found = None, [error(message, config.type.span)]

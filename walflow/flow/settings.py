@@ -1,19 +1,20 @@
 """What stands behind `with` in a connector's definition, beside `config`: codec and framings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from walflow import codecs, framing
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
 from walflow.event import Codec, Framing
-from walflow.expr.constant import Constant, kind_of
+from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
 
 WIRE = ("codec", "preprocessors", "postprocessors")
-_UNUSED = ("reconnect", "metrics_interval_s")
+_BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
+_UNUSED = (*_BESIDE, "metrics_interval_s")
 KEYS = ("config", *WIRE, *_UNUSED)
 
 Report = Callable[[Diagnostic], None]
@@ -36,10 +37,26 @@ class _Named(NamedTuple):
 
 def check_keys(connector: ConnectorConfig, of: type[Connector], report: Report) -> None:
     for key, part in connector.settings.items():
+        if key in _BESIDE and key in of.model_fields:
+            continue
         if key in _UNUSED:
             report(warning(f"`{key}` is accepted and has no effect yet", part.key))
         elif key not in KEYS:
             report(error(f"unknown key `{key}`", part.key, _hint(key, of)))
+
+
+def config_of(connector: ConnectorConfig, of: type[Connector]) -> Constant | None:
+    """Its `config`, and what of it stands beside it. The outer one counts where both are there."""
+    part = connector.settings.get("config")
+    config = part.constant if part else None
+    beside: dict[str | int, Part] = {
+        key: connector.settings[key] for key in _BESIDE if key in connector.settings and key in of.model_fields
+    }
+    if not beside or (config is not None and not config.is_record):
+        return config
+    inner = config or Constant({}, connector.defined)
+    values = cast(dict[str | int, object], inner.value) | {key: part.constant.value for key, part in beside.items()}
+    return Constant(values, inner.span, {**inner.parts, **beside})
 
 
 def _hint(key: str, of: type[Connector]) -> str:

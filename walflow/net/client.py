@@ -141,7 +141,7 @@ class StreamClient:
         except (OSError, WalflowError, TimeoutError) as error:
             connection.abort()
             return self._next_attempt(_words(error))
-        reason = await connection.ended
+        reason = await asyncio.shield(connection.ended)  # ours to end, also when this is cancelled
         if connection.fruitful:
             self._backoff.reset()
         return self._next_attempt(reason)

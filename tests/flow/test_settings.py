@@ -1,0 +1,55 @@
+"""`reconnect` stands beside `config`, as in tremor, and belongs to the connector all the same."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from connectors.tcp import TcpClient
+from walflow.assemble import load
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector null from null;
+  define connector peer from tcp_client with codec = "json", {settings} end;
+  create connector null;
+  create connector peer;
+  create pipeline way from pipelines::passthrough;
+  connect /connector/null to /pipeline/way;
+  connect /pipeline/way to /connector/peer;
+end;
+deploy flow main;
+"""
+
+
+def loaded(directory: Path, settings: str) -> tuple[TcpClient | None, Sequence[str]]:
+    file = directory / "flow.troy"
+    file.write_text(FLOW.format(settings=settings))
+    assembly, diagnostics = load([file])
+    found = [plan.connector for plan in assembly.connectors] if assembly else []
+    client = next((connector for connector in found if isinstance(connector, TcpClient)), None)
+    return client, [diagnostic.message for diagnostic in diagnostics if "is not linked" not in diagnostic.message]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'config = {"url": "a"}, reconnect = {"retry": {"interval_ms": 7, "growth_rate": 2}}',
+        'reconnect = {"retry": {"interval_ms": 7, "growth_rate": 2}}, config = {"url": "a"}',
+        'config = {"url": "a", "reconnect": {"retry": {"interval_ms": 7, "growth_rate": 2}}}',
+    ],
+)
+def test_reconnect_beside_or_within_config(tmp_path: Path, settings: str) -> None:
+    client, said = loaded(tmp_path, settings)
+    assert said == []
+    assert client is not None
+    assert client.reconnect.retry.interval_ms == 7
+    assert client.reconnect.retry.growth_rate == 2
+
+
+def test_what_is_wrong_is_shown_where_it_stands(tmp_path: Path) -> None:
+    client, said = loaded(tmp_path, 'config = {"url": "a"}, reconnect = {"retry": {"interval_ms": 0}}')
+    assert client is None
+    assert said == ["`interval_ms` must be at least 1, not 0"]
