@@ -61,7 +61,6 @@ class Sidecar:
         self._disk = disk
         self._fd = fd
         self._generation, self.state = max(slots, key=_generation)
-        # which slot was synced last is not known, but the highest generation is what would be missed
         self._written = self._synced = max(range(SLOTS), key=lambda slot: slots[slot][0])
 
     def __repr__(self) -> str:
@@ -76,7 +75,11 @@ class Sidecar:
         except OSError as error:
             raise CannotWrite(f"cannot append to {output} without its sidecar: {explain(path, error)}") from error
         try:
-            return cls(disk, fd, path, _load(disk, fd, path, output))
+            slots = _load(disk, fd, path, output)
+            # Which slot was synced last is not known, and the highest may have been written by a process that died
+            # before its sync: then the slot that a power cut would leave is another one, and not to be overwritten.
+            disk.sync(fd)
+            return cls(disk, fd, path, slots)
         except BaseException:
             disk.close(fd)
             raise

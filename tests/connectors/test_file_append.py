@@ -507,6 +507,19 @@ def test_power_cuts_at_every_moment(path: Path) -> None:
         clear(path)
 
 
+def test_a_slot_that_may_not_be_on_disk_is_synced_before_another_is_overwritten(path: Path) -> None:
+    """Killed, killed again, power cut: the second life took the intent of the first, which nobody had synced, for what
+    a power cut leaves, and wrote over the slot that it does leave."""
+    sink = appending(path)
+    sink.write(b"1", first=1)
+    sink.die()
+    disk = RecordingDisk()
+    sink = appending(path, disk=disk)
+    of_sidecar = [operation for operation, where, _ in disk.operations if where and where.endswith(".walflow")]
+    assert of_sidecar[:3] == ["open", "sync", "write"]
+    sink.stop()
+
+
 class PowerAndDeath(PowerDisk, DeadlyDisk):
     """`PowerDisk` first: it says what a sync is worth; `DeadlyDisk` dies in it."""
 

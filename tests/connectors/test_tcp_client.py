@@ -65,6 +65,10 @@ class Peer(asyncio.Protocol):
         assert self._transport is not None
         self._transport.close()
 
+    def abort(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
+
     def leave(self) -> None:
         assert self._server is not None
         self._server.close()
@@ -128,6 +132,18 @@ async def test_written_is_acked_and_what_comes_is_events() -> None:
         }
         assert world.inlet.triggered == []
     assert world.outlet.streams[0].ended == "closed"
+
+
+async def test_what_was_written_is_lost_with_a_peer_that_did_not_read_it() -> None:
+    world = World()
+    async with world.connected():
+        world.peer.pause()
+        world.give(b"1")
+        await world.until(lambda: world.inlet.acked == [b"1\n"])
+        world.peer.abort()
+        await world.until(lambda: len(world.peer.received) == 2, step=0.01)
+        world.give(b"2")
+        await world.until(lambda: world.peer.received == [b"", b"2\n"])
 
 
 async def test_blocks_are_held_while_nobody_is_there() -> None:

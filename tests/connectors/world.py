@@ -187,7 +187,7 @@ class PowerDisk(RealDisk):
 
     def cut(self, dice: random.Random) -> None:
         """Of what was not synced, each sector is there or not, and so is each file's growth and each new name."""
-        for path in self.directory.iterdir():
+        for path in sorted(self.directory.iterdir()):
             if str(path) not in self.named and dice.random() < 0.5:
                 path.unlink()
                 continue
