@@ -4,13 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from walflow.diagnostics import Diagnostic, Source
-from walflow.expr.compile import Expression, compiled
+from tests.operators.world import expression, read
 from walflow.expr.operators import CannotEvaluate
-from walflow.lang.ast import DefinePipeline
-from walflow.lang.modules import Block
-from walflow.lang.parser import parse
-from walflow.lang.scope import Names
 
 EVENT = {
     "n": 5,
@@ -27,20 +22,8 @@ EVENT = {
 META: Mapping[str, object] = {"tcp": {"peer": {"port": 80}}, "x": 1}
 
 
-def expression(text: str) -> tuple[Expression | None, list[str]]:
-    said: list[Diagnostic] = []
-    source = Source("main.troy", f"define pipeline p pipeline select {text} from in into out; end;")
-    [statement] = parse(source, said.append).statements
-    assert isinstance(statement, DefinePipeline)
-    scope = Names(Block((), whole=True), {}, said.append)
-    found = compiled(statement.selects[0].what, scope)
-    return found, [diagnostic.message for diagnostic in said]
-
-
 def value(text: str) -> object:
-    found, said = expression(text)
-    assert found is not None, said
-    return found.evaluate(EVENT, META)
+    return expression(text).evaluate(EVENT, META)
 
 
 VALUES: list[tuple[str, object]] = [
@@ -141,16 +124,16 @@ def test_what_has_no_value(text: str, why: str) -> None:
     ],
 )
 def test_mistakes_are_seen_at_load(text: str, said: str) -> None:
-    found, messages = expression(text)
+    found, messages = read(text)
     assert found is None
     assert messages == [said]
 
 
 def test_what_needs_no_event_is_a_constant() -> None:
-    found, _ = expression('{"a": 1 + 1}')
-    assert found is not None
-    assert found.constant is not None
-    assert found.constant.value == {"a": 2}
+    constant = expression('{"a": 1 + 1}').constant
+    assert constant is not None
+    assert constant.value == {"a": 2}
+    assert expression("event").constant is None
 
 
 def test_a_long_chain_does_not_nest() -> None:

@@ -83,13 +83,9 @@ class Select:
         picks = [(to, _pick(rules, events, block, refused)) for to, rules in self._branches]
         ways = [(to, picked) for to, picked in picks if picked.numbers]
         refused.sort()
-        self._count_filtered(block, [*(picked.numbers for _, picked in ways), refused.numbers])
+        taken = set(refused.numbers).union(*(picked.numbers for _, picked in ways))
+        self._filtered.value += block.frames.count - len(taken)
         return ways, refused
-
-    def _count_filtered(self, block: Block, ways: Sequence[Sequence[int]]) -> None:
-        count = block.frames.count
-        if all(len(numbers) < count for numbers in ways):
-            self._filtered.value += count - len(set[int]().union(*ways))
 
 
 class _Event(NamedTuple):
