@@ -17,7 +17,7 @@ class TcpServer(ServerConnector):
 
     url: str = Field(description="host:port to listen on; port 4242 if none is named.")
     tls: ServerTls | None = Field(None, description="Certificates. Default: everything is sent in the clear.")
-    socket_options: SocketOptions = SocketOptions()
+    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
     handshake_timeout: int = Field(
         10_000_000_000, gt=0, description="Nanoseconds a client has for its TLS handshake."
     )

@@ -45,6 +45,7 @@ def _tell_internal_error(error: Exception) -> None:
 def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
+    from walflow.cli.connectors import connectors_app
     from walflow.cli.run import run
     from walflow.cli.status import status
 
@@ -58,6 +59,7 @@ def app() -> typer.Typer:
     program.command()(run)
     program.command()(check)
     program.command()(status)
+    program.add_typer(connectors_app(), name="connectors")
     return program
 
 

@@ -1,0 +1,53 @@
+"""`walflow connectors`: what the classes say of themselves."""
+
+import json
+
+from typer.testing import CliRunner, Result
+
+from walflow.cli import app
+from walflow.registry import connectors
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app(), ["connectors", *arguments], env={"COLUMNS": "200"})
+
+
+def test_list_has_every_registered_type() -> None:
+    result = run("list")
+    assert result.exit_code == 0
+    for kind in connectors():
+        assert kind in result.output
+    assert json.loads(run("list", "--json").output).keys() == set(connectors())
+
+
+def test_show_names_every_key_with_type_and_default() -> None:
+    output = run("show", "wal").output
+    assert output.splitlines()[0].startswith("wal: A log between a source and its sinks")
+    assert "codec: forbidden" in output
+    rows = {line.split()[0]: line.split() for line in output.splitlines() if line.split()}
+    assert rows["path"][1:3] == ["string", "required"]
+    assert rows["chunk_size"][1:3] == ["integer", str(64 << 20)]
+
+
+def test_nested_keys_are_shown_with_where_they_lie() -> None:
+    output = run("show", "tcp_client").output
+    assert "tls.cafile" in output
+    assert '"written" or "echo"' in output
+
+
+def test_as_json_it_is_the_schema() -> None:
+    document = json.loads(run("show", "file", "--json").output)
+    assert document["config"]["required"] == ["path", "mode"]
+    assert document["ports"] == {"in": ["in"], "out": ["out", "err"]}
+
+
+def test_every_field_of_ours_is_described() -> None:
+    for kind, connector in connectors().items():
+        for name, field in connector.model_fields.items():
+            assert field.description, f"{kind}.{name}"
+
+
+def test_an_unknown_type_is_one_line_with_a_suggestion() -> None:
+    result = run("show", "tcp_servr")
+    assert result.exit_code == 78
+    assert result.output == "Unknown connector type tcp_servr: did you mean `tcp_server`?\n"

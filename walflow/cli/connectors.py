@@ -1,0 +1,149 @@
+"""`walflow connectors`: which there are, and what each one takes. All of it comes from the classes."""
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from walflow.contract import Connector
+from walflow.diagnostics import did_you_mean
+from walflow.errors import WalflowError
+from walflow.registry import connectors as registered
+
+EX_CONFIG = 78
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts and editors.")]
+
+Schema = Mapping[str, Any]  # JSON Schema has no narrower type
+
+
+class Key(NamedTuple):
+    name: str  # with the keys it lies in: tls.cert
+    type: str
+    default: str  # "required" where there is none
+    description: str
+
+
+def connectors_app() -> typer.Typer:
+    program = typer.Typer(help="Which connectors there are, and what each one takes.", no_args_is_help=True)
+    program.command("list")(list_)
+    program.command("show")(show)
+    return program
+
+
+def list_(as_json: AsJson = False) -> None:
+    """The types a flow file may name after `from`."""
+    classes = _classes()
+    if as_json:
+        typer.echo(json.dumps({kind: _summary(classes[kind]) for kind in sorted(classes)}, indent=2))
+        return
+    table = Table("type", "in", "out", "what it is", box=None, pad_edge=False, header_style="bold")
+    for kind in sorted(classes):
+        ports = classes[kind].ports
+        table.add_row(kind, " ".join(ports.inputs), " ".join(ports.outputs), _summary(classes[kind]))
+    _print(table)
+
+
+def show(kind: Annotated[str, typer.Argument(help="As `list` has it.")], as_json: AsJson = False) -> None:
+    """The keys of its `config`, with types and defaults. Values of a flow are never shown, so no secret is."""
+    classes = _classes()
+    if kind not in classes:
+        hint = did_you_mean(kind, classes)
+        typer.echo(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""), err=True)
+        raise typer.Exit(EX_CONFIG)
+    connector = classes[kind]
+    if as_json:
+        typer.echo(json.dumps(_document(kind, connector), indent=2))
+        return
+    typer.echo(f"{kind}: {_summary(connector)}")
+    typer.echo(f"ports in: {' '.join(connector.ports.inputs) or 'none'}")
+    typer.echo(f"ports out: {' '.join(connector.ports.outputs) or 'none'}")
+    typer.echo(f"codec: {connector.codec.value}")
+    keys = list(_keys(connector.model_json_schema()))
+    if not keys:
+        typer.echo("takes no config")
+        return
+    table = Table("key", "type", "default", "", box=None, pad_edge=False, header_style="bold")
+    for key in keys:
+        table.add_row(*key)
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    Console(highlight=False, soft_wrap=False).print(table)
+
+
+def _classes() -> Mapping[str, type[Connector]]:
+    try:
+        classes = registered()
+        return {kind: classes[kind] for kind in classes}
+    except WalflowError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EX_CONFIG) from None
+
+
+def _summary(connector: type[Connector]) -> str:
+    """The first sentence of the class's docstring, else of its module's."""
+    text = connector.__doc__ if connector.__doc__ and "__doc__" in vars(connector) else None
+    module = inspect.getmodule(connector)
+    text = text or (module.__doc__ if module else None) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
+    return {
+        "type": kind,
+        "summary": _summary(connector),
+        "ports": {"in": connector.ports.inputs, "out": connector.ports.outputs},
+        "codec": connector.codec.value,
+        "config": connector.model_json_schema(),
+    }
+
+
+def _keys(schema: Schema) -> Iterator[Key]:
+    yield from _keys_of(schema, schema.get("$defs", {}), "")
+
+
+def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[Key]:
+    required = schema.get("required", ())
+    for name, part in schema.get("properties", {}).items():
+        default = "required" if name in required else _literal(part.get("default"))
+        yield Key(within + name, _type(part, definitions), default, part.get("description", ""))
+        for nested in _alternatives(part, definitions):
+            if "properties" in nested:
+                yield from _keys_of(nested, definitions, f"{within}{name}.")
+
+
+def _alternatives(part: Schema, definitions: Schema) -> list[Schema]:
+    return [_resolved(one, definitions) for one in part.get("anyOf", [part])]
+
+
+def _resolved(part: Schema, definitions: Schema) -> Schema:
+    reference = part.get("$ref")
+    if reference is None:
+        return part
+    resolved: Schema = definitions[reference.rsplit("/", 1)[1]]
+    return resolved
+
+
+def _type(part: Schema, definitions: Schema) -> str:
+    kinds = [_kind(one) for one in _alternatives(part, definitions)]
+    return " or ".join(dict.fromkeys(kind for kind in kinds if kind != "null")) or "anything"
+
+
+def _kind(part: Schema) -> str:
+    if "enum" in part:
+        return " or ".join(_literal(value) for value in part["enum"])
+    if "const" in part:
+        return _literal(part["const"])
+    words = {"object": "record", "array": "array", "integer": "integer", "number": "number", "boolean": "bool"}
+    kind = part.get("type", "anything")
+    return str(words.get(kind, kind))
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value, default=str)
