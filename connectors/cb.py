@@ -6,6 +6,7 @@ Made for tests of walflow and of connectors. The lines on stderr are tremor's ow
 import asyncio
 import itertools
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -166,7 +167,7 @@ class _Source:
         receipt = Receipt(partial(self._settled, number, pull_id), 1)
         frames = Frames(LINES.join([line]), 1, LINES)
         stream = StreamId(self._out.name, self._out.run, number)
-        return Block(stream, frames, self._out.codec, receipt, ingest_ns=0, meta={})
+        return Block(stream, frames, self._out.codec, receipt, ingest_ns=time.time_ns(), meta={})
 
     def _settled(self, number: int, pull_id: int, receipt: Receipt) -> None:
         answers = self._acks if receipt.cause is None else self._fails

@@ -125,3 +125,39 @@ def test_a_long_chain() -> None:
     chain = graph("S -> " + " -> ".join(f"p{i}" for i in range(5000)) + " -> K")
     assert len(next(chain.paths()).links) == 5001
     assert chain.sole_path(node("S"), node("K"))
+
+
+def streaming(*selects: str) -> Graph:
+    """S -> p -> K, p/other -> K, p/err -> M; `a -> b` is a select within p."""
+    ends = [(source, target) for source, _, target in (select.partition(" -> ") for select in selects)]
+    ports = {"in", "out", "other", "err"}
+    streams = tuple(sorted({name for pair in ends for name in pair} - ports))
+    pipeline = PipelinePlan(
+        node("p"), ("in",), ("out", "other", "err"), tuple(Select(*pair) for pair in ends), streams
+    )
+    connectors = [ConnectorPlan(node(name), "test", Both(), None, None, None) for name in "SKM"]
+    links = [
+        Link(node("S"), "out", node("p"), "in"),
+        Link(node("p"), "out", node("K"), "in"),
+        Link(node("p"), "other", node("K"), "in"),
+        Link(node("p"), "err", node("M"), "in"),
+    ]
+    return Graph(Assembly(tuple(connectors), (pipeline,), tuple(links)))
+
+
+@pytest.mark.parametrize(
+    ("selects", "sole", "paths"),
+    [
+        (["in -> x", "x -> out"], True, 2),
+        (["in -> x", "x -> y", "y -> out"], True, 2),
+        (["in -> x", "x -> out", "x -> out"], False, 2),
+        (["in -> x", "in -> y", "x -> out", "y -> out"], False, 2),
+        (["in -> x", "in -> other", "x -> out"], False, 3),
+        (["in -> x", "y -> out"], True, 1),
+    ],
+)
+def test_streams_within_a_pipeline(selects: list[str], sole: bool, paths: int) -> None:
+    graph = streaming(*selects)
+    assert graph.sole_path(node("S"), node("K")) is sole
+    assert names(graph.sinks_of(node("S"))) == ("K M" if paths > 1 else "M")
+    assert len(list(graph.paths())) == paths

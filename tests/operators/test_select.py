@@ -226,6 +226,15 @@ def test_parts_of_a_filtered_block_claim_no_position_of_their_own() -> None:
     assert len(settled) == 1
 
 
+def test_as_many_events_as_positions_and_not_one_for_each() -> None:
+    world, settled, out = World(), list[Receipt](), Taker(ack=True)
+    twice = [(CASES[1], "out"), (CASES[1], "out")]
+    select(world, twice, {"out": out}, None).accept(block_of([{"n": 3}, {"n": 1}], settled))
+    [kept] = out.blocks
+    assert kept.values == [{"n": 3}, {"n": 3}]
+    assert kept.origin is None
+
+
 def test_a_text_is_an_event_too() -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
     frames = Frames(b"exit\nhello\n", 2, LINES)
