@@ -116,7 +116,7 @@ def _print(
     seconds: float,
 ) -> None:
     console.print(
-        f"\n100-byte lines of JSON at saturation over one connection; medians of {rounds} rounds of {seconds:g} s, "
+        f"\n100-byte lines of JSON at saturation over one connection unless named; medians of {rounds} rounds of {seconds:g} s, "
         f"systems in turn.\nCPUs: {os.cpu_count()}, shared with the load generator; {disk}. Everything sent came back "
         "and was compared.\n"
     )

@@ -22,9 +22,13 @@ class Case:
         return f"{self.system.name}{self.note}"
 
 
+ECHO: Final = Walflow("walflow: wal, then echo", "server.troy", file=False)
+
 CASES: Final = (
     Case(Walflow("walflow: wal, then file and echo", "server.troy")),
-    Case(Walflow("walflow: wal, then echo", "server.troy", file=False)),
+    Case(ECHO),
     Case(Walflow("walflow without its wal: file and echo", "plain.troy"), baseline="without wal"),
     Case(RsyslogDisk(), baseline="rsyslog disk"),
+    Case(ECHO, Load(connections=49), ", 49 clients", baseline="49 clients"),
+    Case(ECHO, Load(connections=49, mute=1), ", 49 clients beside a mute one"),
 )

@@ -24,12 +24,14 @@ TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Load:
-    """`lines_per_write`: 0 for writes as large as the socket takes. `window`: bytes underway, all connections."""
+    """`lines_per_write`: 0 for writes as large as the socket takes. `window`: bytes underway, all connections.
+    `mute`: connections beside them that send what they can and never read."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1
     lines_per_write: int = 0
     window: int = 8 << 20
+    mute: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class Wire:
         self._write_least = min(self._write, self._window) // 2
 
     @property
+    def whole_lines(self) -> memoryview:
+        return self._view[: self._cycle]
+
+    @property
     def between_lines(self) -> bool:
         return self.sent % self._size == 0
 
@@ -108,6 +114,7 @@ class Generator:
         self._target = target
         self._poll = select.epoll()
         self._wires = self._connect()
+        self._mutes = [self._mute() for _ in range(load.mute)]
         self._by_fd = {wire.out.fileno(): wire for wire in self._wires}
         self._by_fd |= {wire.back.fileno(): wire for wire in self._wires}
 
@@ -136,6 +143,12 @@ class Generator:
             self._register(wire)
         return wires
 
+    def _mute(self) -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", self._target.port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        sock.setblocking(False)
+        return sock
+
     def _listen(self) -> socket.socket | None:
         if self._target.forwards_to is None:
             return None
@@ -158,6 +171,8 @@ class Generator:
         while (now := time.monotonic()) < end:
             for wire in self._wires:
                 self._send(wire)
+            for mute in self._mutes:
+                self._send_without_reading(mute)
             if self._receive(timeout=0.1):
                 heard = now
             elif now - heard > STALLED:
@@ -174,6 +189,14 @@ class Generator:
         if wire.out is wire.back:
             wants |= select.EPOLLIN
         self._poll.modify(wire.out, wants)
+
+    def _send_without_reading(self, mute: socket.socket) -> None:
+        try:
+            mute.send(self._wires[0].whole_lines)
+        except BlockingIOError:
+            pass
+        except ConnectionError:  # thrown out
+            self._mutes.remove(mute)
 
     def _receive(self, timeout: float) -> bool:
         heard = False
