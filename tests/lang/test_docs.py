@@ -1,4 +1,4 @@
-"""What docs/reference/troy.md shows is so, with the connectors that are shipped."""
+"""What the pages show of the language is so, with the connectors that are shipped."""
 
 import re
 import tomllib
@@ -12,8 +12,9 @@ from walflow.diagnostics import render_all
 from walflow.registry import GROUP, Connectors
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "reference" / "troy.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```troy ?(\w*)\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+PAGES = [ROOT / "docs" / page for page in ("reference/troy.md", "howto/test-a-flow.md")]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+BLOCKS = re.findall(r"```troy ?(\w*)\n(.*?)```\n(?:\n```text\n(.*?)```)?", TEXT, re.DOTALL)
 
 NAMED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
 SHIPPED = Connectors({kind: EntryPoint(kind, value, GROUP) for kind, value in NAMED.items()})

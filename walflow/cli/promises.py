@@ -4,7 +4,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from walflow.contract import Guarantee
-from walflow.flow.graph import Graph, Path
+from walflow.flow.graph import ERR, Graph, Path
 from walflow.flow.plan import Assembly, NodeId
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
@@ -43,7 +43,8 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
 
 
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
-    logged = graph.connectors[path.sink].connector.transactional
+    sink = graph.connectors[path.sink].connector
+    logged = sink.transactional and set(sink.ports_used().outputs) != {ERR}  # else it hands nothing on
     return Promise(path, words[path.source].source, words[path.sink].sink, logged)
 
 
