@@ -157,7 +157,8 @@ def test_client_and_server_trust_each_other(tmp_path: Path) -> None:
     with running(server_flow(tmp_path, **tls), tmp_path) as server:
         own = authority.issue("edge-1") | {"cafile": authority.file, "domain": "server.example"}
         with running(client_flow(tmp_path, f"127.0.0.1:{server.port()}", own), tmp_path) as client:
-            while (tmp_path / "out.log").read_bytes().count(b"\n") < 3:
+            out = tmp_path / "out.log"
+            while not out.exists() or out.read_bytes().count(b"\n") < 3:
                 os.sched_yield()
             assert client.terminate() == 0
             assert client.last("stopped")["left"] == 0

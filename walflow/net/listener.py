@@ -17,7 +17,14 @@ from walflow.contract import Outlet
 RESERVED: Final = 64
 AT_ONCE: Final = 64  # connections accepted before anything else gets its turn
 LOOK_AGAIN: Final = 0.25  # seconds
-SHORTAGE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+BROKEN: Final = {  # connections that ended before they were accepted: accept(2) reports what became of them
+    errno.ECONNABORTED,
+    errno.EPROTO,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+}
 
 Arrived = Callable[[socket.socket, object], Coroutine[object, object, None] | None]
 
@@ -55,12 +62,12 @@ class Listener:
         for _ in range(AT_ONCE):
             try:
                 connection, address = sock.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno not in SHORTAGE:
-                    raise
-                self._pause(error.strerror or "no resources")
+                if error.errno in BROKEN:
+                    continue
+                self._pause(error.strerror or str(error))  # no descriptors or no memory, mostly
                 return
             self._arrive(connection, address)
             if connection.fileno() >= _room():

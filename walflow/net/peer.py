@@ -78,6 +78,8 @@ class Peer(asyncio.Protocol):
         if not self.joined:
             return False
         self.stream.eof(complete=False)
+        if self._silent:  # no answer is on its way to it
+            return False
         self._server.half_closed(self)
         return self._server.inlet.linked
 

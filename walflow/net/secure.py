@@ -116,6 +116,9 @@ class TlsProtocol(asyncio.Protocol):
         except ssl.SSLError as error:
             self._refuse(describe(error))
             return False
+        except ValueError as error:  # a name that no certificate can have
+            self._refuse(str(error))
+            return False
         self.flush()
         refusal = self._check(self._object)
         if refusal is not None:
