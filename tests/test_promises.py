@@ -1,0 +1,150 @@
+"""Every sentence that `walflow check` prints of our connectors is held by a test, and these are the tests."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connectors.file import File
+from connectors.metronome import Metronome
+from connectors.null import Null
+from connectors.stdio import Stdio
+from connectors.tcp import TcpClient, TcpServer
+from connectors.unix import UnixSocketClient, UnixSocketServer
+from connectors.wal import Wal
+from walflow.contract import Connector
+
+TESTS = Path(__file__).parent
+
+MADE: list[Connector] = [
+    File(path="f", mode="read"),
+    File(path="f", mode="truncate", sync="always"),
+    File(path="f", mode="truncate", sync="never"),
+    File(path="f", mode="append", sync="always"),
+    File(path="f", mode="append", sync="never"),
+    Metronome(interval=1),
+    Null(),
+    Stdio(),
+    TcpClient(url="h:1"),
+    TcpClient(url="h:1", ack="echo"),
+    TcpServer(url="127.0.0.1:1"),
+    TcpServer(url="0.0.0.0:1"),
+    UnixSocketClient(path="s"),
+    UnixSocketClient(path="s", ack="echo"),
+    UnixSocketServer(path="s"),
+    Wal(path="w"),
+    Wal(path="w", chunk_size=1024),
+]
+
+KILLS = "system/test_kill.py::test_twenty_kills_under_load"
+FILE = "connectors/test_file.py::"
+CLIENT = "connectors/test_tcp_client.py::"
+APPEND = "connectors/test_file_append.py::"
+
+# What a sentence begins with: the tests that would fail if it were not so.
+HELD = {
+    "f is read from its beginning at every start": [f"{FILE}test_it_reads_to_the_end_and_returns"],
+    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start": [
+        f"{FILE}test_when_it_syncs",
+        "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
+    ],
+    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
+    "until the next start": [
+        f"{FILE}test_when_it_syncs",
+        "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
+    ],
+    "every start empties f": [
+        "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write"
+    ],
+    "an event is acked after it was written and fdatasync returned: it survives a power cut; after kill -9": [
+        f"{APPEND}test_nothing_is_acked_before_both_files_are_synced",
+        f"{APPEND}test_killed_at_every_change_to_the_disk",
+        f"{APPEND}test_power_cuts_at_every_moment",
+        f"{APPEND}test_with_several_ways_from_the_log_nothing_is_skipped",
+        f"{APPEND}test_a_block_that_lost_events_on_its_way_is_not_remembered",
+        KILLS,
+    ],
+    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut; "
+    "after kill -9": [
+        f"{APPEND}test_killed_at_every_change_to_the_disk",
+        f"{APPEND}test_without_sync_a_power_cut_cuts_nothing_and_ranges_are_not_believed",
+    ],
+    "an event is made only while the flow takes events": [
+        "connectors/test_metronome.py::test_paused_it_makes_nothing_and_ids_have_no_gap",
+        "connectors/test_metronome.py::test_ids_go_on_over_the_runs_of_a_process",
+    ],
+    "sends nothing, ever": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
+    "an event is acked and dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
+    "what reaches it is gone": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
+    "what was read from stdin is gone from there": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
+    "an event is acked after it was written to stdout": ["connectors/test_stdio.py::test_it_writes_and_acks"],
+    "once stdout is closed": ["connectors/test_stdio.py::test_stdout_closed_is_lost_and_nothing_else"],
+    "what was read from the peer is gone from there": ["system/test_client.py::test_thirty_kills_of_either_side"],
+    "an event is acked when it is in the kernel's buffer": [
+        "connectors/test_tcp_client.py::test_written_is_acked_and_what_comes_is_events",
+        "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it",
+    ],
+    "a log forgets what is acked, so what a dying peer has not read is lost": [
+        "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it"
+    ],
+    "an event is acked when the peer has sent it back": [
+        "net/test_acks.py::test_an_echo_acks_its_block_when_its_last_byte_is_there",
+        "net/test_acks.py::test_what_was_echoed_is_not_failed",
+        f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order",
+        f"{CLIENT}test_no_echo_in_time_is_a_loss",
+        "system/test_client.py::test_thirty_kills_of_either_side",
+    ],
+    "what fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
+    "what a client has sent is safe once a log has acked it": [
+        "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
+        KILLS,
+    ],
+    "an event is acked when it is written to the client's socket, or waits for a client that is slow to read": [
+        "system/test_mute.py::test_a_mute_client_is_closed_and_the_others_get_all_their_echoes",
+        KILLS,
+    ],
+    "0.0.0.0:1 is open to the network without TLS": [
+        "system/test_tls.py::test_open_to_the_network_is_said_unless_there_is_a_reason"
+    ],
+    "every event is sent to every sink linked to it": [
+        "relay/test_relay.py::test_identity_survives_a_restart",
+        "system/test_fanout.py::test_fifty_failures_of_one_sink_are_not_seen_by_the_other",
+        KILLS,
+    ],
+    "an event is acked after its bytes were written to the log and fdatasync returned": [
+        "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
+        "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
+        "system/test_order.py::test_without_the_sync_this_is_seen",
+    ],
+    "the log in w takes up to": ["relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"],
+    "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
+        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+    ],
+}
+
+
+def sentences() -> Iterator[str]:
+    for connector in MADE:
+        for behind_log in (True, False):
+            guarantee = connector.guarantee(behind_log=behind_log)
+            yield from filter(None, (guarantee.source, guarantee.sink, *guarantee.warnings))
+
+
+@pytest.mark.parametrize("sentence", sorted(set(sentences())))
+def test_a_sentence_is_held(sentence: str) -> None:
+    holders = [tests for beginning, tests in HELD.items() if sentence.startswith(beginning)]
+    assert len(holders) == 1, f"nothing holds {sentence!r}, or several entries do"
+
+
+@pytest.mark.parametrize("name", sorted({name for names in HELD.values() for name in names}))
+def test_the_test_that_holds_it_exists(name: str) -> None:
+    file, _, function = name.partition("::")
+    tree = ast.parse((TESTS / file).read_text())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assert function in names
+
+
+def test_no_entry_is_left_over() -> None:
+    said = set(sentences())
+    assert [beginning for beginning in HELD if not any(one.startswith(beginning) for one in said)] == []
