@@ -12,9 +12,22 @@ from walflow.diagnostics import render_all
 from walflow.registry import GROUP, Connectors
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "docs" / page for page in ("reference/troy.md", "howto/test-a-flow.md")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 BLOCKS = re.findall(r"```troy ?(\w*)\n(.*?)```\n(?:\n```text\n(.*?)```)?", TEXT, re.DOTALL)
+
+FLOW = "define flow main\nflow\n%s\nend;\ndeploy flow main;"
+CONNECTOR = (
+    FLOW
+    % 'define connector it from %s with codec = "json", preprocessors = ["separate"], %s end; create connector it;'
+)
+WITHIN = {  # what a fragment stands in, by the word behind ```troy
+    "body": FLOW,
+    "client_config": CONNECTOR % ("tcp_client", 'postprocessors = ["separate"], %s'),
+    "client": CONNECTOR % ("tcp_client", 'config = {"url": "here.example:1", %s}'),
+    "tls": CONNECTOR % ("tcp_server", 'config = {"url": "127.0.0.1:1", "tls": {"cert": "a", "key": "b", %s}}'),
+    "server": CONNECTOR % ("tcp_server", 'config = {"url": "127.0.0.1:1", %s}'),
+}
 
 NAMED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
 SHIPPED = Connectors({kind: EntryPoint(kind, value, GROUP) for kind, value in NAMED.items()})
@@ -22,8 +35,7 @@ SHIPPED = Connectors({kind: EntryPoint(kind, value, GROUP) for kind, value in NA
 
 @pytest.mark.parametrize(("kind", "text", "said"), BLOCKS, ids=range(len(BLOCKS)))
 def test_examples(kind: str, text: str, said: str) -> None:
-    if kind == "body":
-        text = f"define flow main\nflow\n{text}\nend;\ndeploy flow main;"
+    text = WITHIN.get(kind, "%s") % text
     Path("main.troy").write_text(text, encoding="utf-8")
     assembly, diagnostics = load(["main.troy"], SHIPPED)
     if kind == "error":
