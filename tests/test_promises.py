@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from connectors.cb import Cb
+from connectors.exit import Exit
 from connectors.file import File
 from connectors.metronome import Metronome
 from connectors.null import Null
@@ -18,6 +20,9 @@ from walflow.contract import Connector
 TESTS = Path(__file__).parent
 
 MADE: list[Connector] = [
+    Cb(),
+    Exit(),
+    Exit(graceful=False),
     File(path="f", mode="read"),
     File(path="f", mode="truncate", sync="always"),
     File(path="f", mode="truncate", sync="never"),
@@ -116,6 +121,21 @@ HELD = {
         "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
         "system/test_order.py::test_without_the_sync_this_is_seen",
+    ],
+    "made for tests: every event is sent once, and what becomes of it is said": [
+        "connectors/test_cb.py::test_all_answers_came",
+        "connectors/test_cb.py::test_time_is_up",
+    ],
+    "made for tests: an event is acked, failed or left without an answer": [
+        "connectors/test_cb.py::test_it_does_as_the_event_says"
+    ],
+    "an event is acked, and the daemon drains and stops": [
+        "connectors/test_exit.py::test_an_event_stops_the_daemon",
+        "flows/test_flows.py::test_flow",
+    ],
+    "an event is acked, and the daemon stops at once": [
+        "connectors/test_exit.py::test_an_event_stops_the_daemon",
+        "flows/test_flows.py::test_flow",
     ],
     "the log in w takes up to": ["relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [

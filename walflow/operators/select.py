@@ -12,7 +12,7 @@ twice (two selects into one port) a branch counts none as done, for then it woul
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
 
@@ -127,17 +127,17 @@ class _Refused:
 def _events(block: Block, refused: _Refused) -> Iterator[_Event]:
     # not `block.values`: at ten times the size of their bytes they would be held until the last sink has acked
     decode = block.codec.decode
-    for number, payload in enumerate(block.frames.payloads()):
+    for number, (payload, meta) in enumerate(zip(block.frames.payloads(), _metas(block), strict=False)):
         try:
-            yield _Event(number, decode(payload), _meta(block, number))
+            yield _Event(number, decode(payload), meta)
         except CannotDecode as error:  # sound at the source, and yet more than can be worked with
             refused.add(number, str(error))
 
 
-def _meta(block: Block, number: int) -> Mapping[str, object]:
-    if block.event_metas is not None:
-        return {**block.meta, **block.event_metas[number]}
-    return block.meta if isinstance(block.meta, dict) else dict(block.meta)
+def _metas(block: Block) -> Iterator[dict[str, object]]:
+    """One an event, as records: what holds for the block, and what the event has beside it."""
+    meta = dict(block.meta)
+    return repeat(meta) if block.event_metas is None else ({**meta, **own} for own in block.event_metas)
 
 
 def _pick(rules: Sequence[Rule], events: Sequence[_Event], block: Block, refused: _Refused) -> _Picked:
