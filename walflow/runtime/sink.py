@@ -1,23 +1,20 @@
 """The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
 of codec and framing where what comes differs from what the sink writes."""
 
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable
 
-from walflow.contract import Counter
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
-from walflow.metrics import Histogram
 from walflow.runtime.gate import Gate
 from walflow.runtime.rejects import ErrPort
-from walflow.runtime.surroundings import Signal, Surroundings
+from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
 
 
 class SinkGone(WalflowError):
     """The sink's run ended while blocks waited for it. They may be sent again."""
 
 
-class SinkNode:
+class SinkNode(Surrounded):
     """Taker of blocks at the end of links, and the `Inlet` of the connector's present run."""
 
     def __init__(
@@ -52,9 +49,7 @@ class SinkNode:
     # the connector's runs
 
     def begin(self, surroundings: Surroundings) -> None:
-        self.scheduler = surroundings.scheduler
-        self.log = surroundings.log
-        self._surroundings = surroundings
+        self.surround(surroundings)
         self._arrived = surroundings.signal()
         self._acked = self.counter("acked_events_total")
         self._acked_bytes = self.counter("acked_bytes_total")
@@ -142,21 +137,6 @@ class SinkNode:
         return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
 
     # walflow.contract.Inlet
-
-    def counter(self, name: str) -> Counter:
-        return self._surroundings.counter(name)
-
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        self._surroundings.gauge(name, read)
-
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
-        return self._surroundings.histogram(name, bounds)
-
-    def fatal(self, error: WalflowError) -> NoReturn:
-        self._surroundings.fatal(error)
-
-    def stop(self, *, graceful: bool) -> None:
-        self._surroundings.stop(graceful)
 
     async def take(self) -> list[Block]:
         assert self._arrived is not None

@@ -8,17 +8,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final
 
-from walflow.contract import Counter
-from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES
-from walflow.metrics import Histogram
 from walflow.runtime.gate import Gate
 from walflow.runtime.ingress import IngressStream
 from walflow.runtime.rejects import ErrPort
-from walflow.runtime.surroundings import Surroundings
+from walflow.runtime.surroundings import Surrounded, Surroundings
 
 BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
 BLOCK_EVENTS: Final = 4096
@@ -76,7 +73,7 @@ class SourceNode:
             self.outlet.resume()
 
 
-class RunOutlet:
+class RunOutlet(Surrounded):
     """See `walflow.contract.Outlet`."""
 
     def __init__(self, node: SourceNode, surroundings: Surroundings) -> None:
@@ -87,10 +84,8 @@ class RunOutlet:
         self.window = WINDOW
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
-        self.scheduler = surroundings.scheduler
-        self.log = surroundings.log
+        self.surround(surroundings)
         self._node = node
-        self._surroundings = surroundings
         self._gate = node.gate
         self._streams: dict[int, IngressStream] = {}
         self._last_stream = 0
@@ -107,21 +102,6 @@ class RunOutlet:
 
     def __repr__(self) -> str:
         return f"<Outlet {self.name} {self.inflight} of {self.window} bytes unsettled>"
-
-    def counter(self, name: str) -> Counter:
-        return self._surroundings.counter(name)
-
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        self._surroundings.gauge(name, read)
-
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
-        return self._surroundings.histogram(name, bounds)
-
-    def fatal(self, error: WalflowError) -> NoReturn:
-        self._surroundings.fatal(error)
-
-    def stop(self, *, graceful: bool) -> None:
-        self._surroundings.stop(graceful)
 
     # sources that push
 

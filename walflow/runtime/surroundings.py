@@ -39,3 +39,31 @@ class Surroundings:
     histogram: Callable[[str, Sequence[float]], Histogram] = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
+
+
+class Surrounded:
+    """What both halves of a connector hand on of their run's surroundings: `walflow.contract.Half`."""
+
+    scheduler: Scheduler
+    log: FilteringBoundLogger
+    _surroundings: Surroundings
+
+    def surround(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self.scheduler = surroundings.scheduler
+        self.log = surroundings.log
+
+    def counter(self, name: str) -> Counter:
+        return self._surroundings.counter(name)
+
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        self._surroundings.gauge(name, read)
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
+        return self._surroundings.histogram(name, bounds)
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        self._surroundings.fatal(error)
+
+    def stop(self, *, graceful: bool) -> None:
+        self._surroundings.stop(graceful)
