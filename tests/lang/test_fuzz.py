@@ -25,6 +25,7 @@ STRANGE = [
         "select event from in into out",
         "script",
     ),
+    *("where", "present event.a", "absent", "$x", "create stream x", "from x", "into x", "event[event.a]", "and", "=="),
     *(";", '"', "#{", "{", "}", "[", "]", "(", ")", '"""\n', "::", "/", "=", "=>", ":", "~", "|a|", "<<", ">>", "-"),
     *("#!config", "use a", "use tremor::{a, b}", "deploy flow x", "fn", "const", "`", "é", "\0", "\\", "1e999", "0x"),
 ]
