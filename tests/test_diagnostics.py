@@ -58,3 +58,20 @@ def test_a_span_reads_as_its_place() -> None:
     assert str(place) == "main.troy:2:3"
     assert repr(place) == "<Span main.troy:2:3 'two'>"
     assert str(warning("odd", place)) == "main.troy:2:3: warning: odd"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"key_password": "hunter2", "url": 12',
+        '"token" = "hunter2", "url": 12',
+        'client_secret: "hunt\\"er2", "url": 12',
+    ],
+)
+def test_a_secret_on_the_line_of_a_mistake_is_not_shown(line: str) -> None:
+    source = Source("flow.troy", line)
+    at = line.index("12")
+    shown = render(error("mistyped", Span(source, at, at + 2)))
+    assert "er2" not in shown
+    assert shown.splitlines()[1].endswith('"url": 12')
+    assert shown.splitlines()[2].index("^") == shown.splitlines()[1].index("12")

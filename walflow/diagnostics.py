@@ -1,5 +1,6 @@
 """What is wrong with a file, and where: spans into source text, and the lines a person reads."""
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -124,9 +125,17 @@ def render_all(diagnostics: Sequence[Diagnostic]) -> str:
     return "\n".join(render(diagnostic) for diagnostic in in_order(diagnostics))
 
 
+# what an operator pastes into a ticket: the line of a mistake must not carry the password that stands on it
+_SECRET = re.compile(r'((?:password|secret|token)\w*["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
+
+
+def _stars(found: re.Match[str]) -> str:
+    return found[1] + "*" * len(found[2])
+
+
 def _excerpt(span: Span) -> list[str]:
     number, column = span.source.position(span.start)
-    line = span.source.line(number)
+    line = _SECRET.sub(_stars, span.source.line(number))
     low = max(0, column - WIDEST // 2) if len(line) > WIDEST else 0
     shown = line[low : low + WIDEST]
     before = shown[: column - 1 - low]

@@ -5,6 +5,8 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
+from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_tls import TlsClient, refused, server_flow
 
 MANY = 1000
@@ -276,3 +278,29 @@ def test_descriptors_run_out(tmp_path: Path, loop: str) -> None:
         assert daemon.terminate() == 0
         assert len(lines_of(daemon, "accepting paused")) <= 10  # places become free one after the other
     assert (tmp_path / "out.log").exists()
+
+
+def test_paths_in_flow_files_do_not_lead_astray(tmp_path: Path) -> None:
+    """`../` is resolved before anything is claimed, so two spellings of one file are one file; a link is not followed."""
+    outside = tmp_path / "outside.log"
+    outside.write_text("mine\n")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link.log").symlink_to(outside)
+    flow = echo_flow(tmp_path)
+    flow.write_text(flow.read_text().replace('"path": "out.log"', '"path": "link.log"'))
+    with running(flow, inside) as daemon:
+        reason = str(daemon.wait_for("breaker triggered")["reason"])
+        assert "link.log" in reason
+        assert "a symbolic link, name the file it points to" in reason
+    assert outside.read_text() == "mine\n"
+    twice = tmp_path / "twice.troy"
+    twice.write_text(
+        flow.read_text()
+        .replace('"path": "link.log"', '"path": "../inside/out.log"')
+        .replace("create connector out;", "create connector out; create connector again from out;")
+    )
+    check = [sys.executable, "-m", "walflow", "check", str(twice), "--workdir", str(inside)]
+    checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    assert checked.returncode == 78
+    assert f"{inside}/out.log" in checked.stdout

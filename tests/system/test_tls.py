@@ -212,6 +212,11 @@ def test_a_secret_is_shown_nowhere(tmp_path: Path, place: str) -> None:
         checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
         assert CANARY not in checked.stdout + checked.stderr
         assert ("stands in the flow file" in checked.stdout) is (place == "inline")
+    show = [sys.executable, "-m", "walflow", "connectors", "show", "tcp_server", "--json"]
+    shown = subprocess.run(
+        show, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True, env=os.environ | environment
+    )
+    assert CANARY not in shown.stdout + shown.stderr
     with running(flow, tmp_path, "--log-level", "debug", environment=environment) as daemon:
         client = TlsClient(daemon.port(), authority.client_context())
         client.send(b"1\n")
