@@ -48,6 +48,7 @@ def app() -> typer.Typer:
     from walflow.cli.connectors import connectors_app
     from walflow.cli.run import run
     from walflow.cli.status import status
+    from walflow.cli.wal import wal_app
 
     program = typer.Typer(
         name="walflow",
@@ -60,6 +61,7 @@ def app() -> typer.Typer:
     program.command()(check)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")
+    program.add_typer(wal_app(), name="wal")
     return program
 
 

@@ -7,6 +7,7 @@ attempt is told the same.
 
 import errno
 import os
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,6 +38,9 @@ class Directory:
         """Makes it if it is missing, and takes it for this process."""
         try:
             self.disk.makedir(self.path)
+        except OSError as error:
+            raise self._no_directory(error) from error
+        try:
             lock = self.disk.open(self.file("LOCK"), create=True)
         except OSError as error:
             raise self.cannot_open("LOCK", error) from error
@@ -62,7 +66,14 @@ class Directory:
             self._lock = None
 
     def unusable(self, name: str, what: str) -> Unusable:
-        return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {self.path}")
+        return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {shlex.quote(self.path)}")
+
+    def _no_directory(self, error: OSError) -> DiskFull | Unusable:
+        """Nothing is there to repair."""
+        if error.errno in FULL:
+            return DiskFull(f"{self.path}: cannot be made: {error.strerror}")
+        what = f"cannot be made a directory: {error.strerror}"
+        return Unusable(f"{self.path}: {what}; move away what is there, or give the log another path")
 
     def cannot_open(self, name: str, error: OSError) -> DiskFull | Unusable:
         if error.errno in FULL:

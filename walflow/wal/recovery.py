@@ -125,7 +125,7 @@ def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], n
     if len(known) > 1:
         raise directory.unusable("meta", f"is not sound, and the files are of {len(known)} different logs")
     identity = known.pop() if known else uuid.uuid4().bytes
-    _write_meta(directory, identity)
+    write_meta(directory, identity)
     return identity
 
 
@@ -142,7 +142,7 @@ def _read_meta(directory: Directory) -> bytes | None:
         directory.disk.close(fd)
 
 
-def _write_meta(directory: Directory, identity: bytes) -> None:
+def write_meta(directory: Directory, identity: bytes) -> None:
     fd = directory.create("meta.tmp")
     try:
         directory.write("meta.tmp", fd, [pack_meta(identity)], 0)

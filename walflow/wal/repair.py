@@ -1,0 +1,300 @@
+"""What stands between a directory and a log that opens, and how each of it is put out of the way.
+
+A start heals damage by itself (recovery.py). Here is what it refuses: names that are taken by what is no file, files
+that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved.
+"""
+
+import errno
+import os
+import shlex
+import stat
+from collections.abc import Callable
+from typing import Final, NamedTuple, Self
+
+from walflow.disk import Disk, RealDisk
+from walflow.errors import DirectoryLocked, Unusable
+from walflow.wal.directory import Directory
+from walflow.wal.format import (
+    CHUNK_START,
+    META,
+    SLOT,
+    ChunkHeader,
+    NewerVersion,
+    Slot,
+    unpack_chunk_header,
+    unpack_meta,
+    unpack_slot,
+)
+from walflow.wal.quarantine import FOLDER, Quarantine
+from walflow.wal.recovery import write_meta
+from walflow.wal.survey import LEFTOVER
+
+PLAIN: Final = ("LOCK", "meta", "cursor", "meta.tmp")  # nothing but a file will do
+BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
+
+
+class Step(NamedTuple):
+    """What would be done, in words; `do` is None where only a person can do it."""
+
+    what: str
+    do: Callable[[], object] | None
+
+
+class Hold:
+    """The log's lock, as soon as there is a file to lock."""
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.join(path, "LOCK")
+        self._disk: Disk = RealDisk()
+        self._fd: int | None = None
+
+    def __enter__(self) -> Self:
+        self.take(create=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            self._disk.close(self._fd)
+
+    def take(self, *, create: bool) -> None:
+        """Raises DirectoryLocked. What cannot be opened, nobody else can have locked as a log."""
+        if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
+            return
+        flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
+        try:
+            fd = os.open(self._path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError:
+            return
+        if not self._disk.lock(fd):
+            holder = os.pread(fd, 32, 0).strip()
+            self._disk.close(fd)
+            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
+            raise DirectoryLocked(f"{os.path.dirname(self._path)} is in use by {who}; stop it first")
+        self._fd = fd
+
+
+def obstacles(path: str, keep: str = "") -> list[Step]:
+    """In the order in which they are to be taken; once they are done, look again. `keep`: the uuid of the log that
+    stays where files are of several. Raises Unusable where there is nothing to repair."""
+    if not os.path.isdir(path):
+        what = "it is not a directory" if os.path.lexists(path) else "there is nothing"
+        raise Unusable(f"{path}: is not a log: {what}; move away what is there, or give the log another path")
+    steps = _not_writable(path)
+    if steps:
+        return steps
+    directory = Directory(path, RealDisk())
+    steps = [step for name in sorted(os.listdir(path)) for step in _in_the_way(directory, name)]
+    return steps or _several_logs(directory, keep)
+
+
+def _not_writable(path: str) -> list[Step]:
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return [Step(f"{path} is on a file system that is mounted read-only: mount it for writing", None)]
+    return _allow(path, 0o700)
+
+
+def _allow(path: str, mode: int) -> list[Step]:
+    """Where this process may not use it: its owner makes it so, nobody else can."""
+    if os.access(path, os.R_OK | os.W_OK | (os.X_OK if mode & 0o100 else 0)):
+        return []
+    status = os.stat(path)
+    if os.geteuid() not in (0, status.st_uid):
+        quoted = shlex.quote(path)
+        advice = f"run this as user {status.st_uid}, or: chown {os.geteuid()} {quoted}"
+        return [Step(f"{path} belongs to user {status.st_uid}, and you are {os.geteuid()}: {advice}", None)]
+    wanted = stat.S_IMODE(status.st_mode) | mode
+    return [Step(f"{path} may not be read and written: set its mode to {wanted:04o}", lambda: os.chmod(path, wanted))]
+
+
+def _in_the_way(directory: Directory, name: str) -> list[Step]:
+    path = directory.file(name)
+    if name == FOLDER:
+        return _quarantine(directory, path)
+    if name in PLAIN or LEFTOVER.fullmatch(name):
+        if not _is_plain(path):
+            return [_move(directory, name, f"is {_kind(path)} and must be a file")]
+    elif not (name.endswith(".wal") and _is_plain(path)):
+        return []
+    return _allow(path, 0o600) or _not_opened(directory, name)
+
+
+def _not_opened(directory: Directory, name: str) -> list[Step]:
+    try:
+        directory.disk.close(directory.disk.open(directory.file(name)))
+    except OSError as error:
+        if error.errno in BROKEN:
+            return [_move(directory, name, f"cannot be opened: {error.strerror}")]
+        return [Step(f"{directory.file(name)} cannot be opened: {error.strerror}: remove the cause", None)]
+    return []
+
+
+def _quarantine(directory: Directory, path: str) -> list[Step]:
+    if os.path.isdir(path):
+        if os.stat(path).st_dev == os.stat(directory.path).st_dev:
+            return _allow(path, 0o700)
+        if os.path.ismount(path):
+            return [Step(f"{path} is a mount of its own, files cannot be moved there: unmount it", None)]
+    what = "leads to another file system" if os.path.isdir(path) else f"is {_kind(path)} and must be a directory"
+    return [Step(f"{path} {what}: move it aside, into a new {FOLDER}/", lambda: _renew(directory, path))]
+
+
+def _renew(directory: Directory, path: str) -> None:
+    aside = _free(f"{path}.aside")
+    os.rename(path, aside)
+    Quarantine(directory).move(os.path.basename(aside))
+
+
+def _free(path: str) -> str:
+    number = 0
+    while os.path.lexists(f"{path}.{number}" if number else path):
+        number += 1
+    return f"{path}.{number}" if number else path
+
+
+def _move(directory: Directory, name: str, why: str) -> Step:
+    words = f"{directory.file(name)} {why}: move it to {FOLDER}/"
+    return Step(words, lambda: Quarantine(directory).move(name))
+
+
+def _is_plain(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _kind(path: str) -> str:
+    mode = os.lstat(path).st_mode
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+# Files of several logs, and no meta that says which one it is
+
+
+class _Files(NamedTuple):
+    chunks: dict[bytes, dict[str, int]]  # by log: name and size
+    cursor: list[tuple[bytes, Slot]]
+    newer: list[Step]
+
+
+def _several_logs(directory: Directory, keep: str) -> list[Step]:
+    files = _sort(directory)
+    meta, newer = _meta(directory)
+    newer += files.newer
+    if newer:
+        return newer
+    known = set(files.chunks) | {log for log, _ in files.cursor}
+    if meta is not None or len(known) < 2:
+        return []
+    kept = _kept(files, known, keep)
+    steps = [_split(directory, log, files) for log in sorted(known - {kept})]
+    what = f"{directory.file('meta')} is gone or damaged: write that this is log {kept.hex()}"
+    return [*steps, Step(what, lambda: _name(directory, kept))]
+
+
+def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
+    """The one asked for, else the one that the cursor is of, else the one with most to read."""
+    if keep:
+        chosen = [log for log in known if log.hex() == keep.lower()]
+        if not chosen:
+            raise Unusable(
+                f"no file here is of log {keep}: there are {', '.join(sorted(log.hex() for log in known))}"
+            )
+        return chosen[0]
+    if files.cursor:
+        return max(files.cursor, key=lambda one: one[1].generation)[0]
+    return max(sorted(known), key=lambda log: sum(files.chunks[log].values()))
+
+
+def _split(directory: Directory, log: bytes, files: _Files) -> Step:
+    """A directory of its own, that is a log again."""
+    names = sorted(files.chunks.get(log, {}))
+    cursor = any(log == one for one, _ in files.cursor)
+    where = f"{FOLDER}/log-{log.hex()}"
+    held = f"{len(names)} chunk{'' if len(names) == 1 else 's'}" + (" and a copy of the cursor" if cursor else "")
+    return Step(
+        f"the directory has files of another log, {log.hex()}: move them ({held}) to {directory.file(where)}, "
+        f"a log of its own",
+        lambda: _move_out(directory, Directory(directory.file(where), directory.disk), log, names, cursor=cursor),
+    )
+
+
+def _move_out(directory: Directory, target: Directory, log: bytes, names: list[str], *, cursor: bool) -> None:
+    target.disk.makedir(target.path)
+    _name(target, log)
+    if cursor and not os.path.lexists(target.file("cursor")):
+        _copy(directory, target, "cursor", 2 * SLOT)
+    for name in names:
+        os.rename(directory.file(name), _free(target.file(name)))
+    target.sync_names()
+    directory.sync_names()
+
+
+def _name(directory: Directory, log: bytes) -> None:
+    directory.unlink("meta.tmp")
+    write_meta(directory, log)
+
+
+def _copy(source: Directory, target: Directory, name: str, size: int) -> None:
+    fd = source.open(name)
+    try:
+        data = source.disk.read(fd, size, 0)
+    finally:
+        source.disk.close(fd)
+    fd = target.create(name)
+    try:
+        target.write(name, fd, [data], 0)
+        target.sync(name, fd)
+    finally:
+        target.disk.close(fd)
+
+
+def _sort(directory: Directory) -> _Files:
+    files = _Files({}, [], [])
+    for name in sorted(os.listdir(directory.path)):
+        if not (name.endswith(".wal") and _is_plain(directory.file(name))):
+            continue
+        try:
+            found = _chunk(directory, name)
+        except NewerVersion:
+            files.newer.append(_newer(directory, name))
+            continue
+        if found is not None:
+            size = os.stat(directory.file(name)).st_size
+            files.chunks.setdefault(found[0], {})[name] = size
+    for offset in (0, SLOT):
+        slot = unpack_slot(_begin(directory, "cursor", SLOT, offset))
+        if slot is not None:
+            files.cursor.append(slot)
+    return files
+
+
+def _chunk(directory: Directory, name: str) -> tuple[bytes, ChunkHeader] | None:
+    return unpack_chunk_header(_begin(directory, name, CHUNK_START))
+
+
+def _meta(directory: Directory) -> tuple[bytes | None, list[Step]]:
+    try:
+        return unpack_meta(_begin(directory, "meta", META.size + 4)), []
+    except NewerVersion:
+        return None, [_newer(directory, "meta")]
+
+
+def _newer(directory: Directory, name: str) -> Step:
+    advice = f"run that version on {directory.path}, or give the log another path"
+    return Step(f"{directory.file(name)} was written by a newer walflow: {advice}", None)
+
+
+def _begin(directory: Directory, name: str, size: int, offset: int = 0) -> bytes:
+    """Empty where nothing can be read."""
+    try:
+        fd = directory.disk.open(directory.file(name))
+    except OSError:
+        return b""
+    try:
+        return directory.disk.read(fd, size, offset)
+    except OSError:
+        return b""
+    finally:
+        directory.disk.close(fd)
