@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import settings
 
 settings.register_profile("walflow", deadline=None)
 settings.load_profile("walflow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What runs in the background ignores SIGINT and hands that down; here it is somebody's Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_asyncio_loop_factories(
