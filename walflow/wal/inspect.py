@@ -366,7 +366,7 @@ def _findings(view: View, begin: Callable[[int], Read]) -> list[Finding]:
         findings.append(_damaged(view, damage, promised=promised))
     known = [(finding.first, finding.last) for finding in findings]
     findings += [_lost(gap) for gap in recovery.gaps if (gap.first, gap.last) not in known]
-    if recovery.torn_bytes:
+    if not view.holder:
         findings += _torn(view, sum(finding.size for finding in findings if finding.kind == "torn"))
     return findings
 
@@ -470,9 +470,20 @@ def _lost(gap: Gap) -> Finding:
 
 def _torn(view: View, known: int) -> list[Finding]:
     """Behind the last sound record; what lies before it has been named one by one."""
+    removed = [name for name in os.listdir(view.directory.path) if _removed(view, name)]
+    what = "holds no sound record, and nobody was promised one; a start removes it"
+    findings = [Finding("torn", name, 0, 0, 0, 0, what) for name in sorted(removed)]
     size = view.found.recovery.torn_bytes - known
     if size <= 0:
-        return []
+        return findings
     file, offset = (view.chunks[-1].name, view.chunks[-1].end) if view.chunks else ("", 0)
     what = "the last write never finished, nobody was promised it; a start cuts it"
-    return [Finding("torn", file, offset, size, 0, 0, what)]
+    return [*findings, Finding("torn", file, offset, size, 0, 0, what)]
+
+
+def _removed(view: View, name: str) -> bool:
+    """By recovery, and not only put elsewhere."""
+    here = view.directory.disk.is_file(view.directory.file(name))
+    recovery = view.found.recovery
+    told = any(name in note for note in recovery.notes) or any(gap.file == name for gap in recovery.gaps)
+    return bool(NUMBERED.fullmatch(name)) and not here and not told
