@@ -431,7 +431,7 @@ def _start(path: str, *, dry_run: bool, yes: bool) -> bool:
     from walflow.wal.repair import Hold
 
     with Hold(path):
-        lines = look(path).found.recovery.lines()
+        lines = look(path).to_do
     if lines:
         typer.echo("\n".join(printable(f"a start does the rest: {line}") for line in lines))
         if not _agreed(dry_run=dry_run, yes=yes):

@@ -34,6 +34,7 @@ from walflow.wal.tail import Damage, Scan
 
 TRIES: Final = 5  # a log in use drops chunks while they are being looked at
 PASSING: Final = (": removed", ": renamed", "on a local disk")  # notes of recovery that tell of no damage
+LASTING: Final = ("on a local disk", "what the next chunk knows of it")  # notes of what stays as it is
 NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 
 REPORT: Final = re.compile(r"[0-9]{20}-[0-9]{20}\.json")
@@ -126,6 +127,11 @@ class View(NamedTuple):
     def hint(self) -> int:
         """Up to here the cursor says all is durable."""
         return max((max(slot.durable, slot.low) for slot in self.slots if slot is not None), default=0)
+
+    @property
+    def to_do(self) -> list[str]:
+        """What the next start changes, as recovery tells it."""
+        return [line for line in self.found.recovery.lines() if not line.endswith(LASTING)]
 
 
 class Finding(NamedTuple):

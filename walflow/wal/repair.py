@@ -83,7 +83,8 @@ def obstacles(path: str, keep: str = "") -> list[Step]:
     if steps:
         return steps
     directory = Directory(path, RealDisk())
-    steps = [step for name in sorted(os.listdir(path)) for step in _in_the_way(directory, name)]
+    names = sorted(os.listdir(path), key=lambda name: (name != FOLDER, name))  # first the place where things go
+    steps = [step for name in names for step in _in_the_way(directory, name)]
     return steps or _several_logs(directory, keep)
 
 
