@@ -34,7 +34,7 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,
 ) -> None:
     """Events a second, CPU per event and memory: walflow beside others, in turns."""
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 150)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
     cases = [case for case in CASES if only in case.name]
     WORK.mkdir(exist_ok=True)
     if shutil.disk_usage(WORK).free < NEEDED:
