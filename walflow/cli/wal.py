@@ -29,7 +29,11 @@ EX_TEMPFAIL = 75
 ROUNDS = 8  # what is put out of the way may have hidden something else
 EVERYTHING = 1 << 64
 
-At = Annotated[Path, typer.Argument(metavar="PATH", help="The log's directory, as the flow file names it.")]
+At = Annotated[
+    Path,
+    # readable: `repair` says what to do where it is not
+    typer.Argument(metavar="PATH", help="The log's directory, as the flow file names it.", readable=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for scripts.")]
 
 
@@ -220,7 +224,9 @@ def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
 def dump(
     path: At,
     first: Annotated[int, typer.Option("--from", help="The first position.", min=1)] = 1,
-    last: Annotated[int, typer.Option("--to", help="The last position, included.", min=1)] = EVERYTHING,
+    last: Annotated[
+        int, typer.Option("--to", help="The last position, included.", min=1, show_default=False)
+    ] = EVERYTHING,
     raw: Annotated[bool, typer.Option("--raw", help="The bytes of the payloads and nothing else.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, for scripts.")] = False,
 ) -> None:

@@ -32,7 +32,7 @@ from walflow.wal.recovery import Found, recover
 from walflow.wal.survey import NUMBERED
 from walflow.wal.tail import Damage, Scan
 
-TRIES: Final = 5  # a log in use drops chunks while they are being looked at
+TRIES: Final = 20  # a log in use drops chunks while they are being looked at
 PASSING: Final = (": removed", ": renamed", "on a local disk")  # notes of recovery that tell of no damage
 LASTING: Final = ("on a local disk", "what the next chunk knows of it")  # notes of what stays as it is
 NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
@@ -178,7 +178,7 @@ def _expect_log(path: str) -> None:
     except FileNotFoundError:
         raise Unusable(f"{path}: is not there") from None
     except OSError as error:
-        raise Unusable(f"{path}: cannot be read: {error.strerror}") from error
+        raise Directory(path, Onlooker()).unusable("", f"cannot be read: {error.strerror}") from error
     if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
         raise Unusable(f"{path}: {NO_LOG}")
 
@@ -265,14 +265,14 @@ def _outlines(view: View, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
 def records(view: View, first: int, last: int) -> Iterator[Record | Gap]:
     """All that hold a position from `first` to `last`, acked ones too, and a Gap for what cannot be read."""
     expected = max(first, view.chunks[0].first) if view.chunks else last + 1
-    for chunk in view.chunks:
+    for chunk, follower in zip_longest(view.chunks, view.chunks[1:]):
         if chunk.last < expected:
             continue
         if chunk.first > last:
             break
         if chunk.first > expected:
             yield Gap(expected, chunk.first - 1, "", 0, 0, "no chunk holds them")
-        for one in _records_of(view, chunk):
+        for one in _records_of(view, chunk, follower):
             low, high = _span(one)
             if low > last:
                 return
@@ -287,24 +287,29 @@ def _span(one: Record | Gap) -> tuple[int, int]:
     return (one.first, one.last) if isinstance(one, Gap) else (one.position, one.position + one.count - 1)
 
 
-def _records_of(view: View, chunk: Chunk) -> Iterator[Record | Gap]:
+def _records_of(view: View, chunk: Chunk, follower: Chunk | None) -> Iterator[Record | Gap]:
     fd = _open(view, chunk)
     if fd is None:
         if not view.holder:
             yield Gap(chunk.first, chunk.last, chunk.name, 0, 0, "cannot be opened")
         return
     try:
-        yield from _walk(Pages(view.directory.disk, fd, chunk.synced), chunk)
+        alone = follower is not None and follower.before != chunk.first
+        yield from _walk(Pages(view.directory.disk, fd, chunk.synced), chunk, alone=alone)
     finally:
         view.directory.disk.close(fd)
 
 
-def _walk(pages: Pages, chunk: Chunk) -> Iterator[Record | Gap]:
+def _walk(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[Record | Gap]:
+    """`alone`: the chunk behind it is missing, and with it all that is not found here."""
     offset, expected = CHUNK_START, chunk.first
     while expected <= chunk.last:
         header = header_at(pages, chunk.seed, offset)
         if header is None or header.position != expected:
             found = resync(pages, chunk.seed, offset, expected)
+            if found is None and alone:
+                yield Gap(expected, chunk.last, "", 0, 0, "no chunk holds them")
+                return
             after, position = (found[0], found[1].position) if found else (pages.limit, chunk.last + 1)
             yield Gap(expected, position - 1, chunk.name, offset, after - offset, "corrupt")
             offset, expected = after, position

@@ -100,8 +100,8 @@ def _allow(path: str, mode: int) -> list[Step]:
         return []
     status = os.stat(path)
     if os.geteuid() not in (0, status.st_uid):
-        quoted = shlex.quote(path)
-        advice = f"run this as user {status.st_uid}, or: chown {os.geteuid()} {quoted}"
+        quoted = shlex.quote(os.path.dirname(path) if mode == 0o600 else path)
+        advice = f"run this as user {status.st_uid}, or as root: chown -R {os.geteuid()} {quoted}"
         return [Step(f"{path} belongs to user {status.st_uid}, and you are {os.geteuid()}: {advice}", None)]
     wanted = stat.S_IMODE(status.st_mode) | mode
     return [Step(f"{path} may not be read and written: set its mode to {wanted:04o}", lambda: os.chmod(path, wanted))]

@@ -1,0 +1,140 @@
+"""Looking into a directory changes nothing and says what a start would; also while the log is written and trimmed."""
+
+import os
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.wal.conftest import Open
+from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, files_of, put, read, works
+from walflow.errors import Unusable
+from walflow.wal import Gap, Log, Options, Record
+from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records
+
+
+def filled(open_log: Open) -> Log:
+    log = open_log(1024, 64, disk=QuickDisk())
+    for number in range(20):
+        put(log, b"%d" % number * 50, count=2)
+    log.ack(1, 5)
+    log.ack(9, 10)
+    checkpoint(log)
+    return log
+
+
+def test_it_sees_what_a_start_finds(open_log: Open, directory: Path) -> None:
+    filled(open_log).abandon()
+    before = files_of(str(directory))
+    view = look(str(directory) + "/")
+    assert files_of(str(directory)) == before
+    log = open_log(1024, 64, disk=QuickDisk())
+    assert view.found.recovery.as_dict() | {"ms": 0} == log.recovery.as_dict() | {"ms": 0}
+    kept = [one for one in records(view, 1, EVERYTHING) if isinstance(one, Record)]
+    unacked = read(log)
+    assert [one for one in kept if one in unacked] == unacked
+    assert [one.position for one in records(view, 8, 11) if isinstance(one, Record)] == [7, 9, 11]
+    sizes = [48 + (len(record.payload) + 7 & ~7) for record in unacked]
+    assert backlog_bytes(view) == sum(sizes)
+
+
+def test_what_cannot_be_read_is_a_gap_where_it_was(open_log: Open, directory: Path) -> None:
+    filled(open_log).abandon()
+    files = chunk_files(str(directory))
+    os.unlink(files[1])
+    data = bytearray(Path(files[2]).read_bytes())
+    data[160 + 50] ^= 1
+    Path(files[2]).write_bytes(data)
+    found = list(records(look(str(directory)), 1, EVERYTHING))
+    gaps = [one for one in found if isinstance(one, Gap)]
+    assert [gap.reason for gap in gaps] == ["no chunk holds them", "corrupt"]
+    assert gaps[0].last + 1 == gaps[1].first == int(Path(files[2]).name[:20])
+    covered = [
+        (one.first, one.last) if isinstance(one, Gap) else (one.position, one[0] + one[1] - 1) for one in found
+    ]
+    assert covered == sorted(covered)
+    assert all(left[1] + 1 == right[0] for left, right in pairwise(covered))
+
+
+def test_an_onlooker_believes_what_it_was_told_to_do(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "a").write_text("text")
+    (directory / "folder").mkdir()
+    disk, path = Onlooker(), str(directory)
+    disk.rename(f"{path}/a", f"{path}/b")
+    disk.unlink(f"{path}/folder")
+    fd = disk.open(f"{path}/b")
+    disk.write(fd, [b"lost"], 0)
+    disk.truncate(fd, 0)
+    assert disk.read(fd, 10, 0) == b"text"
+    disk.close(fd)
+    assert disk.names(path) == ["b"]
+    assert (disk.is_file(f"{path}/a"), disk.is_file(f"{path}/b")) == (False, True)
+    disk.close(disk.open(f"{path}/new", exclusive=True))
+    for name, exclusive, error in (("new", True, FileExistsError), ("a", False, FileNotFoundError)):
+        with pytest.raises(error):
+            disk.open(f"{path}/{name}", exclusive=exclusive)
+    with pytest.raises(FileExistsError):
+        disk.makedir(f"{path}/a")
+    assert sorted(os.listdir(path)) == ["a", "folder"]
+
+
+def test_nobody_holds_what_is_not_locked(open_log: Open, directory: Path) -> None:
+    log = filled(open_log)
+    assert holder(str(directory)) == f"process {os.getpid()}"
+    log.abandon()
+    assert holder(str(directory)) == ""
+    (directory / "LOCK").unlink()
+    assert holder(str(directory)) == ""
+
+
+def test_a_log_that_is_written_and_trimmed_meanwhile_is_sound(directory: Path) -> None:
+    log = Log(Options(str(directory), 2048, 8), QuickDisk())
+    stop = threading.Event()
+
+    def use() -> None:
+        while not stop.wait(0.0005):
+            if log.fits(0, 300):
+                put(log, b"x" * 300, count=3)
+            else:
+                log.ack(1, log.durable - 4)
+                checkpoint(log)
+
+    user = threading.Thread(target=use)
+    user.start()
+    try:
+        for _ in range(30):
+            view, findings = check(str(directory))
+            assert [finding for finding in findings if finding.kind != "torn"] == []
+            assert view.holder
+            for one in records(look(str(directory)), 1, EVERYTHING):
+                assert isinstance(one, Gap | Record)
+    finally:
+        stop.set()
+        user.join()
+        works(log)
+        log.close()
+
+
+def test_the_progress_counts_every_byte_once(open_log: Open, directory: Path) -> None:
+    filled(open_log).abandon()
+    told: list[int] = []
+    seen: list[int] = []
+
+    def begin(size: int):  # type: ignore[no-untyped-def]
+        told.append(size)
+        return seen.append
+
+    check(str(directory), begin)
+    assert sum(seen) <= told[0] == sum(os.stat(path).st_size for path in chunk_files(str(directory)))
+    assert sum(seen) > told[0] * 0.9
+
+
+def test_what_is_no_log_is_not_taken_for_one(directory: Path) -> None:
+    with pytest.raises(Unusable, match="is not there"):
+        look(str(directory))
+    directory.mkdir()
+    (directory / "notes").write_text("")
+    with pytest.raises(Unusable, match="it has no meta, no cursor and no chunk"):
+        look(str(directory))
