@@ -98,7 +98,7 @@ def test_stats_lists_what_was_lost(path: Path) -> None:
     known = json.loads(run("stats", path, "--json").output)
     (report,) = [one["report"] for one in known["quarantine"]]
     assert report["reason"] == "corrupt"
-    assert "quarantine: 1 entries" in run("stats", path).output
+    assert "quarantine: 1 entry" in run("stats", path).output
 
 
 @pytest.mark.parametrize("command", ["stats", "check", "dump", "repair"])
@@ -254,6 +254,13 @@ def test_a_closed_stdout_ends_a_dump_quietly(path: Path) -> None:
         dump.stdout.close()
         assert dump.stderr.read() == b""
     assert dump.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["stats", "check", "dump"])
+def test_a_stdout_that_was_never_open_is_no_error(path: Path, command: str) -> None:
+    shell = f"{sys.executable} -m walflow wal {command} '{path}' >&-"
+    done = subprocess.run(shell, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 # repair

@@ -3,12 +3,11 @@
 import base64
 import json
 import os
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
 from rich.console import Console
@@ -51,7 +50,7 @@ def _told() -> Generator[None]:
     """Every trouble is one line, and a closed stdout is none."""
     try:
         yield
-        sys.stdout.flush()
+        print(end="", flush=True)  # a stdout that was closed from the start is None, which only print knows
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
         raise typer.Exit(0) from None
@@ -150,7 +149,7 @@ def _stats_lines(known: _Stats) -> list[str]:
             f"  {one['file']}: positions {one['first']} to {one['last']}, {one['bytes']} bytes"
             for one in known.chunks
         ),
-        f"quarantine: {len(kept)} entries" if kept else "quarantine: empty",
+        f"quarantine: {len(kept)} {'entry' if len(kept) == 1 else 'entries'}" if kept else "quarantine: empty",
         *(f"  {_kept_line(one)}" for one in kept),
     ]
 
@@ -248,7 +247,7 @@ def _dump(path: str, first: int, last: int, form: "Callable[[View, list[_Event]]
     from walflow.wal import Gap
     from walflow.wal.inspect import look, records
 
-    out, tags, gaps = typer.get_binary_stream("stdout"), Tags(), 0
+    out, tags, gaps = _stdout(), Tags(), 0
     view = look(path)
     for one in records(view, first, last):
         if isinstance(one, Gap):
@@ -259,6 +258,13 @@ def _dump(path: str, first: int, last: int, form: "Callable[[View, list[_Event]]
             out.write(form(view, _events(tags, one, first, last)))
     out.flush()
     return gaps
+
+
+def _stdout() -> BinaryIO:
+    try:
+        return typer.get_binary_stream("stdout")
+    except RuntimeError:  # it was closed from the start
+        raise BrokenPipeError from None
 
 
 def _gap_line(gap: "Gap") -> str:
