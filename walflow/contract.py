@@ -55,7 +55,6 @@ class Connector(BaseModel):
     """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
 
     `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
-    `ordered`: its sink half must see the blocks of one stream in order; False lets redelivery overtake.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -63,7 +62,6 @@ class Connector(BaseModel):
     ports: ClassVar[Ports] = Ports()
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
-    ordered: ClassVar[bool] = True
 
     def ports_used(self) -> Ports:
         """The ports of this very instance, where its configuration decides (a file is read or written)."""

@@ -14,7 +14,6 @@ class Stat(NamedTuple):
     """What is asked of a file. `identity` is (device, inode)."""
 
     size: int
-    allocated: int  # bytes of disk it occupies
     identity: tuple[int, int]
 
 
@@ -142,7 +141,7 @@ class RealDisk:
 
     def stat(self, fd: int) -> Stat:
         result = os.fstat(fd)
-        return Stat(result.st_size, result.st_blocks * 512, (result.st_dev, result.st_ino))
+        return Stat(result.st_size, (result.st_dev, result.st_ino))
 
     def is_file(self, path: str) -> bool:
         try:

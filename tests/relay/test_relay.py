@@ -1,5 +1,7 @@
 """A log between an inlet and an outlet, without a loop: what was acked upstream comes out, in order, until acked."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 from tests.runtime.world import Taker, World
 from walflow import Block, Frames, Receipt, StreamId
 from walflow.codecs import JSON
-from walflow.disk import Disk, RecordingDisk
+from walflow.disk import Disk, RealDisk, RecordingDisk
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.relay import Checkpoints, Reader, Writer
@@ -349,3 +351,30 @@ def test_a_damaged_record_is_told_and_the_rest_delivered(path: Path) -> None:
     assert ids(taker.blocks) == [0, 1, 3, 4]
     assert restarted.world.count("quarantined_events_total") == 1
     restarted.close()
+
+
+class NoDescriptors(RealDisk):
+    """While `out`, nothing that exists can be opened."""
+
+    out = False
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        if self.out and not exclusive:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().open(path, create=create, exclusive=exclusive, mode=mode)
+
+
+def test_a_log_that_cannot_be_opened_now_is_read_a_second_later(path: Path) -> None:
+    disk = NoDescriptors()
+    relay = Relay(path, taker := Taker(ack=True), disk=disk, options=Options(str(path), cache_bytes=0))
+    disk.out = True
+    relay.give(1)
+    relay.scheduler.run()
+    for _ in range(10):
+        relay.reader.pump()
+    assert taker.blocks == []
+    assert len(relay.scheduler.timers) == 1
+    disk.out = False
+    relay.scheduler.advance(1.0)
+    assert ids(taker.blocks) == [1]
+    relay.close()

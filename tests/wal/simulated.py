@@ -178,7 +178,7 @@ class SimulatedDisk:
 
     def stat(self, fd: int) -> Stat:
         file = self.fds[fd][1]
-        return Stat(len(file.data), len(file.data), (0, id(file)))
+        return Stat(len(file.data), (0, id(file)))
 
     def is_file(self, path: str) -> bool:
         return path in self.names_now

@@ -35,6 +35,7 @@ class Reader:
         self._redelivered = out.counter("redelivered_events_total")
         self._quarantined = out.counter("quarantined_events_total")
         self._gaps_told = 0
+        self._reads_later = False
         self.first_ingest_ns = 0  # when what it read first had been received
         out.window = min(out.window, log.window)
         out.on_ready(self.pump)
@@ -90,8 +91,10 @@ class Reader:
         try:
             records = self._records.read(READ_BYTES)
         except DiskFull as error:
-            self._out.log.warning("log not read", reason=str(error))
-            self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self.pump)
+            if not self._reads_later:  # others call for a pump meanwhile; one timer is enough
+                self._reads_later = True
+                self._out.log.warning("log not read", reason=str(error))
+                self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self._read_again)
             return
         self._tell_gaps()
         if records and not self.first_ingest_ns:
@@ -99,6 +102,10 @@ class Reader:
         for record in records:
             last = record.position + record.count - 1
             self._ready.extend(Part(low, high, record) for low, high in self._log.unacked(record.position, last))
+
+    def _read_again(self) -> None:
+        self._reads_later = False
+        self.pump()
 
     def _tell_gaps(self) -> None:
         """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
