@@ -1,1 +1,16 @@
-"""The Spark half of walflow. It stands alone: importable without walflow, so that `--py-files` can ship it."""
+"""The Spark half of walflow. It stands alone: importable without walflow, so that `--py-files` can ship it.
+
+Spark imports every module named `pyspark_*` to find data sources, so this must be quick and never raise; and the
+daemon imports `pyspark_walflow.wire`, so nothing here may import pyspark before somebody asks for `DefaultSource`.
+"""
+
+from importlib import import_module
+
+
+def __getattr__(name: str) -> object:
+    if name == "DefaultSource":
+        try:
+            return import_module("pyspark_walflow.source").DefaultSource
+        except ImportError as error:  # no pyarrow, or a Spark that is too old: then there is no such data source
+            raise AttributeError(f'format("walflow") is not available: {error}') from error
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

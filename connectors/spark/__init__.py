@@ -1,0 +1,1 @@
+"""A log that Spark reads: what arrives is acked once it is on disk, and Spark's commits are the acks."""

@@ -1,0 +1,159 @@
+"""One blocking connection to the daemon: preface, proof of both sides, then a question at a time."""
+
+import contextlib
+import secrets
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, NoReturn
+
+from pyspark_walflow import wire
+from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused
+
+CONNECT_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 60.0  # without a byte; whoever keeps us waiting longer says BUSY meanwhile
+RECEIVE_BUFFER: Final = 4 << 20
+
+
+class Endpoint(NamedTuple):
+    """`cafile`: who signed the daemon's certificate, "" for the system's; None: no TLS."""
+
+    host: str
+    port: int
+    cafile: str | None = None
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Lost(NamedTuple):
+    """Positions `first` to `last`, both included, that the log cannot give any more."""
+
+    first: int
+    last: int
+    reason: str
+
+
+class Client:
+    """Raises OSError for whatever may be mended by connecting again, Refused for what the daemon says no to, and
+    Damaged where the other side is no walflow. After any of the first and last, `close` it."""
+
+    def __init__(self, endpoint: Endpoint, key: Key, log: str | None = None) -> None:
+        """`log`: the uuid it must have; None: any."""
+        self.endpoint = endpoint
+        self._socket = _connect(endpoint)
+        try:
+            self.log = self._greet(key, log)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def call(self, kind: Kind, fields: Mapping[str, object]) -> dict[str, object]:
+        self._socket.sendall(wire.control(kind, fields))
+        return self._answer()
+
+    def read(self, first: int, end: int, consumer: str) -> Iterator[tuple[int, bytes] | Lost]:
+        """(seed, whole records) of positions `first` to `end`, the latter excluded, in order; the first and the last
+        record may reach beyond. To leave it before its end is to leave a connection that is of no use any more."""
+        self._socket.sendall(wire.control(Kind.READ, {"first": first, "end": end, "consumer": consumer}))
+        while True:
+            kind, payload = self._receive()
+            if kind == Kind.DATA:
+                yield wire.SEED.unpack_from(payload)[0], payload[wire.SEED.size :]
+            elif kind == Kind.LOST:
+                fields = wire.fields_of(payload)
+                yield Lost(integer(fields, "first"), integer(fields, "last"), str(fields.get("reason")))
+            elif kind == Kind.OK:
+                return
+            else:
+                self._unexpected(kind, payload)
+
+    def stage(self, name: str, lines: Iterator[bytes]) -> dict[str, object]:
+        """Each of `lines`: any number of JSON lines, every one with its newline."""
+        self._socket.sendall(wire.control(Kind.STAGE, {"name": name}))
+        for some in lines:
+            self._socket.sendall(wire.frame(Kind.LINES, some))
+        self._socket.sendall(wire.control(Kind.STAGED, {}))
+        return self._answer()
+
+    def _answer(self) -> dict[str, object]:
+        while True:
+            kind, payload = self._receive()
+            if kind == Kind.OK:
+                return wire.fields_of(payload)
+            if kind != Kind.BUSY:
+                self._unexpected(kind, payload)
+
+    def _greet(self, key: Key, log: str | None) -> str:
+        nonce = secrets.token_hex(16)
+        hello = {"version": wire.VERSION, "right": key.right, "nonce": nonce, "log": log}
+        self._socket.sendall(wire.PREFACE + wire.control(Kind.HELLO, hello))
+        challenge = self._expect(Kind.CHALLENGE)
+        other = str(challenge.get("nonce"))
+        self._socket.sendall(wire.control(Kind.PROOF, {"proof": wire.prove(key, "client", nonce, other)}))
+        welcome = self._expect(Kind.WELCOME)
+        if not wire.same(wire.prove(key, "server", other, nonce), welcome.get("proof")):
+            raise Damaged(f"{self.endpoint} does not know the token itself: it is not the walflow that made it")
+        return str(welcome.get("log"))
+
+    def _expect(self, kind: Kind) -> dict[str, object]:
+        got, payload = self._receive()
+        if got != kind:
+            self._unexpected(got, payload)
+        return wire.fields_of(payload)
+
+    def _unexpected(self, kind: int, payload: bytes) -> NoReturn:
+        if kind == Kind.ERROR:
+            fields = wire.fields_of(payload)
+            raise Refused(str(fields.get("code", Code.INTERNAL)), str(fields.get("message", "no reason given")))
+        raise Damaged(f"{self.endpoint} answered with a frame of kind {kind}, which nobody asked for")
+
+    def _receive(self) -> tuple[int, bytes]:
+        header = self._exactly(wire.HEADER.size)
+        size, checksum, kind = wire.HEADER.unpack(header)
+        if kind not in Kind.__members__.values() or size > (
+            wire.MAX_PAYLOAD if kind == Kind.DATA else wire.MAX_CONTROL
+        ):
+            said = bytes(header).decode("ascii", "backslashreplace")
+            raise Damaged(f"{self.endpoint} is no walflow bridge: it answered {said!r}")
+        payload = bytes(self._exactly(size))
+        wire.check(payload, checksum)
+        return kind, payload
+
+    def _exactly(self, size: int) -> bytearray:
+        data = bytearray(size)
+        view, got = memoryview(data), 0
+        while got < size:
+            count = self._socket.recv_into(view[got:])
+            if not count:
+                raise ConnectionResetError(f"{self.endpoint} closed the connection")
+            got += count
+        return data
+
+
+def integer(fields: Mapping[str, object], name: str) -> int:
+    """Raises Damaged."""
+    value = fields.get(name)
+    if not isinstance(value, int):
+        raise Damaged(f"an answer without {name}")
+    return value
+
+
+def _connect(endpoint: Endpoint) -> socket.socket:
+    raw = socket.create_connection((endpoint.host, endpoint.port), CONNECT_SECONDS)
+    try:
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        raw.settimeout(ANSWER_SECONDS)
+        if endpoint.cafile is None:
+            return raw
+        context = ssl.create_default_context(cafile=endpoint.cafile or None)
+        return context.wrap_socket(raw, server_hostname=endpoint.host)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            raw.close()
+        raise

@@ -1,0 +1,145 @@
+"""What walflow and Spark say to each other, byte for byte: docs/reference/spark-protocol.md has it in words.
+
+Both ends import this module and nothing else of each other. It needs the standard library alone.
+"""
+
+import hashlib
+import hmac
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+VERSION: Final = 1
+PREFACE: Final = (
+    b"WALFLOW/1\r\n\r\n"  # said first, by Spark's side: a stranger (HTTP, say) answers it with its own words
+)
+HEADER: Final = struct.Struct("<IIB")  # bytes of the payload, its zlib.crc32, kind
+MAX_CONTROL: Final = 1 << 20  # bytes of any payload but DATA
+MAX_PAYLOAD: Final = (1 << 31) + 64  # one record of the log at its largest
+DEFAULT_PORT: Final = 7700
+
+SEED: Final = struct.Struct("<I")  # DATA begins with the seed of its records' checksums
+RECORD: Final = struct.Struct("<4sI QqQ I HHI I")  # 48 bytes, as docs/reference/wal-format.md has them
+SYNC: Final = b"WF\xa5\x1e"
+
+
+class Kind(IntEnum):
+    HELLO = 1
+    CHALLENGE = 2
+    PROOF = 3
+    WELCOME = 4
+    HEAD = 10
+    WAIT = 11
+    PLAN = 12
+    LEASE = 13
+    READ = 20
+    COMMIT = 21
+    STAGE = 30
+    LINES = 31
+    STAGED = 32
+    PUBLISH = 33
+    ABORT = 34
+    OK = 50
+    DATA = 51
+    LOST = 52
+    BUSY = 53
+    ERROR = 60
+
+
+class Code:
+    """Of an ERROR. `RETRY` names those that may go away by themselves."""
+
+    PROTOCOL: Final = "protocol"
+    VERSION: Final = "version"
+    DENIED: Final = "denied"
+    WRONG_LOG: Final = "wrong-log"
+    UNDECLARED: Final = "undeclared-consumer"
+    LEASED: Final = "leased"
+    BELOW_FLOOR: Final = "below-floor"
+    BEYOND_HEAD: Final = "beyond-head"
+    NO_SPACE: Final = "no-space"
+    TOO_LARGE: Final = "too-large"
+    UNKNOWN_STAGE: Final = "unknown-stage"
+    STOPPING: Final = "stopping"
+    INTERNAL: Final = "internal"
+
+    RETRY: Final = frozenset({LEASED, NO_SPACE, STOPPING})
+
+
+class Right:
+    """What a connection may do. `FULL` is proved with the token, the others with tickets made from it."""
+
+    FULL: Final = "full"
+    READ: Final = "read"  # HEAD, PLAN, READ
+    STAGE: Final = "stage"  # STAGE
+
+
+class Refused(Exception):
+    """The other side's ERROR: `code` is one of `Code`, the text is one line for a person."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Damaged(Exception):
+    """Bytes that cannot be what the other side sent."""
+
+
+class Key(NamedTuple):
+    """A right and the secret that proves it. A ticket can be handed to executors: it opens no more than its right
+    on its log, and the token cannot be had from it."""
+
+    right: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"Key({self.right})"  # never the secret: this ends up in plans and logs
+
+    @classmethod
+    def of_token(cls, token: str) -> "Key":
+        return cls(Right.FULL, token.encode())
+
+    def ticket(self, right: str, log: str) -> "Key":
+        return Key(right, _mac(self.secret, "ticket", right, log))
+
+
+def prove(key: Key, side: str, own_nonce: str, other_nonce: str) -> str:
+    """`side` is "client" or "server"."""
+    return _mac(key.secret, "proof", side, key.right, own_nonce, other_nonce).hex()
+
+
+def same(one: str, other: object) -> bool:
+    return isinstance(other, str) and hmac.compare_digest(one.encode(), other.encode())
+
+
+def frame(kind: Kind, payload: bytes = b"") -> bytes:
+    return HEADER.pack(len(payload), zlib.crc32(payload), kind) + payload
+
+
+def control(kind: Kind, fields: Mapping[str, object]) -> bytes:
+    return frame(kind, json.dumps(fields, separators=(",", ":")).encode())
+
+
+def fields_of(payload: bytes) -> dict[str, object]:
+    """Of any frame but DATA and LINES. Raises Damaged."""
+    try:
+        fields: object = json.loads(payload) if payload else {}
+    except ValueError:
+        raise Damaged("a frame is not JSON") from None
+    if not isinstance(fields, dict):
+        raise Damaged("a frame is not a JSON object")
+    return {str(key): value for key, value in fields.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def check(payload: bytes, checksum: int) -> None:
+    """Raises Damaged."""
+    if zlib.crc32(payload) != checksum:
+        raise Damaged("a frame arrived with another checksum than it was sent with")
+
+
+def _mac(secret: bytes, *words: str) -> bytes:
+    return hmac.digest(secret, "\0".join(("walflow", *words)).encode(), hashlib.sha256)
