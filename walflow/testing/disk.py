@@ -1,0 +1,389 @@
+"""Disks in memory.
+
+`MemoryDisk` is one on which nothing is ever lost. `SimulatedDisk` knows what a power cut may leave of it: of every
+file the bytes and the size that were synced, and of each 512-byte sector written since then any of its versions; of
+every directory the names that were synced and any of the changes since. `cuts.images` makes images of that.
+
+An image has no LOCK files: they hold a pid, for people, and are written anew by whoever opens the log.
+"""
+
+import errno
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from walflow.disk import Stat
+
+SECTOR: Final = 512
+EMPTY: Final = bytes(SECTOR)
+
+
+class PowerCut(BaseException):
+    """Nothing that the process does after it reaches the disk."""
+
+
+class Kept(NamedTuple):
+    """What an image has under one name. `data` is None for a directory."""
+
+    data: bytes | None
+    number: int
+
+
+class Image(NamedTuple):
+    """What is on a disk when the power comes back. `kind`: what the cut did, one of `cuts.KINDS`."""
+
+    files: Mapping[str, Kept]
+    digest: int
+    kind: str
+
+
+class Version(NamedTuple):
+    """One writing of a sector: what it then held, and which bytes of it were written."""
+
+    data: bytes
+    first: int
+    after: int
+
+
+class Inode:
+    """A file, or a directory (`data` is None). `written` and `sizes`, oldest first: what became of it since it was
+    last synced."""
+
+    __slots__ = ("data", "locked", "number", "sizes", "synced", "written")
+
+    def __init__(self, number: int, data: bytes | None = b"") -> None:
+        self.number = number
+        self.data: bytes | bytearray | None = data
+        self.synced = data or b""
+        self.written: dict[int, list[Version]] = {}
+        self.sizes: list[int] = []
+        self.locked = 0  # by which descriptor
+
+    def change(self) -> bytearray:
+        if not isinstance(self.data, bytearray):
+            assert self.data is not None, "is a directory"
+            self.data = bytearray(self.data)
+        return self.data
+
+    def sync(self) -> None:
+        """What is dirty is on disk now. What is clean is not looked at, whatever became of it."""
+        assert self.data is not None
+        size = len(self.data)
+        data = bytearray(self.synced[:size].ljust(size, b"\0"))
+        for sector, versions in self.written.items():
+            at = sector * SECTOR
+            data[at : at + SECTOR] = versions[-1].data[: max(size - at, 0)]
+        self.synced = bytes(data)
+        self.forget()
+
+    def forget(self) -> None:
+        self.written.clear()
+        self.sizes.clear()
+
+
+class MemoryDisk:
+    """Of files (`{path: bytes}`) or of an image. `fault` may fail an operation: it gets the operation and the path
+    and returns an errno or None; a write that fails so leaves its first half."""
+
+    preallocates = False
+
+    def __init__(self, files: Mapping[str, bytes | Kept] | None = None) -> None:
+        self.inodes: dict[str, Inode] = {}
+        self.fault: Callable[[str, str], int | None] | None = None
+        self._fds: dict[int, tuple[str, Inode]] = {}
+        self._last_fd = 1000
+        self._last_number = 0
+        self.become(files or {})
+
+    def become(self, files: Mapping[str, bytes | Kept]) -> None:
+        """Another disk's content, all of it durable; nothing is open. Directories of files are there without being
+        named."""
+        self._fds.clear()
+        self.inodes = {}
+        for path, kept in files.items():
+            data, number = kept if isinstance(kept, Kept) else (kept, self._last_number + 1)
+            self._last_number = max(self._last_number, number)
+            self.inodes[path] = Inode(number, data)
+        for path in list(self.inodes):
+            while (path := posixpath.dirname(path)) not in self.inodes and path != "/":
+                self.inodes[path] = self._inode(None)
+
+    def used(self) -> int:
+        return sum(len(inode.data) for inode in self.inodes.values() if inode.data is not None)
+
+    def sizes(self) -> dict[str, int]:
+        """Of the files, in bytes."""
+        return {path: len(inode.data) for path, inode in self.inodes.items() if inode.data is not None}
+
+    def content(self, path: str) -> bytes:
+        return bytes(self.inodes[path].data or b"")
+
+    def snapshot(self) -> dict[str, Kept]:
+        """As a process would find it now."""
+        return {path: Kept(_frozen(inode.data), inode.number) for path, inode in self.inodes.items()}
+
+    # what SimulatedDisk does otherwise
+
+    def _begin(self, operation: str, path: str) -> None:
+        if self.fault is not None and (number := self.fault(operation, path)) is not None:
+            raise OSError(number, os.strerror(number), path)
+
+    def _set(self, change: dict[str, Inode | None]) -> None:
+        for path, inode in change.items():
+            if inode is None:
+                self.inodes.pop(path, None)
+            else:
+                self.inodes[path] = inode
+
+    def _put(self, inode: Inode, data: bytes, offset: int) -> None:
+        target = inode.change()
+        if offset > len(target):
+            target.extend(bytes(offset - len(target)))
+        target[offset : offset + len(data)] = data
+
+    def _resize(self, inode: Inode, size: int) -> None:
+        data = inode.change()
+        data.extend(bytes(max(0, size - len(data))))
+        del data[size:]
+
+    def _inode(self, data: bytes | None) -> Inode:
+        self._last_number += 1
+        return Inode(self._last_number, data)
+
+    # walflow.disk.Disk
+
+    def makedir(self, path: str) -> None:
+        if path in self.inodes or path == "/":
+            return
+        self.makedir(posixpath.dirname(path))
+        self._begin("makedir", path)
+        self._set({path: self._inode(None)})
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        inode = self.inodes.get(path)
+        if inode is None:
+            if not (create or exclusive) or posixpath.dirname(path) not in self.inodes:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+            self._begin("create", path)
+            inode = self._inode(b"")
+            self._set({path: inode})
+        elif exclusive:
+            raise FileExistsError(errno.EEXIST, "File exists", path)
+        elif inode.data is None:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        elif self.fault is not None:
+            MemoryDisk._begin(self, "open", path)
+        self._last_fd += 1
+        self._fds[self._last_fd] = path, inode
+        return self._last_fd
+
+    def close(self, fd: int) -> None:
+        _, inode = self._fds.pop(fd)
+        if inode.locked == fd:
+            inode.locked = 0
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        path, inode = self._fds[fd]
+        if self.fault is not None:
+            MemoryDisk._begin(self, "read", path)
+        assert inode.data is not None
+        return bytes(inode.data[offset : offset + size])
+
+    def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
+        path, inode = self._fds[fd]
+        data = b"".join(parts)
+        try:
+            self._begin("write", path)
+        except OSError:
+            self._put(inode, data[: len(data) // 2], offset)
+            raise
+        self._put(inode, data, offset)
+
+    def sync(self, fd: int) -> None:
+        self._begin("sync", self._fds[fd][0])
+
+    def sync_directory(self, path: str) -> None:
+        self._begin("sync_directory", path)
+
+    def allocate(self, fd: int, size: int) -> None:
+        path, inode = self._fds[fd]
+        self._begin("allocate", path)
+        assert inode.data is not None
+        if size > len(inode.data):
+            self._resize(inode, size)
+
+    def truncate(self, fd: int, size: int) -> None:
+        path, inode = self._fds[fd]
+        self._begin("truncate", path)
+        self._resize(inode, size)
+
+    def rename(self, source: str, target: str) -> None:
+        inode = self.inodes.get(source)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+        self._begin("rename", source)
+        self._set({source: None, target: inode})
+
+    def unlink(self, path: str) -> None:
+        if path in self.inodes:
+            self._begin("unlink", path)
+            self._set({path: None})
+
+    def names(self, path: str) -> list[str]:
+        start = len(path) + 1
+        inside = [name[start:] for name in self.inodes if name.startswith(path) and name[start - 1 : start] == "/"]
+        return sorted(name for name in inside if "/" not in name)
+
+    def stat(self, fd: int) -> Stat:
+        inode = self._fds[fd][1]
+        assert inode.data is not None
+        return Stat(len(inode.data), (1, inode.number))
+
+    def is_file(self, path: str) -> bool:
+        inode = self.inodes.get(path)
+        return inode is not None and inode.data is not None
+
+    def lock(self, fd: int) -> bool:
+        inode = self._fds[fd][1]
+        if inode.locked:
+            return False
+        inode.locked = fd
+        return True
+
+    def filesystem(self, path: str) -> str:
+        return "simulated"
+
+
+class SimulatedDisk(MemoryDisk):
+    """`before` is called ahead of each operation that changes something, so with the disk as a power cut at that
+    moment finds it.
+
+    It can be a worse disk than the log is made for, to see that this is noticed. `lies`: of "sync" and
+    "sync_directory", those that return and have done nothing. `spoils_neighbours`: a sector that was just being
+    written may come back with other bytes changed than those that were (no "powersafe overwrite", as SQLite's
+    documentation calls it)."""
+
+    def __init__(self, files: Mapping[str, bytes | Kept] | None = None) -> None:
+        self.changes: list[dict[str, Inode | None]] = []  # of names, not synced
+        self.durable: dict[str, Inode] = {}
+        self.before: Callable[[], None] | None = None
+        self.operations = 0
+        self.operations_left = -1  # before the power is cut
+        self.capacity: int | None = None  # in bytes: behind it, the disk is full
+        self.lies: frozenset[str] = frozenset()
+        self.spoils_neighbours = False
+        super().__init__(files)
+
+    def become(self, files: Mapping[str, bytes | Kept]) -> None:
+        super().become(files)
+        self.changes = []
+        self.durable = dict(self.inodes)
+        self.operations_left = -1
+
+    def after_kill(self, *, writeback_fails: bool) -> None:
+        """The process is gone, the page cache is not. A page that could not be written back is marked clean."""
+        self._fds.clear()
+        for inode in self.inodes.values():
+            inode.locked = 0
+            if writeback_fails:
+                inode.forget()
+        self.operations_left = -1
+
+    def _begin(self, operation: str, path: str) -> None:
+        if self.operations_left == 0:
+            raise PowerCut
+        self.operations_left -= 1
+        self.operations += 1
+        if self.before is not None:
+            self.before()
+        super()._begin(operation, path)
+
+    def _set(self, change: dict[str, Inode | None]) -> None:
+        self.changes.append(change)
+        super()._set(change)
+
+    def _put(self, inode: Inode, data: bytes, offset: int) -> None:
+        assert inode.data is not None
+        size = len(inode.data)
+        missing = self._missing(offset + len(data) - size)
+        data = data[: max(0, len(data) - missing)]
+        super()._put(inode, data, offset)
+        self._touch(inode, min(offset, size), offset + len(data))
+        self._resized(inode, size)
+        if missing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _resize(self, inode: Inode, size: int) -> None:
+        assert inode.data is not None
+        before = len(inode.data)
+        if self._missing(size - before):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super()._resize(inode, size)
+        # behind what was synced there are zeros until something is written
+        self._touch(inode, min(size, before), max(before, min(size, len(inode.synced))))
+        self._resized(inode, before)
+
+    def _missing(self, growth: int) -> int:
+        """How many bytes of it there is no space for."""
+        if self.capacity is None or growth <= 0:
+            return 0
+        return min(growth, max(0, self.used() + growth - self.capacity))
+
+    def _resized(self, inode: Inode, before: int) -> None:
+        assert inode.data is not None
+        if len(inode.data) != before:
+            inode.sizes.append(len(inode.data))
+
+    def _touch(self, inode: Inode, start: int, end: int) -> None:
+        data = inode.data
+        assert data is not None
+        for sector in range(start // SECTOR, (end + SECTOR - 1) // SECTOR):
+            at = sector * SECTOR
+            version = Version(
+                bytes(data[at : at + SECTOR]).ljust(SECTOR, b"\0"), max(start - at, 0), min(end - at, SECTOR)
+            )
+            inode.written.setdefault(sector, []).append(version)
+
+    def sync(self, fd: int) -> None:
+        super().sync(fd)
+        if "sync" not in self.lies:
+            self._fds[fd][1].sync()
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        if "sync_directory" in self.lies:
+            return
+        rest: list[dict[str, Inode | None]] = []
+        for change in self.changes:
+            others: dict[str, Inode | None] = {}
+            for name, inode in change.items():
+                if posixpath.dirname(name) != path:
+                    others[name] = inode
+                elif inode is None:
+                    self.durable.pop(name, None)
+                else:
+                    self.durable[name] = inode
+            if others:
+                rest.append(others)
+        self.changes = rest
+
+
+def _frozen(data: bytes | bytearray | None) -> bytes | None:
+    return None if data is None else bytes(data)
+
+
+def digest(files: Iterable[tuple[str, bytes]]) -> int:
+    """64 bits of names and contents."""
+    whole = blake2b(digest_size=8)
+    for path, data in files:
+        whole.update(path.encode())
+        whole.update(_digest(data))
+    return int.from_bytes(whole.digest(), "little")
+
+
+@lru_cache(maxsize=1 << 14)
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
