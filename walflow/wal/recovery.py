@@ -13,6 +13,7 @@ from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import META, SLOT, NewerVersion, Slot, pack_meta, unpack_meta, unpack_slot
+from walflow.wal.note import Note
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.survey import Sheet, collect, survey
 from walflow.wal.tail import Tail
@@ -22,7 +23,7 @@ ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
 
 @dataclass
 class Recovery:
-    """What was found and done. `notes` are sentences for a person."""
+    """What was found and done."""
 
     low: int = 0
     durable: int = 0
@@ -31,17 +32,22 @@ class Recovery:
     torn_bytes: int = 0
     torn_records: int = 0
     gaps: list[Gap] = field(default_factory=list[Gap])
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[Note] = field(default_factory=list[Note])
     ms: float = 0.0
 
-    def lines(self) -> list[str]:
-        """Empty where there is nothing to tell."""
+    def lines(self, *, staying: bool = True) -> list[str]:
+        """Empty where there is nothing to tell. `staying`: with what the next start will find again."""
         torn = f"cut {self.torn_records} records, {self.torn_bytes} bytes, that were never synced"
-        return self.notes + ([torn] if self.torn_records else []) + [str(gap) for gap in self.gaps]
+        notes = [str(note) for note in self.notes if staying or not note.stays]
+        return [*notes, *([torn] if self.torn_records else []), *map(str, self.gaps)]
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON."""
-        return {**asdict(self), "gaps": [gap._asdict() for gap in self.gaps]}
+        return {
+            **asdict(self),
+            "notes": [str(note) for note in self.notes],
+            "gaps": [gap._asdict() for gap in self.gaps],
+        }
 
 
 class Found:
@@ -87,10 +93,11 @@ def recover(directory: Directory) -> Found:
     return found
 
 
-def _odd_filesystem(directory: Directory) -> list[str]:
+def _odd_filesystem(directory: Directory) -> list[Note]:
     kind = directory.disk.filesystem(directory.path)
     if kind.startswith(ODD_FILESYSTEMS):
-        return [f"{directory.path} is on {kind}, where a sync may promise less than on a local disk"]
+        what = f"{directory.path} is on {kind}, where a sync may promise less than on a local disk"
+        return [Note("", what, damage=False, stays=True)]
     return []
 
 
@@ -114,13 +121,13 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
         raise
 
 
-def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[str]) -> bytes:
+def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[Note]) -> bytes:
     """The log's uuid. Where the file that has it is gone, everything else still says it."""
     if "meta" in directory.disk.names(directory.path):
         identity = _read_meta(directory)
         if identity is not None:
             return identity
-        notes.append("meta was damaged: written again")
+        notes.append(Note("meta", "was damaged: written again"))
     known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
     if len(known) > 1:
         raise directory.unusable("meta", f"is not sound, and the files are of {len(known)} different logs")
@@ -161,10 +168,10 @@ def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:
         return b""
 
 
-def _without_cursor(found: Found, chunks: list[Chunk], notes: list[str]) -> None:
+def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> None:
     if found.generation == 0 and chunks:
         found.acked.add(1, chunks[0].first - 1)  # a chunk goes only after everything in it was acked
-        notes.append("the cursor is gone: everything in the log is delivered again")
+        notes.append(Note("", "the cursor is gone: everything in the log is delivered again"))
 
 
 def _read_tail(directory: Directory, found: Found, chunks: list[Chunk]) -> None:

@@ -25,6 +25,7 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
+from walflow.wal.inspect import View, removed
 from walflow.wal.quarantine import FOLDER, Quarantine
 from walflow.wal.recovery import write_meta
 from walflow.wal.survey import LEFTOVER
@@ -170,6 +171,35 @@ def _kind(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
+def cut_off(view: View) -> list[Step]:
+    """Copies of what the next start is going to cut away because nobody was promised it."""
+    directory = view.directory
+    steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
+    tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
+    if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
+        steps.append(_copy_aside(directory, tail.name, tail.end, "was never finished and will be cut"))
+    return steps
+
+
+def _copy_aside(directory: Directory, name: str, offset: int, why: str) -> Step:
+    size = os.stat(directory.file(name)).st_size - offset
+    words = f"{directory.file(name)} from byte {offset} on ({size} bytes) {why}: copy it to {FOLDER}/"
+    return Step(words, lambda: _copy_torn(Directory(directory.path, RealDisk()), name, offset, size))
+
+
+def _copy_torn(directory: Directory, name: str, offset: int, size: int) -> None:
+    fd = directory.open(name)
+    try:
+        data = directory.disk.read(fd, size, offset)
+    finally:
+        directory.disk.close(fd)
+    target = Directory(directory.file(FOLDER), directory.disk)
+    target.disk.makedir(target.path)
+    _save(target, os.path.basename(_free(target.file(f"{name}.torn"))), data)
+    target.sync_names()
+    directory.sync_names()
+
+
 # Files of several logs, and no meta that says which one it is
 
 
@@ -243,6 +273,10 @@ def _copy(source: Directory, target: Directory, name: str, size: int) -> None:
         data = source.disk.read(fd, size, 0)
     finally:
         source.disk.close(fd)
+    _save(target, name, data)
+
+
+def _save(target: Directory, name: str, data: bytes) -> None:
     fd = target.create(name)
     try:
         target.write(name, fd, [data], 0)

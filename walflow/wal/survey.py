@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHUNK_START, ChunkHeader, NewerVersion, chunk_name, unpack_chunk_header
+from walflow.wal.note import Note
 from walflow.wal.quarantine import Quarantine
 
 NUMBERED: Final = re.compile(r"[0-9]{20}\.wal")
@@ -24,7 +25,7 @@ class Sheet(NamedTuple):
     blank: bool
 
 
-def survey(directory: Directory, notes: list[str]) -> list[Sheet]:
+def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
     """Reads the headers. What a crash left half done, spares included, is removed: it holds no record."""
     sheets: list[Sheet] = []
     for name in directory.disk.names(directory.path):
@@ -34,11 +35,11 @@ def survey(directory: Directory, notes: list[str]) -> list[Sheet]:
         elif regular and name.endswith(".wal"):
             sheets.append(_read(directory, name))
         elif NUMBERED.fullmatch(name):
-            notes.append(f"{name} is not a file: moved to {Quarantine(directory).move(name)}")
+            notes.append(Note(name, f"is not a file: moved to {Quarantine(directory).move(name)}"))
     return [sheet for sheet in sheets if sheet.header is not None or NUMBERED.fullmatch(sheet.name)]
 
 
-def collect(directory: Directory, uuid: bytes, sheets: list[Sheet], notes: list[str]) -> list[Chunk]:
+def collect(directory: Directory, uuid: bytes, sheets: list[Sheet], notes: list[Note]) -> list[Chunk]:
     """This log's chunks by position, each under its own name."""
     chosen: dict[int, Sheet] = {}
     others: list[Sheet] = []
@@ -85,7 +86,7 @@ def _blank(pages: Pages) -> bool:
     return not pages.unreadable
 
 
-def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[str]) -> bool:
+def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[Note]) -> bool:
     """Both copies of its header are gone, but the next chunk knows what is needed to read it."""
     if sheet.header is not None or sheet.blank:
         return False
@@ -95,23 +96,23 @@ def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[str]) -> bool:
         if header is not None and header.before_first == first and first not in chosen:
             # The number of its first commit is not known. Too high a guess proves too little, never too much.
             chosen[first] = sheet._replace(header=ChunkHeader(first, header.commit, header.before_salt))
-            notes.append(f"{sheet.name} has lost its header: read by what the next chunk knows of it")
+            notes.append(Note(sheet.name, "has lost its header: read by what the next chunk knows of it", stays=True))
             return True
     return False
 
 
-def _put_away(directory: Directory, sheet: Sheet, notes: list[str]) -> None:
+def _put_away(directory: Directory, sheet: Sheet, notes: list[Note]) -> None:
     if sheet.blank:  # created and never written to, or emptied: there is nothing to keep
         directory.unlink(sheet.name)
-        notes.append(f"{sheet.name} was empty: removed")
+        notes.append(Note(sheet.name, "was empty: removed", damage=False))
         return
     why = "is a chunk of another log" if sheet.header is not None and sheet.uuid else "has no sound header"
     if sheet.header is not None:
         why = "is a copy of another chunk, or of another log"
-    notes.append(f"{sheet.name} {why}: moved to {Quarantine(directory).move(sheet.name)}")
+    notes.append(Note(sheet.name, f"{why}: moved to {Quarantine(directory).move(sheet.name)}"))
 
 
-def _straighten(directory: Directory, chosen: dict[int, Sheet], notes: list[str]) -> None:
+def _straighten(directory: Directory, chosen: dict[int, Sheet], notes: list[Note]) -> None:
     """Chunks that stand under another's name, as a recycled one does that was renamed and never begun."""
     wrong = {first for first, sheet in chosen.items() if sheet.name != chunk_name(first)}
     while wrong:
@@ -121,7 +122,7 @@ def _straighten(directory: Directory, chosen: dict[int, Sheet], notes: list[str]
         name = chunk_name(first) if free else f"moved.{chunk_name(first)}"  # they swapped names: one steps aside
         directory.rename(chosen[first].name, name)
         if free:
-            notes.append(f"{chosen[first].name} is chunk {first}: renamed")
+            notes.append(Note(chosen[first].name, f"is chunk {first}: renamed", damage=False))
             wrong.discard(first)
         chosen[first] = chosen[first]._replace(name=name)
 

@@ -1,0 +1,17 @@
+"""`walflow wal`: looks into the directory of a log, takes it out, puts it back, and makes it open again."""
+
+import typer
+
+
+def wal_app() -> typer.Typer:
+    from walflow.cli.wal.check import check
+    from walflow.cli.wal.dump import dump
+    from walflow.cli.wal.repair import repair
+    from walflow.cli.wal.stats import stats
+
+    program = typer.Typer(help="Look into a log's directory, or make it open again.", no_args_is_help=True)
+    program.command()(stats)
+    program.command()(check)
+    program.command()(dump)
+    program.command()(repair)
+    return program

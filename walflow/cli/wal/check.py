@@ -1,0 +1,60 @@
+"""`walflow wal check`."""
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.cli.wal.terminal import EX_FINDINGS, AsJson, At, progress, told
+
+if TYPE_CHECKING:
+    from walflow.wal.inspect import Finding, View
+
+
+def check(path: At, as_json: AsJson = False) -> None:
+    """Verify every header and record, and name each that is not sound. Changes nothing and takes no lock.
+
+    Exit codes: 0 sound, 1 something is damaged, 74 not a log or not readable. What a crash left half written is
+    told, but is no damage: nobody was promised it.
+    """
+    from walflow.wal.inspect import check as verify
+
+    with told():
+        with progress("reading") as begin:
+            view, findings = verify(str(path), begin)
+        if as_json:
+            typer.echo(json.dumps(_check_document(view, findings), indent=2))
+        else:
+            typer.echo("\n".join(_check_lines(view, findings)))
+    if _damages(findings):
+        raise typer.Exit(EX_FINDINGS)
+
+
+def _damages(findings: "list[Finding]") -> "list[Finding]":
+    return [finding for finding in findings if finding.kind != "torn"]
+
+
+def _check_document(view: "View", findings: "list[Finding]") -> dict[str, object]:
+    return {
+        "path": view.directory.path,
+        "uuid": view.found.uuid.hex(),
+        "held_by": view.holder or None,
+        "sound": not _damages(findings),
+        "findings": [finding._asdict() for finding in findings],
+    }
+
+
+def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
+    lines = [printable(str(finding)) for finding in findings]
+    if view.holder:
+        lines.append(f"in use by {view.holder}: what it was writing just now was left out")
+    count = len(_damages(findings))
+    size = sum(chunk.synced for chunk in view.chunks)
+    what = f"{count} damaged" if count else "sound"
+    lines.append(f"{what}: {len(view.chunks)} chunks, {size} bytes read")
+    if count:
+        lines.append(
+            "the log opens all the same: it keeps a copy in quarantine/ of what was lost and goes on behind it"
+        )
+    return lines

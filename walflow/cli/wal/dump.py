@@ -1,0 +1,77 @@
+"""`walflow wal dump`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walflow.cli.wal.terminal import (
+    EVERYTHING,
+    EX_FINDINGS,
+    EX_USAGE,
+    At,
+    From,
+    To,
+    end,
+    in_order,
+    progress,
+    stdout,
+    tell,
+    told,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from walflow.cli.wal.events import Event
+    from walflow.wal import Gap
+    from walflow.wal.cursor import Acked
+
+
+def dump(
+    path: At,
+    first: From = 1,
+    last: To = EVERYTHING,
+    raw: Annotated[bool, typer.Option("--raw", help="The bytes of the payloads and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, for scripts.")] = False,
+) -> None:
+    """Print the events that a log still holds, acked ones too. Changes nothing, and takes no lock.
+
+    A line: position, time of arrival, source#stream, metadata, event. What cannot be read is told on stderr.
+
+    Exit codes: 0 all of it, 1 something could not be read, 74 not a log or not readable.
+    """
+    if raw and as_json:
+        raise end("--raw and --json exclude each other", EX_USAGE)
+    in_order(first, last)
+    from walflow.cli.wal import events
+
+    form = events.raw if raw else events.json_lines if as_json else events.text_lines
+    with told():
+        gaps = _dump(str(path), first, last, form)
+    if gaps:
+        raise typer.Exit(EX_FINDINGS)
+
+
+def _dump(path: str, first: int, last: int, form: "Callable[[Acked, list[Event]], bytes]") -> int:
+    from walflow.cli.wal.events import events_of
+    from walflow.relay.tag import Tags
+    from walflow.wal import Gap
+    from walflow.wal.inspect import GONE, look, records
+
+    out, tags, gaps = stdout(), Tags(), 0
+    view = look(path)
+    with progress("reading", beside=True) as begin:
+        for one in records(view, first, last, begin(view.bytes_from(first, last))):
+            if not isinstance(one, Gap):
+                out.write(form(view.found.acked, events_of(tags, one, first, last)))
+            elif one.reason != GONE:
+                gaps += 1
+                out.flush()
+                tell(gap_line(one))
+    out.flush()
+    return gaps
+
+
+def gap_line(gap: "Gap") -> str:
+    where = f" in {gap.file} at {gap.offset}, {gap.size} bytes" if gap.file else ""
+    return f"positions {gap.first} to {gap.last}: {gap.reason}{where}"

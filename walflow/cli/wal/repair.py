@@ -1,0 +1,142 @@
+"""`walflow wal repair`."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.cli.wal.terminal import EX_FINDINGS, EX_USAGE, AsJson, At, agreed, end, told
+from walflow.errors import WalflowError
+
+if TYPE_CHECKING:
+    from walflow.wal import Log
+    from walflow.wal.repair import Hold, Step
+
+ROUNDS = 8  # what is put out of the way may have hidden something else
+
+
+class Account:
+    """What is to be done and was done: told line by line, or as one document at the end."""
+
+    def __init__(self, path: str, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._known: dict[str, object] = {"path": path, "opens": False}
+        self._to_do: list[str] = []
+        self._done: list[str] = []
+        self._by_hand: list[str] = []
+        self._start: list[str] = []
+
+    def say(self, line: str) -> None:
+        if not self.as_json:
+            typer.echo(printable(line))
+
+    def to_do(self, steps: "list[Step]") -> None:
+        for step in steps:
+            (self._by_hand if step.do is None else self._to_do).append(step.what)
+            self.say(f"to do: {step.what}" if step.do else f"for you to do: {step.what}")
+
+    def done(self, step: "Step") -> None:
+        self._done.append(step.what)
+        self.say(f"done: {step.what}")
+
+    def start(self, lines: list[str]) -> None:
+        self._start += lines
+        for line in lines:
+            self.say(f"a start does the rest: {line}")
+
+    def would_open(self) -> None:
+        self._known["opens"] = True
+        self.say("nothing to do: it opens")
+
+    def opens(self, log: "Log") -> None:
+        left = log.durable - log.low - log.acked.above
+        self._known |= {"opens": True, "low": log.low, "durable": log.durable, "backlog_events": left}
+        path = self._known["path"]
+        self.say(f"it opens: {path} acked to {log.low}, durable to {log.durable}, {left} events to deliver")
+
+    def print(self) -> None:
+        lists = {"to_do": self._to_do, "for_you_to_do": self._by_hand, "done": self._done, "start": self._start}
+        if self.as_json:
+            typer.echo(json.dumps({**self._known, **lists}, indent=2))
+
+
+def repair(
+    path: At,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="UUID", help="Of several logs in one directory, the one that stays.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a log open again. Says first what it would do; what is in the way goes to quarantine/, nothing is deleted.
+
+    Stop the daemon before. --json needs --dry-run or --yes, for nobody can be asked.
+
+    Exit codes: 0 it opens (with --dry-run: nothing to do), 1 there is something to do that was not done, 74 it needs
+    a person, and the lines say what for, 75 a process holds the log.
+    """
+    if as_json and not (dry_run or yes):
+        raise end("--json needs --dry-run or --yes", EX_USAGE)
+    account = Account(os.path.normpath(path), as_json=as_json)
+    with told():
+        try:
+            done = _repair(os.path.normpath(path), account, dry_run=dry_run, yes=yes, keep=keep)
+        finally:
+            account.print()
+    if not done:
+        raise typer.Exit(EX_FINDINGS)
+
+
+def _repair(path: str, account: Account, *, dry_run: bool, yes: bool, keep: str) -> bool:
+    from walflow.wal.repair import Hold, obstacles
+
+    for _ in range(ROUNDS):
+        with Hold(path) as hold:
+            steps = obstacles(path, keep)
+            if not steps:
+                break
+            account.to_do(steps)
+            if any(step.do is None for step in steps):
+                raise WalflowError("nothing was changed: do what is said above, then run this again")
+            if not agreed(account.say, dry_run=dry_run, yes=yes):
+                return False
+            _do(steps, hold, account)
+    else:
+        raise WalflowError(f"{path}: what was put out of the way comes back: something else works on this directory")
+    return _start(path, account, dry_run=dry_run, yes=yes)
+
+
+def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
+    for step in steps:
+        hold.take(create=True)  # the first step may have been what makes that possible
+        if step.do is not None:
+            step.do()
+            account.done(step)
+
+
+def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
+    """What a daemon does when it starts: the rest of the repair, and the proof of it."""
+    from walflow.wal import Log, Options
+    from walflow.wal.inspect import look
+    from walflow.wal.repair import Hold, cut_off
+
+    with Hold(path) as hold:
+        view = look(path)
+        steps = cut_off(view)
+        account.to_do(steps)
+        account.start(view.to_do)
+        if (steps or view.to_do) and not agreed(account.say, dry_run=dry_run, yes=yes):
+            return False
+        if dry_run:
+            account.would_open()
+            return True
+        _do(steps, hold, account)
+    log = Log(Options(path))
+    try:
+        account.opens(log)
+    finally:
+        log.close()
+    return True

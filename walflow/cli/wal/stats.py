@@ -1,0 +1,111 @@
+"""`walflow wal stats`."""
+
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.cli.wal.terminal import AsJson, At, told
+
+if TYPE_CHECKING:
+    from walflow.wal.inspect import View
+
+
+class _Chunk(NamedTuple):
+    file: str
+    first: int
+    last: int
+    bytes: int
+
+
+class _Stats(NamedTuple):
+    """As --json prints it."""
+
+    path: str
+    uuid: str
+    held_by: str | None
+    low: int
+    durable: int
+    next: int
+    cursor_generation: int
+    cursor_durable: int
+    backlog_events: int
+    backlog_bytes: int
+    chunks: list[dict[str, object]]
+    bytes: int
+    spare_bytes: int
+    quarantine: list[dict[str, object]]
+
+
+def stats(path: At, as_json: AsJson = False) -> None:
+    """What a log holds. Changes nothing, and takes no lock: a running daemon may have it.
+
+    Exit codes: 0 told, 74 not a log or not readable.
+    """
+    from walflow.wal.inspect import look
+
+    with told():
+        known = _stats(look(str(path)))
+        if as_json:
+            typer.echo(json.dumps(known._asdict(), indent=2))
+        else:
+            typer.echo("\n".join(_stats_lines(known)))
+
+
+def _stats(view: "View") -> _Stats:
+    from walflow.wal.inspect import backlog_bytes, quarantined
+
+    found, path = view.found, view.directory.path
+    names = os.listdir(path)
+    return _Stats(
+        path,
+        found.uuid.hex(),
+        view.holder or None,
+        found.acked.low,
+        found.durable,
+        found.durable + 1,
+        max((slot.generation for slot in view.slots if slot is not None), default=0),
+        view.hint,
+        found.recovery.backlog,
+        backlog_bytes(view),
+        [_Chunk(chunk.name, chunk.first, chunk.last, _size_of(path, chunk.name))._asdict() for chunk in view.chunks],
+        sum(_size_of(path, name) for name in names if name.endswith(".wal")),
+        sum(_size_of(path, name) for name in names if name.startswith("spare.")),
+        quarantined(path),
+    )
+
+
+def _size_of(path: str, name: str) -> int:
+    try:
+        return os.lstat(os.path.join(path, name)).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _stats_lines(known: _Stats) -> list[str]:
+    kept = known.quarantine
+    return [
+        f"{printable(known.path)}: log {known.uuid}",
+        f"in use by {known.held_by}; it goes on while this is read" if known.held_by else "in use by nobody",
+        f"positions: acked to {known.low}, durable to {known.durable}, next {known.next}",
+        f"backlog: {known.backlog_events} events, {known.backlog_bytes} bytes",
+        f"cursor: generation {known.cursor_generation}, says durable to {known.cursor_durable}",
+        f"on disk: {known.bytes} bytes in chunks, {known.spare_bytes} in spares",
+        *(
+            f"  {one['file']}: positions {one['first']} to {one['last']}, {one['bytes']} bytes"
+            for one in known.chunks
+        ),
+        f"quarantine: {len(kept)} {'entry' if len(kept) == 1 else 'entries'}" if kept else "quarantine: empty",
+        *(f"  {_kept_line(one)}" for one in kept),
+    ]
+
+
+def _kept_line(one: dict[str, object]) -> str:
+    words = one.get("error") or _reason(one.get("report")) or f"{one['bytes']} bytes"
+    return printable(f"{one['name']}: {words}")
+
+
+def _reason(report: object) -> str:
+    return str(cast("dict[str, object]", report).get("reason", "")) if isinstance(report, dict) else ""

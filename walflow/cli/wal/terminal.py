@@ -1,0 +1,107 @@
+"""What the commands share: arguments, how a trouble is told, progress bars."""
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from walflow.admin.text import printable
+from walflow.errors import DirectoryLocked, WalflowError
+
+if TYPE_CHECKING:
+    from walflow.wal.inspect import Read
+
+EX_FINDINGS = 1
+EX_USAGE = 2
+EX_DATAERR = 65
+EX_NOINPUT = 66
+EX_CANTCREAT = 73
+EX_IOERR = 74
+EX_TEMPFAIL = 75
+EVERYTHING = (1 << 64) - 1
+
+At = Annotated[
+    Path,
+    # readable: `repair` says what to do where it is not
+    typer.Argument(metavar="PATH", help="The log's directory, as the flow file names it.", readable=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON, for scripts.")]
+From = Annotated[int, typer.Option("--from", help="The first position.", min=1, max=EVERYTHING)]
+To = Annotated[
+    int, typer.Option("--to", help="The last position, included.", min=1, max=EVERYTHING, show_default=False)
+]
+
+
+@contextmanager
+def told() -> Generator[None]:
+    """Every trouble is one line, and a closed stdout is none."""
+    try:
+        yield
+        print(end="", flush=True)  # a stdout that was closed from the start is None, which only print knows
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
+        raise typer.Exit(0) from None
+    except DirectoryLocked as error:
+        raise end(str(error), EX_TEMPFAIL) from None
+    except WalflowError as error:
+        raise end(str(error), EX_IOERR) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise end(f"{where}{error.strerror or error}", EX_IOERR) from None
+
+
+def end(line: str, code: int) -> typer.Exit:
+    tell(line)
+    return typer.Exit(code)
+
+
+def in_order(first: int, last: int) -> None:
+    if last < first:
+        raise end(f"--to {last} comes before --from {first}", EX_USAGE)
+
+
+def tell(line: str) -> None:
+    typer.echo(f"walflow: {printable(line)}", err=True)
+
+
+def agreed(say: Callable[[str], None], *, dry_run: bool, yes: bool) -> bool:
+    if dry_run:
+        say("nothing was changed: this was a dry run")
+        return False
+    if yes:
+        return True
+    try:
+        done = typer.confirm("Do it?")
+    except typer.Abort:
+        done = False
+    if not done:
+        say("nothing was changed; --yes does it without asking")
+    return done
+
+
+def stdout() -> BinaryIO:
+    try:
+        return typer.get_binary_stream("stdout")
+    except RuntimeError:  # it was closed from the start
+        raise BrokenPipeError from None
+
+
+@contextmanager
+def progress(what: str, *, beside: bool = False) -> "Generator[Callable[[int], Read]]":
+    """A bar on stderr, if that is a terminal. `beside`: only if stdout is none, which gets many lines meanwhile."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    shown = console.is_terminal and not (beside and sys.stdout is not None and sys.stdout.isatty())
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
+
+        def begin(size: int) -> "Read":
+            task = bar.add_task("", total=size)
+            return lambda count: bar.advance(task, count)
+
+        yield begin

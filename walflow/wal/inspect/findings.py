@@ -1,0 +1,172 @@
+"""What is wrong with a log, each by its name."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
+from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
+from walflow.wal.inspect.walk import Counted, Read, nobody, open_chunk
+from walflow.wal.note import Note
+from walflow.wal.quarantine import Gap
+from walflow.wal.survey import NUMBERED
+from walflow.wal.tail import Damage, Scan
+
+
+class Finding(NamedTuple):
+    """`kind` torn: nobody was promised it, and a start cuts it; any other: damage. No positions: first is 0."""
+
+    kind: str
+    file: str
+    offset: int
+    size: int
+    first: int
+    last: int
+    what: str
+
+    def __str__(self) -> str:
+        where = f"{self.file} at {self.offset}, {self.size} bytes: " if self.size else f"{self.file}: "
+        positions = f" (positions {self.first} to {self.last})" if self.first else ""
+        return f"{self.kind}: {where if self.file else ''}{self.what}{positions}"
+
+
+def check(path: str, begin: Callable[[int], Read] = lambda size: nobody) -> tuple[View, list[Finding]]:
+    """Every header and record. `begin` is told how many bytes there are to read. Where a process has the log, only
+    what is found again stays: what it was just writing or dropping is not."""
+    view = look(path)
+    findings = _findings(view, begin)
+    for _ in range(TRIES):
+        damages = [finding for finding in findings if finding.kind != "torn"]
+        if not view.holder or not damages:
+            break
+        view = look(path)
+        again = _findings(view, begin)
+        findings = [finding for finding in again if finding in findings]
+        if len(findings) == len(again):
+            break
+    return view, findings
+
+
+def _findings(view: View, begin: Callable[[int], Read]) -> list[Finding]:
+    recovery = view.found.recovery
+    read = begin(sum(chunk.synced for chunk in view.chunks))
+    findings = [_note(note) for note in recovery.notes if note.damage]
+    findings += _cursor_findings(view)
+    for chunk in view.chunks:
+        findings += _header_findings(view, chunk)
+    for damage, promised in _damages(view, read):
+        findings.append(_damaged(view, damage, promised=promised))
+    known = [(finding.first, finding.last) for finding in findings]
+    findings += [_lost(gap) for gap in recovery.gaps if (gap.first, gap.last) not in known]
+    if not view.holder:
+        findings += _torn(view, sum(finding.size for finding in findings if finding.kind == "torn"))
+    return findings
+
+
+def _note(note: Note) -> Finding:
+    return Finding("damaged", note.file, 0, 0, 0, 0, f"at a start: {note.what}")
+
+
+def _cursor_findings(view: View) -> list[Finding]:
+    if view.holder:  # one slot is written every few moments
+        return []
+    return [
+        Finding(
+            "damaged", "cursor", at * SLOT, SLOT, 0, 0, "this slot is not sound: a crash while writing, or damage"
+        )
+        for at, data in enumerate(slot_bytes(view.directory))
+        if unpack_slot(data) is None and data.strip(b"\0")
+    ]
+
+
+def _header_findings(view: View, chunk: Chunk) -> list[Finding]:
+    fd = open_chunk(view.directory, chunk)
+    if fd is None:
+        return []  # told by reading its records
+    try:
+        data = Pages(view.directory.disk, fd, CHUNK_START).read(0, CHUNK_START)
+    finally:
+        view.directory.disk.close(fd)
+    what = "this copy of the chunk's header is damaged"
+    return [
+        Finding("damaged", chunk.name, at, CHUNK_COPY, 0, 0, what)
+        for at in (0, CHUNK_COPY)
+        if not _sound_header(data[at : at + CHUNK_COPY])
+    ]
+
+
+def _sound_header(copy: bytes) -> bool:
+    try:
+        return unpack_chunk_header(copy) is not None
+    except NewerVersion:
+        return True
+
+
+def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
+    """Of all chunks, and whether it was promised, by the same proof that recovery has (tail.py)."""
+    damages: list[Damage] = []
+    top = 0
+    for chunk, follower in zip_longest(view.chunks, view.chunks[1:]):
+        fd = open_chunk(view.directory, chunk)
+        if fd is None:
+            damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
+            continue
+        try:
+            scan = Scan(Counted(view.directory, fd, chunk.synced, read), fd, chunk, view.hint)
+            missing = scan.missing(follower) if follower is not None else None
+        finally:
+            view.directory.disk.close(fd)
+        damages += [*scan.damages, missing] if missing is not None else scan.damages
+        top = max(top, scan.top)
+    lost = {(gap.first, gap.last) for gap in view.found.recovery.gaps}
+    for one in damages:
+        proof = one.commit < top or one.first <= view.hint or one.unreadable
+        yield one, proof or (one.first, one.last) in lost
+
+
+def _damaged(view: View, damage: Damage, *, promised: bool) -> Finding:
+    file = damage.chunk.name if damage.chunk is not None else ""
+    where = (file, damage.offset, damage.size, damage.first, damage.last)
+    if not promised:
+        return Finding("torn", *where, "never synced, nobody was promised it; a start skips it")
+    if damage.chunk is None:
+        return Finding("missing", *where, "no chunk holds them")
+    what = "the disk cannot read it" if damage.unreadable else "not what was written"
+    acked = view.found.acked.covers(damage.first, damage.last) and not _reported(view, damage)
+    return Finding("corrupt", *where, f"{what}{'; all acked, so nothing is lost' if acked else ''}")
+
+
+def _reported(view: View, damage: Damage) -> bool:
+    """Lost positions count as acked once they are reported."""
+    return any(gap.first <= damage.first and damage.last <= gap.last for gap in view.found.recovery.gaps)
+
+
+def _lost(gap: Gap) -> Finding:
+    return Finding("corrupt" if gap.file else "missing", *gap[2:5], gap.first, gap.last, gap.reason)
+
+
+def _torn(view: View, known: int) -> list[Finding]:
+    """Behind the last sound record; what lies before it has been named one by one."""
+    what = "holds no sound record, and nobody was promised one; a start removes it"
+    findings = [Finding("torn", name, 0, 0, 0, 0, what) for name in removed(view)]
+    size = view.found.recovery.torn_bytes - known
+    if size <= 0:
+        return findings
+    file, offset = (view.chunks[-1].name, view.chunks[-1].end) if view.chunks else ("", 0)
+    what = "the last write never finished, nobody was promised it; a start cuts it"
+    return [*findings, Finding("torn", file, offset, size, 0, 0, what)]
+
+
+def removed(view: View) -> list[str]:
+    """Chunks with no sound record, which a start removes."""
+    return sorted(name for name in os.listdir(view.directory.path) if _removed(view, name))
+
+
+def _removed(view: View, name: str) -> bool:
+    """By recovery, and not only put elsewhere."""
+    here = view.directory.disk.is_file(view.directory.file(name))
+    recovery = view.found.recovery
+    told = any(note.file == name for note in recovery.notes) or any(gap.file == name for gap in recovery.gaps)
+    return bool(NUMBERED.fullmatch(name)) and not here and not told

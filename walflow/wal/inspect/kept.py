@@ -1,0 +1,30 @@
+"""What lies in a log's quarantine."""
+
+import json
+import os
+import re
+from typing import Final
+
+from walflow.wal.quarantine import FOLDER
+
+REPORT: Final = re.compile(r"[0-9]{20}-[0-9]{20}\.json")
+
+
+def quarantined(path: str) -> list[dict[str, object]]:
+    """The reports, and by name and size what else lies there."""
+    folder = os.path.join(path, FOLDER)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [_kept(folder, name) for name in names if not (name.endswith(".bytes") and f"{name[:-5]}json" in names)]
+
+
+def _kept(folder: str, name: str) -> dict[str, object]:
+    path = os.path.join(folder, name)
+    known: dict[str, object] = {"name": name}
+    try:
+        known["bytes"] = os.lstat(path).st_size
+        if REPORT.fullmatch(name):
+            with open(path, "rb") as file:
+                known["report"] = json.load(file)
+    except (OSError, ValueError) as error:
+        known["error"] = str(error)
+    return known

@@ -1,0 +1,72 @@
+"""What a log holds, and how much of it is still to be delivered."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from walflow.errors import Unusable
+from walflow.wal.cursor import Acked
+from walflow.wal.format import CHUNK_START, Record
+from walflow.wal.inspect.view import View, look
+from walflow.wal.inspect.walk import Read, nobody, outlines, walk
+from walflow.wal.quarantine import Gap
+
+GONE: Final = "delivered and deleted while this was read"
+
+
+def backlog_bytes(view: View) -> int:
+    """Of records that are not wholly acked, headers included."""
+    size, acked = 0, view.found.acked
+    for chunk in view.chunks:
+        if acked.missing(chunk.first, chunk.last) == [(chunk.first, chunk.last)]:
+            size += max(chunk.synced - CHUNK_START, 0)
+        else:
+            sizes = outlines(view.directory, chunk)
+            size += sum(length for first, last, length in sizes if not acked.covers(first, last))
+    return size
+
+
+def records(view: View, first: int, last: int, read: Read = nobody) -> Iterator[Record | Gap]:
+    """All that hold a position from `first` to `last`, acked ones too, and a Gap for what cannot be read. What a
+    process that has the log drops meanwhile is a Gap with the reason GONE."""
+    before, behind = _outside(view, first, last)
+    yield from before
+    for place in walk(view.directory, view.chunks, first, last, read):
+        found = place.found
+        if isinstance(found, Gap) and view.holder and _gone(view, found):
+            found = found._replace(file="", offset=0, size=0, reason=GONE)
+        yield found
+    yield from behind
+
+
+def _outside(view: View, first: int, last: int) -> tuple[list[Gap], list[Gap]]:
+    """Lost positions below the first chunk and above the last one, which no walk through the chunks meets."""
+    gaps = [gap for gap in view.found.recovery.gaps if gap.first <= last and gap.last >= first]
+    if not view.chunks:
+        return gaps, []
+    begin, end = view.chunks[0].first, view.chunks[-1].last
+    return [gap for gap in gaps if gap.last < begin], [gap for gap in gaps if gap.first > end]
+
+
+def _gone(view: View, gap: Gap) -> bool:
+    """Its chunk was there when the view was made, and is no more."""
+    held = {chunk.first for chunk in view.chunks if chunk.first <= gap.last and chunk.last >= gap.first}
+    try:
+        return bool(held) and not held & {chunk.first for chunk in look(view.directory.path).chunks}
+    except Unusable:
+        return False
+
+
+def acked_by_cursor(view: View) -> Acked:
+    """As `view.found.acked`, without the lost positions that a start counts as acked once it has reported them."""
+    slots = [slot for slot in view.slots if slot is not None]
+    newest = max(slots, default=None)
+    known = Acked(newest.low, newest.ranges) if newest is not None else Acked()
+    unacked = view.found.acked.missing(1, view.found.durable)
+    for gap in view.found.recovery.gaps:
+        unacked += known.missing(gap.first, gap.last)
+    acked, at = Acked(), 1
+    for first, last in sorted(unacked):
+        acked.add(at, first - 1)
+        at = last + 1
+    acked.add(at, view.found.durable)
+    return acked

@@ -1,0 +1,118 @@
+"""What the next start would find in a directory, and who has it now."""
+
+import os
+from typing import Final, NamedTuple
+
+from walflow.errors import Unusable
+from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.directory import Directory
+from walflow.wal.format import SLOT, Slot, unpack_slot
+from walflow.wal.inspect.onlooker import Onlooker
+from walflow.wal.recovery import Found, recover
+from walflow.wal.survey import NUMBERED
+
+TRIES: Final = 20  # a log in use drops chunks while they are being looked at
+NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
+
+
+class View(NamedTuple):
+    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound."""
+
+    directory: Directory
+    found: Found
+    slots: list[Slot | None]
+    holder: str
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        return self.found.chunks
+
+    @property
+    def hint(self) -> int:
+        """Up to here the cursor says all is durable."""
+        return max((max(slot.durable, slot.low) for slot in self.slots if slot is not None), default=0)
+
+    def bytes_from(self, first: int, last: int) -> int:
+        """Of the chunks that hold a position of these."""
+        return sum(chunk.synced for chunk in self.chunks if chunk.last >= first and chunk.first <= last)
+
+    @property
+    def to_do(self) -> list[str]:
+        """What the next start changes, as recovery tells it."""
+        return self.found.recovery.lines(staying=False)
+
+
+def look(path: str) -> View:
+    """Raises Unusable as the next start would, and for a directory that holds no log."""
+    path = os.path.normpath(path)
+    _expect_log(path)
+    for left in range(TRIES, 0, -1):
+        directory = Directory(path, Onlooker())
+        try:
+            slots = _slots(directory)
+            found = recover(directory)
+        except Unusable:
+            if left == 1 or not holder(path):
+                raise
+            continue
+        directory.disk.close(found.cursor)
+        directory.release()
+        return View(directory, found, slots, holder(path))
+    raise AssertionError("unreachable")
+
+
+def _expect_log(path: str) -> None:
+    try:
+        names = os.listdir(path)
+    except NotADirectoryError:
+        raise Unusable(f"{path}: is not a log: it is not a directory") from None
+    except FileNotFoundError:
+        raise Unusable(f"{path}: is not there") from None
+    except OSError as error:
+        raise Directory(path, Onlooker()).unusable("", f"cannot be read: {error.strerror}") from error
+    if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
+        raise Unusable(f"{path}: {NO_LOG}")
+
+
+def holder(path: str) -> str:
+    """Who has it locked, in words; empty for nobody. Read from /proc/locks: to try the lock, even for a moment,
+    could turn away a daemon that is just starting."""
+    try:
+        lock = os.stat(os.path.join(path, "LOCK"), follow_symlinks=False)
+        with open("/proc/locks", encoding="ascii", errors="replace") as lines:
+            entries = [fields for line in lines if len(fields := line.split()) >= 6 and fields[1] == "FLOCK"]
+    except OSError:
+        return ""
+    for _, _, _, _, pid, file, *_ in entries:
+        major, minor, inode = file.split(":")
+        device = os.makedev(int(major, 16), int(minor, 16))
+        # btrfs and overlays show a device here that stat does not
+        if int(inode) == lock.st_ino and (device == lock.st_dev or pid == _pid(path)):
+            return f"process {pid}" if int(pid) > 0 else "another process"
+    return ""
+
+
+def _pid(path: str) -> str:
+    try:
+        with open(os.path.join(path, "LOCK"), encoding="ascii", errors="replace") as file:
+            return file.read(32).strip()
+    except OSError:
+        return ""
+
+
+def _slots(directory: Directory) -> list[Slot | None]:
+    """None: not sound, or never written."""
+    found = [unpack_slot(data) for data in slot_bytes(directory)]
+    return [one and one[1] for one in found]
+
+
+def slot_bytes(directory: Directory) -> list[bytes]:
+    try:
+        fd = directory.disk.open(directory.file("cursor"))
+    except OSError:
+        return [b"", b""]
+    try:
+        pages = Pages(directory.disk, fd, 2 * SLOT)
+        return [pages.read(0, SLOT), pages.read(SLOT, SLOT)]
+    finally:
+        directory.disk.close(fd)

@@ -1,0 +1,140 @@
+"""From record to record through a log's chunks, acked ones too, each verified."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.directory import Directory
+from walflow.wal.format import CHUNK_START, Record
+from walflow.wal.quarantine import Gap
+
+Read = Callable[[int], None]  # so many more bytes have been looked at
+
+
+def nobody(count: int) -> None:
+    """Is told, and does nothing."""
+
+
+class Counted(Pages):
+    """Tells how far it has read, each byte once."""
+
+    def __init__(self, directory: Directory, fd: int, limit: int, count: Read) -> None:
+        super().__init__(directory.disk, fd, limit)
+        self._count = count
+        self._seen = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        if offset + size > self._seen:
+            self._count(offset + size - self._seen)
+            self._seen = offset + size
+        return super().read(offset, size)
+
+
+class Place(NamedTuple):
+    """A record, or what cannot be read, and the bytes of the file that hold it."""
+
+    file: str
+    offset: int
+    size: int
+    found: Record | Gap
+
+    @property
+    def first(self) -> int:
+        return self.found.first if isinstance(self.found, Gap) else self.found.position
+
+    @property
+    def last(self) -> int:
+        return self.found.last if isinstance(self.found, Gap) else self.found.position + self.found.count - 1
+
+
+def walk(
+    directory: Directory, chunks: Sequence[Chunk], first: int, last: int, read: Read = nobody
+) -> Iterator[Place]:
+    """All that hold a position from `first` to `last`, in order, from where the first chunk begins."""
+    expected = max(first, chunks[0].first) if chunks else last + 1
+    for chunk, follower in zip_longest(chunks, chunks[1:]):
+        if chunk.last < expected:
+            continue
+        if chunk.first > last:
+            break
+        if chunk.first > expected:
+            yield _nowhere(expected, chunk.first - 1)
+        for place in _of(directory, chunk, follower, read):
+            if place.first > last:
+                return
+            if place.last >= expected:
+                yield place
+                expected = place.last + 1
+        # A tail's last position is what was found; any other's is what its follower says.
+        expected = max(expected, chunk.last + 1)
+
+
+def _nowhere(first: int, last: int) -> Place:
+    return Place("", 0, 0, Gap(first, last, "", 0, 0, "no chunk holds them"))
+
+
+def _of(directory: Directory, chunk: Chunk, follower: Chunk | None, read: Read) -> Iterator[Place]:
+    fd = open_chunk(directory, chunk)
+    if fd is None:
+        yield Place(chunk.name, 0, 0, Gap(chunk.first, chunk.last, chunk.name, 0, 0, "cannot be opened"))
+        return
+    try:
+        alone = follower is not None and follower.before != chunk.first
+        yield from _through(Counted(directory, fd, chunk.synced, read), chunk, alone=alone)
+    finally:
+        directory.disk.close(fd)
+
+
+def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[Place]:
+    """`alone`: the chunk behind it is missing, and with it all that is not found here."""
+    offset, expected = CHUNK_START, chunk.first
+    while expected <= chunk.last:
+        header = header_at(pages, chunk.seed, offset)
+        if header is None or header.position != expected:
+            found = resync(pages, chunk.seed, offset, expected)
+            if found is None and alone:
+                yield _nowhere(expected, chunk.last)
+                return
+            after, position = (found[0], found[1].position) if found else (pages.limit, chunk.last + 1)
+            yield _corrupt(chunk, offset, after - offset, expected, position - 1)
+            offset, expected = after, position
+            continue
+        record = body_at(pages, chunk.seed, offset, header)
+        if record is None:
+            yield _corrupt(chunk, offset, header.size, expected, header.last)
+        else:
+            yield Place(chunk.name, offset, header.size, record)
+        offset, expected = offset + header.size, header.last + 1
+
+
+def _corrupt(chunk: Chunk, offset: int, size: int, first: int, last: int) -> Place:
+    return Place(chunk.name, offset, size, Gap(first, last, chunk.name, offset, size, "corrupt"))
+
+
+def outlines(directory: Directory, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
+    """First and last position and size of each record, by its header alone."""
+    fd = open_chunk(directory, chunk)
+    if fd is None:
+        return
+    try:
+        pages = Pages(directory.disk, fd, chunk.synced)
+        at, header = CHUNK_START, header_at(pages, chunk.seed, CHUNK_START)
+        while True:
+            if header is None:
+                found = resync(pages, chunk.seed, at, chunk.first)
+                if found is None:
+                    return
+                at, header = found
+            yield header.position, header.last, header.size
+            at += header.size
+            header = header_at(pages, chunk.seed, at)
+    finally:
+        directory.disk.close(fd)
+
+
+def open_chunk(directory: Directory, chunk: Chunk) -> int | None:
+    try:
+        return directory.disk.open(directory.file(chunk.name))
+    except OSError:
+        return None
