@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak clean strace
+.PHONY: help demo test check bench soak clean strace java
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,10 +16,10 @@ help: ## this list
 demo: $(VENV)/.test ## half a minute: an echo server is killed again and again, and loses nothing
 	@$(RUN) -m demo $(ARGS)
 
-test: $(VENV)/.test strace ## the tests; ARGS="-k name" for some of them
+test: $(VENV)/.test strace java ## the tests; ARGS="-k name" for some of them
 	@$(RUN) -m pytest -m "not soak" $(ARGS)
 
-soak: $(VENV)/.test ## the tests that take long
+soak: $(VENV)/.test java ## the tests that take long
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 bench: $(VENV)/.test ## events/s, CPU and memory beside others; ARGS="--rounds 3 --json FILE"
@@ -41,7 +41,7 @@ clean: ## removes .venv and all caches
 
 $(VENV)/.test: pyproject.toml $(VENV)/.made
 	@echo "walflow and what its tests need -> $(VENV)"
-	@$(PIP) install --editable . --group test
+	@$(PIP) install --editable '.[spark]' --group test
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml $(VENV)/.test
@@ -71,3 +71,14 @@ strace:
 	    echo "installing strace"; { apt-get update && apt-get install --yes --no-install-recommends strace; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "strace is missing, the tests that watch system calls skip: sudo apt-get install strace"
+
+java: $(VENV)/.test
+	@$(RUN) -m pyspark_walflow.java >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing a Java runtime, for Spark"; apt-get update >/dev/null 2>&1; \
+	    for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do \
+	      apt-get install --yes --no-install-recommends $$package >/dev/null 2>&1 && break; \
+	    done; \
+	  fi; \
+	  $(RUN) -m pyspark_walflow.java || true; \
+	}
