@@ -6,67 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.wal.tools import QuickDisk, chunk_files, commit, files_of, payloads, put, restore, works
-from walflow import codecs, framing
-from walflow.cli import app
+from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, inventory, run
+from tests.wal.tools import QuickDisk, chunk_files, files_of, payloads, put, restore, works
 from walflow.errors import Unusable
-from walflow.event import Block, Frames, Receipt, StreamId
-from walflow.relay.tag import Tags
 from walflow.wal import Log, Options
 from walflow.wal.format import CHECKSUM, META, META_MAGIC, SLOT, crc
-
-LINES = framing.make([("separate", {})])
-FIRST = f"{1:020d}.wal"
-ARRIVED = 1_700_000_000_123_456_789
-
-
-def run(*arguments: str | Path, answer: str | None = None) -> Result:
-    return CliRunner().invoke(app(), ["wal", *map(str, arguments)], input=answer, env={"COLUMNS": "200"})
-
-
-def append(log: Log, *events: bytes, codec: str = "json", metas: list[dict[str, object]] | None = None) -> None:
-    """One record, as a `wal` connector writes it."""
-    receipt = Receipt(lambda receipt: None, len(events))
-    frames = Frames(LINES.join(events), len(events), LINES)
-    stream = StreamId("read", 1, 3)
-    block = Block(
-        stream, frames, codecs.make(codec), receipt, ingest_ns=ARRIVED, meta={"peer": "here"}, event_metas=metas
-    )
-    log.append(Tags().encode(block), frames.data, len(events), ARRIVED)
-    commit(log)
-    receipt.ack()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Closed cleanly: 30 events in 10 records, several chunks, the first 4 acked."""
-    path = tmp_path / "a log"
-    log = Log(Options(str(path), 1024, 64), QuickDisk())
-    for number in range(1, 31, 3):
-        append(log, *(b'{"n":%d,"rest":"%s"}' % (number + i, b"y" * 40) for i in range(3)))
-    log.ack(1, 4)
-    log.close()
-    return path
-
-
-@pytest.fixture
-def held(path: Path) -> Iterator[Log]:
-    log = Log(Options(str(path)), QuickDisk())
-    yield log
-    log.abandon()
-
-
-def flip(path: Path, byte: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[byte] ^= 1
-    path.write_bytes(data)
-
 
 # stats
 
@@ -181,8 +130,15 @@ def test_a_torn_tail_is_told_and_is_no_damage(path: Path, before: int) -> None:
     result = run("check", path)
     assert result.exit_code == 0, result.output
     assert result.output.startswith("torn: ")
+    left = last.read_bytes()
+    assert run("repair", path, "--dry-run").exit_code == 1
+    assert last.read_bytes() == left
     assert run("repair", path, "--yes").exit_code == 0
     assert run("check", path).output.startswith("sound: ")
+    (copy,) = (path / "quarantine").iterdir()
+    assert copy.name == f"{last.name}.torn"
+    assert left.endswith(copy.read_bytes())
+    assert b'{"tor' in copy.read_bytes()
 
 
 # dump
@@ -357,16 +313,8 @@ def test_what_a_start_refuses_is_repaired_and_used_again(path: Path, break_it: C
     assert contents(path) >= {kept for kept in before.values() if kept in (b"data", b"mine", b"no chunk")}
 
 
-def inventory(path: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(path)): one.read_bytes() if _readable(one) else b"" for one in path.rglob("*")}
-
-
 def contents(path: Path) -> set[bytes]:
     return set(inventory(path).values())
-
-
-def _readable(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def test_the_line_of_a_refused_start_is_a_command_that_works(path: Path) -> None:
@@ -390,6 +338,20 @@ def test_it_asks_first(path: Path) -> None:
         assert "nothing was changed; --yes does it without asking" in result.output
         assert inventory(path) == before
     assert run("repair", path, answer="y\ny\n").exit_code == 0
+
+
+def test_scripts_are_told_in_json_and_asked_nothing(path: Path) -> None:
+    in_the_way("cursor")(path)
+    assert run("repair", path, "--json").exit_code == 2
+    dry = run("repair", path, "--json", "--dry-run")
+    assert (dry.exit_code, json.loads(dry.output)["opens"]) == (1, False)
+    result = run("repair", path, "--json", "--yes")
+    known = json.loads(result.output)
+    assert (result.exit_code, known["opens"], known["done"]) == (0, True, known["to_do"])
+    assert known["start"] == ["the cursor is gone: everything in the log is delivered again"]
+    assert (known["low"], known["durable"], known["backlog_events"]) == (0, 30, 30)
+    again = json.loads(run("repair", path, "--json", "--dry-run").output)
+    assert (again["opens"], again["to_do"]) == (True, [])
 
 
 def test_a_log_in_use_is_refused(path: Path, held: Log) -> None:

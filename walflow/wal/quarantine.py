@@ -33,6 +33,11 @@ class Gap(NamedTuple):
         return f"positions {self.first} to {self.last} are lost: {self.reason}{where}"
 
 
+def stem(gap: Gap) -> str:
+    """Its report has this name and .json, its bytes this and .bytes."""
+    return f"{gap.first:020d}-{gap.last:020d}"
+
+
 class Quarantine:
     """Its errors are OSError: the log does not depend on it."""
 
@@ -41,16 +46,17 @@ class Quarantine:
         self._directory = directory
         self._folder = directory.file(FOLDER)
 
-    def report(self, gap: Gap, pages: Pages | None) -> None:
-        """Once: after a restart the same damage may be met again."""
-        stem = os.path.join(self._folder, f"{gap.first:020d}-{gap.last:020d}")
+    def report(self, gap: Gap, pages: Pages | None, **more: str) -> None:
+        """Once: after a restart the same damage may be met again. `more` is added to the report."""
+        path = os.path.join(self._folder, stem(gap))
         self._disk.makedir(self._folder)
-        if self._disk.is_file(f"{stem}.json"):
+        self._disk.sync_directory(self._directory.path)  # or a power cut takes the folder, and what is in it
+        if self._disk.is_file(f"{path}.json"):
             return
         if pages is not None and gap.size:
-            self._save(f"{stem}.bytes", _pieces(pages, gap.offset, gap.size))
-        text = json.dumps({**gap._asdict(), "reported_ns": time.time_ns()}, indent=1) + "\n"
-        self._save(f"{stem}.json", [text.encode()])
+            self._save(f"{path}.bytes", _pieces(pages, gap.offset, gap.size))
+        text = json.dumps({**gap._asdict(), **more, "reported_ns": time.time_ns()}, indent=1) + "\n"
+        self._save(f"{path}.json", [text.encode()])
 
     def move(self, name: str) -> str:
         """A whole file, or whatever has that name, that no record can be read from. Returns where it is now."""

@@ -7,6 +7,7 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.check import check
     from walflow.cli.wal.dump import dump
     from walflow.cli.wal.repair import repair
+    from walflow.cli.wal.skip import skip
     from walflow.cli.wal.stats import stats
 
     program = typer.Typer(help="Look into a log's directory, or make it open again.", no_args_is_help=True)
@@ -14,4 +15,5 @@ def wal_app() -> typer.Typer:
     program.command()(check)
     program.command()(dump)
     program.command()(repair)
+    program.command()(skip)
     return program

@@ -12,6 +12,7 @@ from walflow.cli.wal.terminal import (
     From,
     To,
     end,
+    gap_line,
     in_order,
     progress,
     stdout,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walflow.cli.wal.events import Event
-    from walflow.wal import Gap
     from walflow.wal.cursor import Acked
 
 
@@ -70,8 +70,3 @@ def _dump(path: str, first: int, last: int, form: "Callable[[Acked, list[Event]]
                 tell(gap_line(one))
     out.flush()
     return gaps
-
-
-def gap_line(gap: "Gap") -> str:
-    where = f" in {gap.file} at {gap.offset}, {gap.size} bytes" if gap.file else ""
-    return f"positions {gap.first} to {gap.last}: {gap.reason}{where}"

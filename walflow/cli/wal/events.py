@@ -66,8 +66,8 @@ def text_lines(acked: "Acked", events: list[Event]) -> bytes:
 def text_line(event: Event) -> str:
     position = str(event.position) if event.count == 1 else f"{event.position}-{event.position + event.count - 1}"
     source = f"{event.tag.stream.connector}#{event.tag.stream.number}" if event.tag else "?"
-    words = f"({event.error}) {event.payload!r}" if event.error else _compact(event.value)
-    return printable(f"{position} {_time(event.ingest_ns)} {source} {_compact(_meta(event))} {words}")
+    words = f"({event.error}) {event.payload!r}" if event.error else compact(event.value)
+    return printable(f"{position} {_time(event.ingest_ns)} {source} {compact(_meta(event))} {words}")
 
 
 def _meta(event: Event) -> dict[str, object]:
@@ -78,7 +78,7 @@ def _meta(event: Event) -> dict[str, object]:
 
 
 def json_lines(acked: "Acked", events: list[Event]) -> bytes:
-    return "".join([_compact(_document(acked, event)) + "\n" for event in events]).encode(errors="backslashreplace")
+    return "".join([compact(_document(acked, event)) + "\n" for event in events]).encode(errors="backslashreplace")
 
 
 def _document(acked: "Acked", event: Event) -> dict[str, object]:
@@ -94,7 +94,12 @@ def _document(acked: "Acked", event: Event) -> dict[str, object]:
     return {**known, "event": event.value}
 
 
-def _compact(value: object) -> str:
+def printed(acked: "Acked", event: Event) -> object:
+    """As a line of `json_lines`, read again."""
+    return json.loads(compact(_document(acked, event)))
+
+
+def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_foreign)
 
 

@@ -15,6 +15,7 @@ from walflow.admin.text import printable
 from walflow.errors import DirectoryLocked, WalflowError
 
 if TYPE_CHECKING:
+    from walflow.wal import Gap
     from walflow.wal.inspect import Read
 
 EX_FINDINGS = 1
@@ -64,6 +65,11 @@ def end(line: str, code: int) -> typer.Exit:
 def in_order(first: int, last: int) -> None:
     if last < first:
         raise end(f"--to {last} comes before --from {first}", EX_USAGE)
+
+
+def gap_line(gap: "Gap") -> str:
+    where = f" in {gap.file} at {gap.offset}, {gap.size} bytes" if gap.file else ""
+    return f"positions {gap.first} to {gap.last}: {gap.reason}{where}"
 
 
 def tell(line: str) -> None:

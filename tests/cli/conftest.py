@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.wal_tools import append
+from tests.wal.tools import QuickDisk
+from walflow.wal import Log, Options
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Closed cleanly: 30 events in 10 records, several chunks, the first 4 acked."""
+    path = tmp_path / "a log"
+    log = Log(Options(str(path), 1024, 64), QuickDisk())
+    for number in range(1, 31, 3):
+        append(log, *(b'{"n":%d,"rest":"%s"}' % (number + i, b"y" * 40) for i in range(3)))
+    log.ack(1, 4)
+    log.close()
+    return path
+
+
+@pytest.fixture
+def held(path: Path) -> Iterator[Log]:
+    log = Log(Options(str(path)), QuickDisk())
+    yield log
+    log.abandon()

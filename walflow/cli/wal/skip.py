@@ -1,0 +1,132 @@
+"""`walflow wal skip`."""
+
+import json
+import os
+import pwd
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.cli.wal.terminal import (
+    EVERYTHING,
+    EX_FINDINGS,
+    EX_USAGE,
+    AsJson,
+    At,
+    end,
+    gap_line,
+    progress,
+    told,
+)
+
+if TYPE_CHECKING:
+    from walflow.cli.wal.events import Event
+    from walflow.relay.tag import Tags
+    from walflow.wal.cursor import Acked
+    from walflow.wal.skip import Skipped
+
+
+def skip(
+    path: At,
+    position: Annotated[
+        int, typer.Argument(metavar="POSITION", help="Of the event, as dump shows it.", min=1, max=EVERYTHING)
+    ],
+    last: Annotated[
+        int | None,
+        typer.Option("--to", help="Skip all from POSITION to this one, included.", min=1, show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be skipped.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go past an event that no sink will take: it counts as acked and is not delivered again.
+
+    Stop the daemon before, and look with --dry-run. The record that has the event is copied to quarantine/, with a
+    report of who skipped what and when; events of that record that are not skipped are still delivered.
+
+    Exit codes: 0 skipped, or shown, 1 there is nothing to skip (not in the log, or acked), 74 not a log, or its disk
+    fails, 75 a process holds the log. Other than with 0, nothing was skipped.
+    """
+    from walflow.wal.skip import NothingToSkip
+
+    to = position if last is None else last
+    if to < position:
+        raise end(f"--to {to} comes before {position}", EX_USAGE)
+    with told():
+        try:
+            _skip(os.path.normpath(path), position, to, dry_run=dry_run, as_json=as_json)
+        except NothingToSkip as error:
+            raise end(str(error), EX_FINDINGS) from None
+
+
+def _skip(path: str, first: int, last: int, *, dry_run: bool, as_json: bool) -> None:
+    from walflow.wal import Log, Options
+    from walflow.wal.inspect import look
+    from walflow.wal.inspect.walk import walk
+    from walflow.wal.repair import Hold
+    from walflow.wal.skip import skip as go_past, skippable, within
+
+    with Hold(path):
+        view = look(path)  # so that no directory is made where there is no log
+        parts = skippable(view.found.acked, view.found.durable, first, last)
+        if dry_run:
+            places = list(walk(view.directory, view.chunks, first, last))
+            _tell(path, within(places, parts), view.found.acked, as_json=as_json)
+            return
+    log = Log(Options(path))
+    try:
+        with progress("copying") as begin:
+            skipped = go_past(log, first, last, _who(), begin(view.bytes_from(first, last)))
+        _tell(path, skipped, log.acked, as_json=as_json)
+    finally:
+        log.abandon()  # the cursor is written; after a failure it must not be
+
+
+def _who() -> str:
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = f"user {os.getuid()}"
+    sudo = os.environ.get("SUDO_USER")
+    return f"{name}, sudo by {sudo}" if sudo else name
+
+
+def _tell(path: str, skipped: "list[Skipped]", acked: "Acked", *, as_json: bool) -> None:
+    """After it was done, or, where there is no report, instead of it."""
+    from walflow.relay.tag import Tags
+
+    tags, done = Tags(), any(one.report for one in skipped)
+    if as_json:
+        entries = [_entry(tags, one, acked) for one in skipped]
+        typer.echo(json.dumps({"path": path, "skipped": done, "positions": entries}, indent=2))
+        return
+    for one in skipped:
+        for line in _event_lines(tags, one):
+            typer.echo(f"{'skipped' if done else 'to skip'}: {line}")
+        if one.report:
+            typer.echo(printable(f"kept: {os.path.join(path, one.report)}"))
+    typer.echo(f"acked to {acked.low}" if done else "nothing was changed: this was a dry run")
+
+
+def _entry(tags: "Tags", one: "Skipped", acked: "Acked") -> dict[str, object]:
+    from walflow.cli.wal.events import printed
+
+    events = [printed(acked, event) for event in _events(tags, one)]
+    return {"first": one.first, "last": one.last, "report": one.report or None, "events": events}
+
+
+def _event_lines(tags: "Tags", one: "Skipped") -> list[str]:
+    from walflow.cli.wal.events import text_line
+    from walflow.wal import Gap
+
+    if isinstance(one.place.found, Gap):
+        return [gap_line(one.place.found)]
+    return [text_line(event) for event in _events(tags, one)]
+
+
+def _events(tags: "Tags", one: "Skipped") -> "list[Event]":
+    from walflow.cli.wal.events import events_of
+    from walflow.wal import Gap
+
+    found = one.place.found
+    return [] if isinstance(found, Gap) else events_of(tags, found, one.first, one.last)

@@ -1,0 +1,79 @@
+"""Past events that no sink will ever take. The log must be stopped; what is skipped is kept and reported."""
+
+from typing import Final, NamedTuple
+
+from walflow.errors import WalflowError
+from walflow.wal.chunk import Pages
+from walflow.wal.cursor import Acked
+from walflow.wal.inspect.walk import Place, Read, nobody, walk
+from walflow.wal.log import Log
+from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
+
+REASON: Final = "skipped by the operator"
+
+
+class NothingToSkip(WalflowError):
+    """The log has no such positions, or they are acked."""
+
+
+class Skipped(NamedTuple):
+    """Positions `first` to `last`, which stand in `place`; `report` is the file in the log's directory that says so."""
+
+    first: int
+    last: int
+    place: Place
+    report: str
+
+
+def skippable(acked: Acked, durable: int, first: int, last: int) -> list[tuple[int, int]]:
+    """What of the range is to be delivered yet. Raises NothingToSkip."""
+    if last > durable:
+        has = f"its positions end at {durable}" if durable else "it has no event yet"
+        raise NothingToSkip(f"the log has no position {last}: {has}")
+    parts = acked.missing(first, last)
+    if not parts:
+        what = f"position {first} is" if first == last else f"positions {first} to {last} are"
+        raise NothingToSkip(f"{what} acked already: there is nothing to skip")
+    return parts
+
+
+def within(places: list[Place], parts: list[tuple[int, int]]) -> list[Skipped]:
+    """Those positions, by the record that they are in."""
+    return [
+        Skipped(max(first, place.first), min(last, place.last), place, "")
+        for place in places
+        for first, last in parts
+        if first <= place.last and last >= place.first
+    ]
+
+
+def skip(log: Log, first: int, last: int, by: str, read: Read = nobody) -> list[Skipped]:
+    """Acks them, durably, once their records are kept in quarantine/. Raises NothingToSkip, DiskFull, FailStop, or
+    OSError where a copy cannot be made: then nothing is acked."""
+    parts = skippable(log.acked, log.durable, first, last)
+    skipped = within(list(walk(log.directory, log.chunks, first, last, read)), parts)
+    # First the copies and reports, synced with their names, then the cursor. A crash between the two leaves reports
+    # of events that are delivered all the same, and skipping them again finds the reports in place. The other way
+    # round it could leave events that are neither delivered nor kept.
+    done = [_keep(log, one, by) for one in skipped]
+    for low, high in parts:
+        log.ack(low, high)
+    checkpoint = log.checkpoint(force=True)
+    assert checkpoint is not None, "nobody else works on this log"
+    checkpoint.flush()
+    log.checkpointed(checkpoint)
+    return done
+
+
+def _keep(log: Log, one: Skipped, by: str) -> Skipped:
+    file, offset, size, found = one.place
+    reason = f"{REASON}, {found.reason} before" if isinstance(found, Gap) else REASON
+    gap = Gap(one.first, one.last, file, offset, size, reason)
+    fd = log.disk.open(log.directory.file(file)) if file and size else None
+    try:
+        pages = Pages(log.disk, fd, offset + size) if fd is not None else None
+        Quarantine(log.directory).report(gap, pages, by=by)
+    finally:
+        if fd is not None:
+            log.disk.close(fd)
+    return one._replace(report=f"{FOLDER}/{stem(gap)}.json")
