@@ -1,0 +1,228 @@
+"""Records of the log, as they lie there, to Arrow columns: Python sees each record, nobody sees each event.
+
+    position long, ingest_ts timestamp, key string, value string       (value binary, where asked for)
+
+A record has a checksum in its header for the header and one for the rest, both CRC-32C continued from a seed. They are
+checked where google_crc32c can be imported. Elsewhere they are not: then the daemon has checked the records when it
+took them from the disk, and the frame's checksum what came over the wire.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyspark_walflow import wire
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.tags import Shape, Tags
+
+Crc = Callable[[int, bytes], int]
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+if TYPE_CHECKING:
+    Array = pa.Array[pa.Scalar[Any]]
+
+SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
+BINARY_SCHEMA: Final = "position long, ingest_ts timestamp, key string, value binary"
+HEADER: Final = wire.RECORD.size
+SUMMED: Final = HEADER - 4  # bytes of the header that its own checksum covers
+_LENGTH: Final = struct.Struct("<4sI")
+_HEADER: Final = np.dtype(
+    {
+        "names": ["sync", "length", "position", "ingest_ns", "count", "tag_size", "body_crc", "crc"],
+        "formats": ["S4", "<u4", "<u8", "<i8", "<u4", "<u2", "<u4", "<u4"],
+        "offsets": [0, 4, 8, 16, 32, 38, 40, 44],
+        "itemsize": HEADER,
+    }
+)
+
+
+def find_crc() -> Crc | None:
+    try:
+        import google_crc32c  # an executor may lack it
+    except ImportError:
+        return None
+    return cast(Crc, google_crc32c.extend)  # pyright: ignore[reportUnknownMemberType]
+
+
+class Run(NamedTuple):
+    """Records one behind the other whose events are told apart in the same way; all arrays are of one length."""
+
+    data: bytes
+    starts: Int64  # of the payloads
+    ends: Int64
+    firsts: Int64  # positions
+    counts: Int64
+    ingest_us: Int64
+    shapes: list[Shape]
+
+
+class Columns:
+    """Remembers tags, nothing else."""
+
+    def __init__(self, *, binary: bool, crc: Crc | None) -> None:
+        fields: list[pa.Field[Any]] = [
+            pa.field("position", pa.int64()),
+            pa.field("ingest_ts", pa.timestamp("us", "UTC")),
+            pa.field("key", pa.string()),
+            pa.field("value", pa.binary() if binary else pa.string()),
+        ]
+        self.schema = pa.schema(fields)
+        self._binary = binary
+        self._crc = crc
+        self._tags = Tags()
+
+    def batches(self, seed: int, data: bytes) -> Iterator[pa.RecordBatch]:
+        """Whole records; their events, in order. Raises wire.Damaged for what no log holds, WalflowError for events
+        that are not what the options say."""
+        offsets = _offsets(data)
+        headers = _headers(data, offsets)
+        if self._crc is not None:
+            _check(self._crc, seed, data, offsets, headers)
+        starts = offsets + HEADER + headers["tag_size"]
+        ends = offsets + HEADER + headers["length"]
+        firsts = headers["position"].astype(np.int64)
+        counts = headers["count"].astype(np.int64)
+        ingest_us = headers["ingest_ns"] // 1000
+        shapes = self._shapes(data, offsets + HEADER, starts, firsts)
+        for low, high in _runs(shapes):
+            run = slice(low, high)
+            yield self._batch(
+                Run(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run])
+            )
+
+    def _shapes(self, data: bytes, tags: Int64, payloads: Int64, firsts: Int64) -> list[Shape]:
+        shape = self._tags.shape
+        shapes: list[Shape] = []
+        try:
+            for start, end in zip(tags.tolist(), payloads.tolist(), strict=True):
+                shapes.append(shape(data[start:end]))
+        except ValueError as error:
+            raise WalflowError(f"the record at position {firsts[len(shapes)]} cannot be read: {error}") from None
+        return shapes
+
+    def _batch(self, run: Run) -> pa.RecordBatch:
+        offsets, values = _whole(run) if run.shapes[0].separator is None else _separated(run)
+        count = len(offsets) - 1
+        before = np.cumsum(run.counts) - run.counts
+        positions = np.repeat(run.firsts - before, run.counts) + np.arange(count)
+        value = _column(pa.binary() if self._binary else pa.string(), count, offsets.data, values)
+        if not self._binary:
+            _check_text(value, offsets, values, positions)
+        ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_us, run.counts).data)
+        arrays = [_column(pa.int64(), count, positions.data), ingest, _keys(run, count), value]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes) -> "Array":
+    """Without nulls."""
+    return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
+
+
+def _offsets(data: bytes) -> Int64:
+    """Where each record begins."""
+    offsets: list[int] = []
+    offset, end, unpack = 0, len(data), _LENGTH.unpack_from
+    while offset <= end - HEADER:
+        sync, length = unpack(data, offset)
+        if sync != wire.SYNC:
+            break
+        offsets.append(offset)
+        offset += HEADER + length + 7 & ~7
+    if offset != end:
+        raise wire.Damaged("what came is no whole records")
+    return np.array(offsets, np.int64)
+
+
+def _headers(data: bytes, offsets: Int64) -> npt.NDArray[np.void]:
+    bytes_of = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(HEADER)]
+    headers: npt.NDArray[np.void] = bytes_of.view(_HEADER).reshape(len(offsets))
+    if (headers["tag_size"] > headers["length"]).any() or not headers["count"].all():
+        raise wire.Damaged("what came has a header of no record")
+    return headers
+
+
+def _check(crc: Crc, seed: int, data: bytes, offsets: Int64, headers: npt.NDArray[np.void]) -> None:
+    bodies = offsets + HEADER
+    found = [crc(seed, data[at : at + SUMMED]) for at in offsets.tolist()]
+    wrong = headers["crc"] != np.array(found, np.uint32)
+    ends = bodies + headers["length"]
+    found = [crc(seed, data[start:end]) for start, end in zip(bodies.tolist(), ends.tolist(), strict=True)]
+    wrong |= headers["body_crc"] != np.array(found, np.uint32)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise wire.Damaged(
+            f"the record at position {headers['position'][at]} arrived with another checksum than it has"
+        )
+
+
+def _runs(shapes: list[Shape]) -> Iterator[tuple[int, int]]:
+    """Records that have the same separator."""
+    low = 0
+    for high in range(1, len(shapes)):
+        if shapes[high].separator != shapes[low].separator:
+            yield low, high
+            low = high
+    if shapes:
+        yield low, len(shapes)
+
+
+def _separated(run: Run) -> tuple[Int32, bytes]:
+    """Offsets of the events, and their bytes without what separates them."""
+    separator = run.shapes[0].separator
+    assert separator is not None
+    joined = _joined(run)
+    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == separator)
+    count = int(run.counts.sum())
+    last = np.cumsum(run.ends - run.starts) - 1
+    if len(ends) != count or (ends[np.cumsum(run.counts) - 1] != last).any():
+        raise wire.Damaged(f"the events from position {run.firsts[0]} on are not as many as their records say")
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = ends - np.arange(count)
+    return offsets, joined.replace(bytes((separator,)), b"")
+
+
+def _whole(run: Run) -> tuple[Int32, bytes]:
+    if (run.counts != 1).any():
+        raise wire.Damaged(f"a record from position {run.firsts[0]} on has several events and nothing between them")
+    offsets = np.zeros(len(run.counts) + 1, np.int32)
+    offsets[1:] = np.cumsum(run.ends - run.starts)
+    return offsets, _joined(run)
+
+
+def _joined(run: Run) -> bytes:
+    data = run.data
+    return b"".join([data[start:end] for start, end in zip(run.starts.tolist(), run.ends.tolist(), strict=True)])
+
+
+def _keys(run: Run, count: int) -> "Array":
+    if all(shape.key is None and shape.keys is None for shape in run.shapes):
+        return pa.nulls(count, pa.string())
+    keys: list[str | None] = []
+    times: list[int] = []
+    for shape, events in zip(run.shapes, run.counts.tolist(), strict=True):
+        own = shape.keys if shape.keys is not None and len(shape.keys) == events else None
+        keys += own or (shape.key,)
+        times += [1] * events if own else [events]
+    return pa.array(keys, pa.string()).take(np.repeat(np.arange(len(keys)), times))
+
+
+def _check_text(value: "Array", offsets: Int32, values: bytes, positions: Int64) -> None:
+    if values.isascii():
+        return
+    try:
+        value.validate(full=True)
+    except pa.ArrowInvalid:
+        for at, position in enumerate(positions.tolist()):
+            event = values[offsets[at] : offsets[at + 1]]
+            try:
+                event.decode()
+            except UnicodeDecodeError as error:
+                raise WalflowError(
+                    f"the event at position {position} is not UTF-8, from its byte {error.start} on: "
+                    'read such a log with option("value", "binary")'
+                ) from None
+        raise

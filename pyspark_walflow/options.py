@@ -1,0 +1,169 @@
+"""What `.option(…)` may say: one object of it, or one line about what is wrong."""
+
+import difflib
+import os
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from pyspark_walflow import wire
+from pyspark_walflow.client import Endpoint
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.wire import Key
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+TOKEN_FILE: Final = "WALFLOW_TOKEN_FILE"
+TOKEN: Final = "WALFLOW_TOKEN"
+MAX_TOKEN: Final = 4096  # bytes of the file; whatever is longer is no token
+_UNITS: Final = {"k": 10, "m": 20, "g": 30}
+
+
+class Option(NamedTuple):
+    name: str
+    default: str
+    meaning: str
+
+
+OPTIONS: Final = (
+    Option("host", "127.0.0.1", "where the daemon listens"),
+    Option("port", str(wire.DEFAULT_PORT), "its port, `url` of the connector"),
+    Option("consumer", "spark", "who reads: one of the connector's `consumers`; one streaming query at a time each"),
+    Option("tokenFile", "", "file that holds the token, for the driver; else `WALFLOW_TOKEN_FILE`, `WALFLOW_TOKEN`"),
+    Option("tls", "false", "`true`: TLS, the daemon's certificate signed by somebody the system trusts"),
+    Option("cafile", "", "TLS, the daemon's certificate signed by what is in this file, on every host"),
+    Option("startingPosition", EARLIEST, "`earliest`, `latest` or a position; a checkpoint goes before it"),
+    Option("endingPosition", LATEST, "`spark.read`: `latest` or the position to stop before"),
+    Option("maxRowsPerBatch", "200000", "rows of a micro-batch at most"),
+    Option("maxBytesPerBatch", "64m", "bytes of a micro-batch at most, about; `k`, `m`, `g` may follow"),
+    Option("numPartitions", "auto", "tasks of a batch; `auto`: one for each 16 MiB, up to the driver's processors"),
+    Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
+    Option("failOnDataLoss", "true", "`false`: what is lost is logged, and the query goes on behind it"),
+    Option("pollMs", "500", "how long the daemon is asked to wait for the next event"),
+    Option(
+        "retrySeconds", "60", "how long a daemon that went away, or another query as this consumer, is waited for"
+    ),
+)
+
+
+class Options(NamedTuple):
+    """`starting`, `ending`, `partitions`: None is latest or auto; earliest is position 0."""
+
+    endpoint: Endpoint
+    consumer: str
+    token_file: str
+    starting: int | None
+    ending: int | None
+    max_rows: int
+    max_bytes: int
+    partitions: int | None
+    binary: bool
+    fail_on_data_loss: bool
+    poll_ms: int
+    retry_seconds: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], also: Collection[str] = ()) -> "Options":
+        """`also`: further names, somebody else's. Raises WalflowError."""
+        options = _Given(given, also)
+        cafile = options.text("cafile")
+        tls = options.word("tls", "true", "false") == "true" or bool(cafile)
+        consumer = options.text("consumer")
+        if not consumer or not consumer.isprintable():
+            raise WalflowError(f"option consumer is {consumer!r}: name one of the connector's `consumers`")
+        partitions = options.text("numPartitions")
+        return cls(
+            Endpoint(options.text("host"), options.number("port", 1, 65535), cafile if tls else None),
+            consumer,
+            options.text("tokenFile"),
+            options.position("startingPosition", {EARLIEST: 0, LATEST: None}),
+            options.position("endingPosition", {LATEST: None}),
+            options.number("maxRowsPerBatch", 1),
+            options.size("maxBytesPerBatch"),
+            None if partitions.lower() == "auto" else options.number("numPartitions", 1, 100_000),
+            options.word("value", "string", "binary") == "binary",
+            options.word("failOnDataLoss", "true", "false") == "true",
+            options.number("pollMs", 0, 10_000),
+            float(options.number("retrySeconds", 0, 3600)),
+        )
+
+    def key(self, environment: Mapping[str, str] = os.environ) -> Key:
+        """Full right. Raises WalflowError."""
+        file, said_by = self.token_file, "option tokenFile"
+        if not file:
+            file, said_by = environment.get(TOKEN_FILE, ""), TOKEN_FILE
+        token = _read(file, said_by) if file else environment.get(TOKEN, "").strip()
+        if not token:
+            raise WalflowError(
+                f"no token: name its file in option tokenFile or in {TOKEN_FILE} (the daemon made one at its first "
+                "start, `token` in the connector's `path`)"
+            )
+        return Key.of_token(token)
+
+
+class _Given:
+    def __init__(self, given: Mapping[str, str], also: Collection[str]) -> None:
+        self._values = {name.lower(): value for name, value in given.items()}
+        known = {option.name.lower(): option for option in OPTIONS}
+        self._defaults = {name: option.default for name, option in known.items()}
+        for name in given:
+            if name.lower() not in known and name.lower() not in {other.lower() for other in also}:
+                raise WalflowError(_unknown(name, [*(option.name for option in OPTIONS), *also]))
+
+    def text(self, name: str) -> str:
+        return self._values.get(name.lower(), self._defaults[name.lower()]).strip()
+
+    def word(self, name: str, *words: str) -> str:
+        text = self.text(name).lower()
+        if text not in words:
+            raise WalflowError(f"option {name} is {self.text(name)!r}: it takes {' or '.join(words)}")
+        return text
+
+    def number(self, name: str, least: int, most: int = (1 << 63) - 1) -> int:
+        return _number(name, self.text(name), least, most)
+
+    def size(self, name: str) -> int:
+        text = self.text(name).lower()
+        shift = _UNITS.get(text[-1:], 0)
+        return _number(name, text[:-1] if shift else text, 1, (1 << 63) - 1 >> shift) << shift
+
+    def position(self, name: str, words: Mapping[str, int | None]) -> int | None:
+        text = self.text(name).lower()
+        if text in words:
+            return words[text]
+        return _number(name, text, 1, (1 << 63) - 1, f"{', '.join(words)} or a position, 1 or more")
+
+
+def _number(name: str, text: str, least: int, most: int, takes: str = "") -> int:
+    if text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most:
+        return int(text)
+    takes = takes or (f"a number from {least} to {most}" if most < 1 << 40 else f"a number, {least} or more")
+    raise WalflowError(f"option {name} is {text!r}: it takes {takes}")
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    if name.lower() == "token":
+        return "a token is never a plain option, those show in plans and logs: put it into a file, and its name into tokenFile"
+    if name.lower() == "path":
+        return "load() takes no path: the log is where options host and port say"
+    lower = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(name.lower(), list(lower), 1)
+    return f"there is no option {name}" + (f": do you mean {lower[near[0]]}?" if near else "")
+
+
+def _read(path: str, said_by: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            token = file.read(MAX_TOKEN + 1)
+    except OSError as error:
+        raise WalflowError(f"the token file {path} ({said_by}) cannot be read: {error.strerror}") from None
+    text = token.decode("utf-8", "replace").strip()
+    if not text or len(token) > MAX_TOKEN or not text.isprintable():
+        raise WalflowError(f"the token file {path} ({said_by}) holds no token")
+    return text
+
+
+def table() -> str:
+    """For docs/reference/spark-source.md, which a test compares with it."""
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    lines += [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in OPTIONS]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,155 @@
+"""What the tag of a record says of its events, as far as Spark wants to know: how to tell them apart, and their keys.
+
+    [connector, run, stream, codec, framing, meta, event_metas]      msgpack; framing: name, or [name, config]
+
+Executors may have nothing but pyspark and pyarrow, hence a decoder of our own.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
+
+KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
+MAX_DEPTH: Final = 64
+NEWLINE: Final = 0x0A
+
+
+class Shape(NamedTuple):
+    """`separator`: the byte that ends an event; None: a record is one event. `key`: of all events, `keys`: of each."""
+
+    separator: int | None
+    key: str | None = None
+    keys: tuple[str | None, ...] | None = None
+
+
+class Tags:
+    def __init__(self) -> None:
+        self._shapes: dict[bytes, Shape] = {}
+
+    def shape(self, encoded: bytes) -> Shape:
+        """Raises ValueError, with words for the end of a sentence, for a tag of another version."""
+        shape = self._shapes.get(encoded)
+        if shape is None:
+            shape = _shape(decode(encoded))
+            if len(self._shapes) >= KEPT:
+                self._shapes.clear()
+            self._shapes[encoded] = shape
+        return shape
+
+
+def decode(data: bytes) -> object:
+    """One msgpack value and nothing behind it. Raises ValueError."""
+    reader = _Msgpack(data)
+    value = reader.value(0)
+    if reader.offset != len(data):
+        raise ValueError("its tag goes on behind its end")
+    return value
+
+
+def _shape(tag: object) -> Shape:
+    if not isinstance(tag, list) or len(cast(list[object], tag)) < 7:
+        raise ValueError("its tag is of another version of walflow")
+    fields = cast(list[object], tag)
+    metas = fields[6]
+    keys = None
+    if isinstance(metas, list):
+        keys = tuple(_key(meta) for meta in cast(list[object], metas))
+        if not any(key is not None for key in keys):
+            keys = None
+    return Shape(_separator(fields[4]), _key(fields[5]), keys)
+
+
+def _separator(framing: object) -> int | None:
+    name, config = framing, cast(Mapping[object, object], {})
+    if isinstance(framing, list) and len(cast(list[object], framing)) == 2:
+        name, given = cast(list[object], framing)
+        config = cast(Mapping[object, object], given) if isinstance(given, dict) else config
+    if name == "whole":
+        return None
+    if name == "separate":
+        separator = config.get("separator", "\n")
+        if isinstance(separator, str) and len(separator) == 1 and ord(separator) < 256:
+            return ord(separator)
+    raise ValueError(f"its framing is {framing!r}, which this version of pyspark_walflow does not know")
+
+
+def _key(meta: object) -> str | None:
+    """`$spark.key`; what is no string is taken as its JSON."""
+    spark = cast(Mapping[object, object], meta).get("spark") if isinstance(meta, dict) else None
+    key = cast(Mapping[object, object], spark).get("key") if isinstance(spark, dict) else None
+    if key is None or isinstance(key, str):
+        return key
+    return json.dumps(key, separators=(",", ":"), default=repr)
+
+
+class _Msgpack:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.offset = 0
+
+    def value(self, depth: int) -> object:
+        if depth > MAX_DEPTH:
+            raise ValueError("its tag is nested too deeply")
+        code = self._take(1)[0]
+        if code < 0x80:
+            return code
+        if code >= 0xE0:
+            return code - 0x100
+        if code < 0x90:
+            return self._map(code & 0x0F, depth)
+        if code < 0xA0:
+            return self._array(code & 0x0F, depth)
+        if code < 0xC0:
+            return self._text(code & 0x1F)
+        return self._sized(code, depth)
+
+    def _sized(self, code: int, depth: int) -> object:
+        if code in _CONSTANTS:
+            return _CONSTANTS[code]
+        number = _NUMBERS.get(code)
+        if number is not None:
+            return number.unpack(self._take(number.size))[0]
+        length = _LENGTHS.get(code)
+        if length is None:
+            raise ValueError(f"its tag is no msgpack that walflow writes: byte {code:#x}")
+        size: int = length.unpack(self._take(length.size))[0]
+        if code <= 0xC6:
+            return bytes(self._take(size))
+        if code <= 0xDB:
+            return self._text(size)
+        return self._array(size, depth) if code <= 0xDD else self._map(size, depth)
+
+    def _array(self, size: int, depth: int) -> list[object]:
+        return [self.value(depth + 1) for _ in range(size)]
+
+    def _map(self, size: int, depth: int) -> dict[object, object]:
+        pairs: dict[object, object] = {}
+        for _ in range(size):
+            name = self.value(depth + 1)
+            value = self.value(depth + 1)
+            try:
+                pairs[name] = value
+            except TypeError:  # a list, a map
+                raise ValueError("its tag has a key that is neither text nor number") from None
+        return pairs
+
+    def _text(self, size: int) -> str:
+        return self._take(size).decode()  # UnicodeDecodeError is a ValueError
+
+    def _take(self, size: int) -> bytes:
+        taken = self._data[self.offset : self.offset + size]
+        if len(taken) < size:
+            raise ValueError("its tag ends too early")
+        self.offset += size
+        return taken
+
+
+_CONSTANTS: Final[Mapping[int, object]] = {0xC0: None, 0xC2: False, 0xC3: True}
+_NUMBERS: Final = {
+    code: struct.Struct(">" + kind) for code, kind in zip((0xCA, 0xCB, *range(0xCC, 0xD4)), "fdBHIQbhiq", strict=True)
+}
+_LENGTHS: Final = {
+    code: struct.Struct(">" + kind)
+    for code, kind in zip((0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF), "BHIBHIHIHI", strict=True)
+}
