@@ -96,11 +96,23 @@ class SparkConfig(Connector):
             raise ValueError(
                 f'{self.address} is open to the network and has no `tls`; or say why that is right in `insecure = "…"`'
             )
+        plain = self.socket_address
+        if plain is not None and not plain.loopback and self.insecure is None:
+            raise ValueError(
+                f"socket_url {plain} is open to the network and sends events to whoever connects; "
+                'say why that is right in `insecure = "…"`'
+            )
         return self
 
     @property
     def address(self) -> Address:
         return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
+
+    @property
+    def socket_address(self) -> Address | None:
+        if self.socket_url is None:
+            return None
+        return parse_address(self.socket_url, scheme="tcp", default_port=DEFAULT_PORT)
 
     @property
     def runs_spark(self) -> bool:

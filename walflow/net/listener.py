@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
-from walflow.contract import Outlet
+from walflow.contract import Half
 
 RESERVED: Final = 64
 AT_ONCE: Final = 64  # connections accepted before anything else gets its turn
@@ -33,10 +33,10 @@ class Listener:
     """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or
     return what sets the connection up."""
 
-    def __init__(self, sockets: Sequence[socket.socket], arrived: Arrived, out: Outlet) -> None:
+    def __init__(self, sockets: Sequence[socket.socket], arrived: Arrived, half: Half) -> None:
         self._sockets = sockets
         self._arrived = arrived
-        self._out = out
+        self._half = half
         self._loop = asyncio.get_running_loop()
         self._starting: set[asyncio.Task[None]] = set()
         self._paused = self._closed = False
@@ -85,18 +85,18 @@ class Listener:
     def _pause(self, reason: str) -> None:
         """What comes meanwhile waits in the kernel's queue."""
         if not self._paused:
-            self._out.log.warning("accepting paused", reason=reason)
+            self._half.log.warning("accepting paused", reason=reason)
             self._paused = True
         self._stop()
-        self._out.scheduler.call_later(LOOK_AGAIN, self._look)
+        self._half.scheduler.call_later(LOOK_AGAIN, self._look)
 
     def _look(self) -> None:
         if self._closed:
             return
         if self._is_short():
-            self._out.scheduler.call_later(LOOK_AGAIN, self._look)
+            self._half.scheduler.call_later(LOOK_AGAIN, self._look)
             return
-        self._out.log.info("accepting again")
+        self._half.log.info("accepting again")
         self._paused = False
         self.start()
 
