@@ -38,6 +38,7 @@ class Directory:
         """Makes it if it is missing, and takes it for this process."""
         try:
             self.disk.makedir(self.path)
+            self._sync_path()
         except OSError as error:
             raise self._no_directory(error) from error
         try:
@@ -50,6 +51,16 @@ class Directory:
             self.disk.close(lock)
             raise
         self._lock = lock
+
+    def _sync_path(self) -> None:
+        """Its own name, and its parents': a process that was killed may have made them and not synced them."""
+        path = os.path.abspath(self.path)
+        while (parent := os.path.dirname(path)) != path:
+            path = parent
+            try:
+                self.disk.sync_directory(path)
+            except PermissionError:  # not ours, so it was there before
+                return
 
     def _take(self, lock: int) -> None:
         if not self.disk.lock(lock):

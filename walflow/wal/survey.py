@@ -11,7 +11,7 @@ from walflow.wal.note import Note
 from walflow.wal.quarantine import Quarantine
 
 NUMBERED: Final = re.compile(r"[0-9]{20}\.wal")
-LEFTOVER: Final = re.compile(r"spare\.[0-9]{20}|meta\.tmp")
+LEFTOVER: Final = re.compile(r"spare\.[0-9]{20}|meta\.tmp|again\.tmp")
 PIECE: Final = 1 << 20
 
 

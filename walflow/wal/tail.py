@@ -11,12 +11,14 @@ Either way no sound record is thrown away: one that nobody was promised may be d
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHUNK_START, LAST, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc, record_size
 from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
+AGAIN: Final = "again.tmp"
 
 Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
 
@@ -51,6 +53,7 @@ class Scan:
         self.commit = chunk.commit  # the one that the next record belongs to, or an earlier one
         self.end: int = CHUNK_START
         self.last: int = chunk.first - 1
+        self.replaced = False  # by a copy that was synced
         self.unproven = 0  # where the first record stands that the cursor does not call durable
         self._read(hint)
 
@@ -170,9 +173,10 @@ class Tail:
         fresh = [scan for scan in self._scans.values() if scan.unproven and scan.chunk in self.chunks]
         for scan in fresh:
             self._write_again(scan)
-        if self._cut is not None and self._directory.disk.stat(self._cut.fd).size > self._cut.end:
-            self._directory.truncate(self._cut.chunk.name, self._cut.fd, self._cut.end)
-            self._directory.sync(self._cut.chunk.name, self._cut.fd)
+        cut = self._cut
+        if cut is not None and not cut.replaced and self._directory.disk.stat(cut.fd).size > cut.end:
+            self._directory.truncate(cut.chunk.name, cut.fd, cut.end)
+            self._directory.sync(cut.chunk.name, cut.fd)
         for chunk in self._removed:
             self._directory.unlink(chunk.name)
         if fresh or self._removed:
@@ -259,7 +263,22 @@ class Tail:
         return self._scans[chunk]
 
     def _write_again(self, scan: Scan) -> None:
-        for offset in range(scan.unproven, scan.end, PIECE):
-            piece = scan.pages.read(offset, min(PIECE, scan.end - offset))
-            self._directory.write(scan.chunk.name, scan.fd, [piece], offset)
-        self._directory.sync(scan.chunk.name, scan.fd)
+        """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised."""
+        end = scan.end if scan is self._cut else scan.pages.limit
+        try:
+            self._directory.unlink(AGAIN)
+            fd = self._directory.create(AGAIN)
+            try:
+                self._copy(scan, AGAIN, fd, 0, end)
+            finally:
+                self._directory.disk.close(fd)
+            self._directory.rename(AGAIN, scan.chunk.name)
+            scan.replaced = True
+        except DiskFull:  # then in place, which needs no space
+            self._directory.unlink(AGAIN)
+            self._copy(scan, scan.chunk.name, scan.fd, scan.unproven, scan.end)
+
+    def _copy(self, scan: Scan, name: str, fd: int, start: int, end: int) -> None:
+        for offset in range(start, end, PIECE):
+            self._directory.write(name, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
+        self._directory.sync(name, fd)

@@ -51,7 +51,9 @@ class Onlooker(RealDisk):
         pass
 
     def rename(self, source: str, target: str) -> None:
-        self._moved[target] = self._moved.get(source, source)
+        there = self._moved.get(source, source)
+        if there != os.devnull or not self.is_file(target):  # a file written anew has what stands there already
+            self._moved[target] = there
         self._moved[source] = None
 
     def unlink(self, path: str) -> None:
