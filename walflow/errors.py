@@ -21,6 +21,10 @@ class Unusable(WalflowError):
     """Files walflow needs are not what they must be. The line names the file and the command to run (exit 74)."""
 
 
+class Misconfigured(WalflowError):
+    """A flow file has a mistake that only its start could find: a query that Spark cannot parse, say (exit 78)."""
+
+
 class Unavailable(WalflowError):
     """Something of the machine that only one process may have, an address say, is another one's (exit 69)."""
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, NoReturn
 import structlog
 
 from walflow.assemble import Assembly
-from walflow.errors import DirectoryLocked, Unavailable, WalflowError
+from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.runtime.graph import ConnectorNodes, build
 from walflow.runtime.measures import DRAIN
@@ -29,6 +29,7 @@ START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever 
 EX_UNAVAILABLE: Final = 69
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
+EX_CONFIG: Final = 78
 
 log = structlog.get_logger()
 
@@ -223,7 +224,11 @@ def _internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object])
     log.debug("internal error", exc_info=error)
 
 
-EXIT_CODES: Final[dict[type[WalflowError], int]] = {DirectoryLocked: EX_TEMPFAIL, Unavailable: EX_UNAVAILABLE}
+EXIT_CODES: Final[dict[type[WalflowError], int]] = {
+    DirectoryLocked: EX_TEMPFAIL,
+    Misconfigured: EX_CONFIG,
+    Unavailable: EX_UNAVAILABLE,
+}
 
 
 def die(error: WalflowError) -> NoReturn:

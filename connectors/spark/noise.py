@@ -1,0 +1,105 @@
+"""What Spark and the job print, line by line: what is worth a log line, and at which level."""
+
+import re
+from typing import Final, NamedTuple
+
+LONGEST: Final = 64 << 10  # bytes of one line; the rest of it is cut off
+_KEPT: Final = 2000  # characters of a line that is logged
+
+_LOG4J: Final = re.compile(
+    r"^(?:\[Stage .*?\])?\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<where>\S+): ?(?P<text>.*)$"
+)
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_STACK: Final = re.compile(r"^(\tat |\t\.\.\. |\s+Suppressed: |Caused by: |(?:[\w$]+\.){2,}[\w$]+(?:: |$))")
+_LEVELS: Final = {"WARN": "warning", "ERROR": "error", "FATAL": "error"}
+
+# told by every start, or by every failure many times over; how a query failed is reported apart from this
+_EXPECTED: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^WARNING: Using incubator modules",
+        r"^Using Spark's default log4j profile",
+        r"^Setting default log level to",
+        r"^To adjust logging level use",
+        r"^\{\"ts\":.*\"logger\": ?\"SQLQueryContextLogger\"",
+        r" WARN Utils: (Your hostname|Set SPARK_LOCAL_IP|Service '\w+' could not bind)",
+        r" WARN NativeCodeLoader:",
+        r" WARN DAGScheduler: Failed to cancel job group",
+        r" WARN ResolveWriteToStream: spark.sql.adaptive",
+        r" ERROR (Utils: Aborting task|DataWritingSparkTask|Executor: Exception in task|WriteToDataSourceV2Exec)",
+        r" ERROR (MicroBatchExecution: Query .* terminated with error|TaskSetManager: .*Task \d+ in stage .* failed)",
+        r" ERROR PythonStreamingSourceRunner",
+        r" WARN (SparkConf|HadoopFSUtils|package|GarbageCollectionMetrics|SparkSession): ",
+        r"FutureWarning|^\s+warnings\.warn\(",
+    )
+)
+
+
+class Line(NamedTuple):
+    level: str
+    text: str
+
+
+class Noise:
+    """`feed` it the lines of stderr in their order. A traceback becomes its last line, a Java stack its first."""
+
+    def __init__(self) -> None:
+        self.decisive = ""  # the last line that told of an error
+        self._traceback = False
+        self._quiet = False  # what was said last is not worth showing, nor is what hangs below it
+
+    def feed(self, line: str) -> Line:
+        if self._traceback:
+            return self._in_traceback(line)
+        if line.startswith(_TRACEBACK):
+            self._traceback = True
+            return Line("debug", line)
+        record = _LOG4J.match(line)
+        if record:
+            return self._record(record, line)
+        if not line.strip() or line[0].isspace() or _STACK.match(line) or _expected(line):
+            return Line("debug", line)
+        return Line("debug" if self._quiet and line.startswith("SQLSTATE") else "info", line[:_KEPT])
+
+    def _record(self, record: re.Match[str], line: str) -> Line:
+        self._quiet = _expected(line)
+        level = "debug" if self._quiet else _LEVELS.get(record["level"], "debug")
+        if record["text"].endswith(_TRACEBACK):
+            self._traceback = True
+        text = f"{record['where']}: {record['text']}"[:_KEPT]
+        if level == "error":
+            self.decisive = text
+        return Line(level, text)
+
+    def _in_traceback(self, line: str) -> Line:
+        if not line.strip() or line[0].isspace():
+            return Line("debug", line)
+        self._traceback = False
+        if _LOG4J.match(line):
+            return self.feed(line)
+        if not self._quiet:
+            self.decisive = line[:_KEPT]
+        return Line("debug" if self._quiet else "warning", line[:_KEPT])
+
+
+class Splitter:
+    """Bytes into lines; one without an end in sight is cut."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        *lines, rest = (self._rest + data).split(b"\n")
+        if len(rest) > LONGEST:
+            lines.append(rest[:LONGEST])
+            rest = b""
+        self._rest = rest
+        return [line.decode(errors="replace").rstrip("\r") for line in lines]
+
+    def end(self) -> list[str]:
+        rest, self._rest = self._rest, b""
+        return [rest.decode(errors="replace")] if rest else []
+
+
+def _expected(line: str) -> bool:
+    return any(pattern.search(line) for pattern in _EXPECTED)

@@ -1,0 +1,126 @@
+"""`python -m pyspark_walflow.driver`: the process in which walflow runs a pipeline on Spark.
+
+stdin: the plan, one line of JSON; then `stop`, when the running batch is to be the last one. Its end means that the
+daemon is gone, and everything here goes with it. What there is to say goes to the descriptor that the plan names,
+a JSON object a line; stdout and stderr are Spark's and the job's own.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from pyspark_walflow.condense import Refusal, condense
+from pyspark_walflow.java import NoJava, find_java
+from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, session, start
+from pyspark_walflow.progress import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+EX_CONFIG: Final = 78
+LOOK: Final = 0.5  # seconds between two looks at the queries
+LOOK_STOPPING: Final = 0.05
+
+
+def main() -> int:
+    plan = Plan.parse(sys.stdin.readline())
+    os.set_inheritable(plan.report, False)  # the JVM must not hold it open
+    report = Report(plan.report)
+    stop = threading.Event()
+    threading.Thread(target=_follow_daemon, args=(stop,), daemon=True).start()
+    try:
+        return _run(plan, report, stop)
+    except BaseException as error:  # noqa: BLE001  # whatever it is, the daemon is told
+        trouble = condense(error, plan.checkpoint, plan.job)
+        report.say(
+            "refused" if trouble.lasting else "failed",
+            message=trouble.message,
+            excerpt=trouble.excerpt,
+            hint=trouble.hint,
+            text=trouble.text,
+        )
+        return EX_CONFIG if trouble.lasting else 1
+
+
+class Report:
+    def __init__(self, descriptor: int) -> None:
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8", buffering=1)
+
+    def say(self, event: str, **fields: object) -> None:
+        self._file.write(json.dumps({"event": event, **fields}) + "\n")
+
+
+def _follow_daemon(stop: threading.Event) -> None:
+    for line in sys.stdin:
+        if line.strip() == "stop":
+            stop.set()
+    os.killpg(0, signal.SIGKILL)  # the JVM is of this group; its Python workers end with it
+
+
+def _run(plan: Plan, report: Report, stop: threading.Event) -> int:
+    versions = _versions()
+    if plan.job is not None:
+        compile_job(plan.job)
+    spark = session(plan)
+    report.say("session", master=plan.chosen_master, **versions)
+    if plan.check:
+        check(spark, plan)
+        report.say("sound")
+    elif not stop.is_set():
+        _watch(spark, start(spark, plan), report, stop)
+        report.say("stopped" if stop.is_set() else "ended")
+    spark.stop()
+    return 0
+
+
+def _versions() -> dict[str, str]:
+    """Raises Refusal, with the line to type."""
+    try:
+        java = find_java()
+    except NoJava as error:
+        raise Refusal(str(error)) from None
+    found: dict[str, str] = {}
+    for package in ("pyspark", "pyarrow"):
+        try:
+            found[package] = str(import_module(package).__version__)
+        except ImportError:
+            raise Refusal(f"{sys.executable} has no {package}: {_install()}") from None
+    version = found["pyspark"]
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise Refusal(f"pyspark {version} is too old, walflow needs {oldest} or newer: {_install()}")
+    return {"spark": version, "java": str(java)}
+
+
+def _install() -> str:
+    return f"{sys.executable} -m pip install 'walflow[spark]'"
+
+
+def _watch(spark: "SparkSession", queries: list["StreamingQuery"], report: Report, stop: threading.Event) -> None:
+    """Until they end, or one of them fails. A query that is asked to stop ends with the batch it is at."""
+    report.say("running", queries=[str(query.id) for query in queries])
+    progress = {query.id: Progress(query) for query in queries}
+    while progress:
+        stopping = stop.wait(LOOK) if not stop.is_set() else True
+        for each in list(progress.values()):
+            for batch in each.new():
+                report.say("batch", **batch)
+            error = each.query.exception()
+            if error is not None:
+                raise error
+            if stopping and each.may_stop():
+                each.query.stop()
+            if not each.query.isActive:
+                del progress[each.query.id]
+        if stopping:
+            time.sleep(LOOK_STOPPING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

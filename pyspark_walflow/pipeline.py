@@ -1,0 +1,195 @@
+"""One pipeline on Spark: the session it needs, the stream it reads, where its rows go."""
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
+
+from pyspark_walflow.condense import Refusal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
+QUERY_FILE: Final = "query.sql"  # in the checkpoint: what it was made by
+PROCESSORS: Final = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+class Plan(NamedTuple):
+    """What the daemon says, as JSON. `options`: of format("walflow"). `scratch`: a directory for Spark's own files.
+    `results`: rows go back to the daemon. `package`: a zip with this package, for executors."""
+
+    name: str
+    query: str | None
+    job: str | None
+    output_mode: str
+    master: str | None
+    conf: dict[str, str]
+    checkpoint: str
+    trigger_ms: int | None
+    options: dict[str, str]
+    results: bool
+    scratch: str
+    package: str
+    report: int  # descriptor for what it has to say
+    check: bool = False
+
+    @property
+    def local(self) -> bool:
+        return self.chosen_master.startswith("local")
+
+    @property
+    def chosen_master(self) -> str:
+        # local[N] never tries a task again; the second number says how often it may
+        return self.master or self.conf.get("spark.master") or f"local[{PROCESSORS},4]"
+
+    @classmethod
+    def parse(cls, text: str) -> "Plan":
+        return cls(**json.loads(text))
+
+
+def session(plan: Plan) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    local = Path(plan.scratch, "local")
+    shutil.rmtree(local, ignore_errors=True)  # of a run that was killed
+    builder = SparkSession.builder.master(plan.chosen_master)
+    for key, value in {**_defaults(plan, str(local)), **plan.conf}.items():
+        if key != "spark.master":
+            builder = builder.config(key, value)
+    if plan.local:
+        local.mkdir(parents=True)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(_python_path(plan))
+    return builder.getOrCreate()
+
+
+def _defaults(plan: Plan, local: str) -> dict[str, str]:
+    everywhere = {
+        "spark.app.name": f"walflow {plan.name}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(Path(plan.scratch, "warehouse")),
+    }
+    if not plan.local:
+        return everywhere | {"spark.submit.pyFiles": plan.package}
+    return everywhere | {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": local,
+        "spark.sql.shuffle.partitions": str(PROCESSORS),  # 200 would be 200 tasks a batch
+    }
+
+
+def _python_path(plan: Plan) -> list[str]:
+    """For workers: this package, and what lies beside the job."""
+    beside = [os.path.dirname(os.path.abspath(plan.job))] if plan.job else []
+    already = os.environ.get("PYTHONPATH")
+    return [plan.package, *beside, *([already] if already else [])]
+
+
+def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
+    """What runs from here on."""
+    stream = spark.readStream.format("walflow").options(**plan.options).load()
+    if plan.query is not None:
+        keep_query(plan)
+        stream.createOrReplaceTempView("in")
+        return [_send(spark.sql(plan.query), plan)]
+    assert plan.job is not None
+    made = load_job(plan.job)(spark, stream)
+    if _is_frame(made):
+        if not plan.results:
+            raise Refusal(
+                f"{plan.job}: pipeline() returned a DataFrame, and nothing is linked to `out`",
+                "link `out`, or start the query in the job and return nothing",
+            )
+        _send(made, plan)
+    return list(spark.streams.active)
+
+
+def check(spark: "SparkSession", plan: Plan) -> None:
+    """Raises what `start` would, without a daemon. A job is loaded and not called: it may do anything."""
+    if plan.job is not None:
+        load_job(plan.job)
+        return
+    rows = spark.readStream.format("rate").load()
+    columns = ("value AS position", "timestamp AS ingest_ts", "CAST(null AS string) AS key")
+    value = f"CAST('' AS {plan.options.get('value', 'string')}) AS value"
+    rows.selectExpr(*columns, value).createOrReplaceTempView("in")
+    frame = spark.sql(plan.query or "")
+    with tempfile.TemporaryDirectory(dir=plan.scratch) as checkpoint:
+        writer = _streaming(frame).format("noop").outputMode(plan.output_mode)
+        writer.option("checkpointLocation", checkpoint).start().stop()
+
+
+def compile_job(job: str) -> None:
+    """What can be said of it before a session costs ten seconds. Raises Refusal."""
+    try:
+        compile(Path(job).read_bytes(), job, "exec")
+    except OSError as error:
+        raise Refusal(f"cannot read the job {job}: {error.strerror}") from None
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise Refusal(f"{job}{line}: {type(error).__name__}: {error}") from None
+
+
+def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(job)))
+    # a name that is in no sys.modules: so its functions travel to the workers by value
+    pipeline = runpy.run_path(job, run_name="walflow_job").get("pipeline")
+    if not callable(pipeline):
+        raise Refusal(f"{job} defines no function `pipeline`", "def pipeline(spark, stream): return stream.where(…)")
+    return cast("Callable[[SparkSession, DataFrame], object]", pipeline)
+
+
+def keep_query(plan: Plan) -> None:
+    """Beside Spark's own files lies the query that made them. Spark would go on with another one's windows as long
+    as their columns fit, and count wrongly without a word."""
+    assert plan.query is not None
+    kept, text = Path(plan.checkpoint, QUERY_FILE), f"{plan.output_mode}\n{plan.query.strip()}\n"
+    if kept.exists() and kept.read_text() != text and Path(plan.checkpoint, "state").exists():
+        raise Refusal(
+            f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
+            f"put back the query in {kept}, or name another `checkpoint` to begin anew without them, or "
+            f"`rm {kept}` to go on with them as they are",
+        )
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    new = kept.with_suffix(".new")
+    new.write_text(text)
+    new.replace(kept)
+
+
+def _send(frame: "DataFrame", plan: Plan) -> "StreamingQuery":
+    """Its rows go to the daemon, each of them once."""
+    writer = _streaming(_as_lines(frame)).format("walflow").options(**plan.options).outputMode(plan.output_mode)
+    if plan.trigger_ms is not None:
+        writer = writer.trigger(processingTime=f"{plan.trigger_ms} milliseconds")
+    return writer.option("checkpointLocation", plan.checkpoint).start()
+
+
+def _as_lines(frame: "DataFrame") -> "DataFrame":
+    """One column of JSON; a frame that has nothing but a string named `value` is that already."""
+    if [(name.lower(), kind) for name, kind in frame.dtypes] == [("value", "string")]:
+        return frame
+    return frame.selectExpr("to_json(struct(*)) AS value")
+
+
+def _streaming(frame: "DataFrame") -> "DataStreamWriter":
+    if not frame.isStreaming:
+        raise Refusal("the query reads no stream", "it has to read the view `in`: SELECT … FROM in")
+    return frame.writeStream
+
+
+def _is_frame(made: object) -> "TypeGuard[DataFrame]":
+    from pyspark.sql import DataFrame
+
+    return isinstance(made, DataFrame)
