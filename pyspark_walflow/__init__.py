@@ -11,6 +11,6 @@ def __getattr__(name: str) -> object:
     if name == "DefaultSource":
         try:
             return import_module("pyspark_walflow.source").DefaultSource
-        except ImportError as error:  # no pyarrow, or a Spark that is too old: then there is no such data source
+        except ImportError as error:  # no pyspark, or one of before Python could be a data source
             raise AttributeError(f'format("walflow") is not available: {error}') from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,8 +25,6 @@ Int32 = npt.NDArray[np.int32]
 if TYPE_CHECKING:
     Array = pa.Array[pa.Scalar[Any]]
 
-SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
-BINARY_SCHEMA: Final = "position long, ingest_ts timestamp, key string, value binary"
 HEADER: Final = wire.RECORD.size
 SUMMED: Final = HEADER - 4  # bytes of the header that its own checksum covers
 _LENGTH: Final = struct.Struct("<4sI")
@@ -75,9 +73,9 @@ class Columns:
         self._crc = crc
         self._tags = Tags()
 
-    def batches(self, seed: int, data: bytes) -> Iterator[pa.RecordBatch]:
-        """Whole records; their events, in order. Raises wire.Damaged for what no log holds, WalflowError for events
-        that are not what the options say."""
+    def batches(self, seed: int, data: bytes, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
+        Raises wire.Damaged for what no log holds, WalflowError for events that are not what the options say."""
         offsets = _offsets(data)
         headers = _headers(data, offsets)
         if self._crc is not None:
@@ -87,12 +85,16 @@ class Columns:
         firsts = headers["position"].astype(np.int64)
         counts = headers["count"].astype(np.int64)
         ingest_us = headers["ingest_ns"] // 1000
+        if (firsts[1:] != firsts[:-1] + counts[:-1]).any():
+            raise wire.Damaged("records came whose positions do not follow one another")
         shapes = self._shapes(data, offsets + HEADER, starts, firsts)
         for low, high in _runs(shapes):
             run = slice(low, high)
-            yield self._batch(
-                Run(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run])
+            batch = self._batch(
+                Run(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run]), first, end
             )
+            if batch.num_rows:
+                yield batch
 
     def _shapes(self, data: bytes, tags: Int64, payloads: Int64, firsts: Int64) -> list[Shape]:
         shape = self._tags.shape
@@ -104,17 +106,19 @@ class Columns:
             raise WalflowError(f"the record at position {firsts[len(shapes)]} cannot be read: {error}") from None
         return shapes
 
-    def _batch(self, run: Run) -> pa.RecordBatch:
+    def _batch(self, run: Run, first: int, end: int) -> pa.RecordBatch:
         offsets, values = _whole(run) if run.shapes[0].separator is None else _separated(run)
-        count = len(offsets) - 1
-        before = np.cumsum(run.counts) - run.counts
-        positions = np.repeat(run.firsts - before, run.counts) + np.arange(count)
+        count, begin = len(offsets) - 1, int(run.firsts[0])
+        positions = np.arange(begin, begin + count)
         value = _column(pa.binary() if self._binary else pa.string(), count, offsets.data, values)
-        if not self._binary:
-            _check_text(value, offsets, values, positions)
         ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_us, run.counts).data)
         arrays = [_column(pa.int64(), count, positions.data), ingest, _keys(run, count), value]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
+        whole = pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
+        low = max(first - begin, 0)
+        batch = whole.slice(low, max(min(end - begin, count) - low, 0))
+        if not self._binary and not values.isascii():
+            _check_text(batch)
+        return batch
 
 
 def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes) -> "Array":
@@ -210,14 +214,13 @@ def _keys(run: Run, count: int) -> "Array":
     return pa.array(keys, pa.string()).take(np.repeat(np.arange(len(keys)), times))
 
 
-def _check_text(value: "Array", offsets: Int32, values: bytes, positions: Int64) -> None:
-    if values.isascii():
-        return
+def _check_text(batch: pa.RecordBatch) -> None:
     try:
-        value.validate(full=True)
+        batch.column(3).validate(full=True)
     except pa.ArrowInvalid:
-        for at, position in enumerate(positions.tolist()):
-            event = values[offsets[at] : offsets[at + 1]]
+        first: int = batch.column(0)[0].as_py()  # pyright: ignore[reportUnknownMemberType]
+        events: list[bytes] = batch.column(3).cast(pa.binary()).to_pylist()  # pyright: ignore[reportUnknownMemberType]
+        for position, event in enumerate(events, first):
             try:
                 event.decode()
             except UnicodeDecodeError as error:

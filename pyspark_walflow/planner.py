@@ -1,0 +1,174 @@
+"""The driver's conversation with the daemon: a connection that is made again, and how long that is tried."""
+
+import secrets
+import socket
+import ssl
+import time
+from typing import Final, NamedTuple
+
+from pyspark_walflow.client import Client, Endpoint, integer
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.options import Options
+from pyspark_walflow.wire import Code, Damaged, Kind, Refused
+
+FIRST_SECONDS: Final = 5.0  # a daemon that never answered is not restarting, its address is wrong
+ACK_SECONDS: Final = 1.0
+FIRST_DELAY: Final = 0.05
+LONGEST_DELAY: Final = 2.0
+
+
+class Unreachable(WalflowError):
+    """Tried for as long as the options say."""
+
+
+class Head(NamedTuple):
+    """`floor`: the first position that can be read; `next`: the one after the last."""
+
+    floor: int
+    next: int
+
+
+class Planned(NamedTuple):
+    end: int
+    size: int  # bytes, about
+
+
+class Patience:
+    """Grows from wait to wait, and ends."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._began = 0.0
+        self._delay = FIRST_DELAY
+
+    def renew(self) -> None:
+        self._began = 0.0
+        self._delay = FIRST_DELAY
+
+    def wait(self, error: Exception, seconds: float) -> None:
+        """Raises WalflowError where waiting helps nothing, or does not help any more."""
+        now = time.monotonic()
+        self._began = self._began or now
+        left = self._began + seconds - now
+        if not _may_mend(error):
+            raise WalflowError(line_of(error, self._endpoint)) from None
+        if left <= 0:
+            tried = f" (tried for {now - self._began:.0f} s)" if now - self._began >= 1 else ""
+            raise Unreachable(line_of(error, self._endpoint) + tried) from None
+        time.sleep(min(self._delay, left))
+        self._delay = min(self._delay * 1.6, LONGEST_DELAY)
+
+
+class Planner:
+    """`leased`: as the one planner of its consumer. Every method raises WalflowError."""
+
+    def __init__(self, options: Options, log: str | None, *, leased: bool) -> None:
+        """`log`: the uuid it must have; None: any, and then always the same."""
+        self._options = options
+        self._log = log
+        self._key = options.key()
+        self._lease = secrets.token_hex(8) if leased else None
+        self._client: Client | None = None
+        self._answered = False
+
+    @property
+    def log(self) -> str:
+        if self._log is None:
+            self.head()
+        assert self._log is not None
+        return self._log
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def head(self) -> Head:
+        return _head(self._ask(Kind.HEAD, {}))
+
+    def wait(self, position: int, ms: int) -> Head:
+        """Once there is something from `position` on, or after `ms`."""
+        return _head(self._ask(Kind.WAIT, {"position": position, "ms": ms}))
+
+    def plan(self, start: int, rows: int, size: int, end: int | None = None) -> Planned:
+        """As far as `rows` and `size` go; with `end`, what lies before it."""
+        fields: dict[str, object] = {"start": start, "rows": rows, "bytes": size}
+        answer = self._ask(Kind.PLAN, fields if end is None else fields | {"end": end})
+        return Planned(integer(answer, "end"), integer(answer, "bytes"))
+
+    def commit(self, position: int) -> None:
+        """Raises Unreachable soon."""
+        self._ask(Kind.COMMIT, {"consumer": self._options.consumer, "position": position}, ACK_SECONDS)
+
+    def _ask(self, kind: Kind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
+        patience = Patience(self._options.endpoint)
+        while True:
+            try:
+                if self._client is None:
+                    self._client = self._connect()
+                return self._client.call(kind, fields)
+            except (OSError, Refused, Damaged) as error:
+                self.close()
+                patience.wait(error, self._seconds(error) if seconds is None else seconds)
+
+    def _seconds(self, error: Exception) -> float:
+        most = self._options.retry_seconds
+        return min(most, FIRST_SECONDS) if isinstance(error, OSError) and not self._answered else most
+
+    def _connect(self) -> Client:
+        client = Client(self._options.endpoint, self._key)
+        try:
+            if client.log != (self._log or client.log):
+                raise WalflowError(
+                    f"this query reads log {self._log}, and at {self._options.endpoint} there is log {client.log}: "
+                    "go to the daemon that has the first, or begin anew with another checkpoint"
+                )
+            if self._lease is not None:
+                client.call(Kind.LEASE, {"consumer": self._options.consumer, "lease": self._lease})
+        except BaseException:
+            client.close()
+            raise
+        self._log = client.log
+        self._answered = True
+        return client
+
+
+def line_of(error: Exception, endpoint: Endpoint) -> str:
+    """What a person can do something about."""
+    match error:
+        case Refused(code=Code.DENIED):
+            return f"{endpoint} does not accept the token: {error}"
+        case Refused() | Damaged():
+            return str(error) if str(endpoint) in str(error) else f"{endpoint}: {error}"
+        case ssl.SSLCertVerificationError():
+            return f"the certificate of {endpoint} is not trusted: {error.verify_message} (option cafile)"
+        case ssl.SSLError():
+            return f"no TLS with {endpoint}: {error.reason or error} (does the connector have `tls`?)"
+        case ConnectionRefusedError():
+            return f"no walflow listens at {endpoint}: is the daemon running, are options host and port right?"
+        case socket.gaierror():
+            return f"there is no host {endpoint.host}: {error.strerror} (option host)"
+        case TimeoutError():
+            return f"{endpoint} does not answer"
+        case FileNotFoundError() | PermissionError():
+            return f"no connection to {endpoint}: {error.strerror}: {endpoint.cafile or ''} (option cafile)"
+        case OSError() if endpoint.cafile is None:
+            return f"no connection to {endpoint}: {error.strerror or error} (if it has `tls`, so must the options)"
+        case _:
+            return f"no connection to {endpoint}: {error}"
+
+
+def _may_mend(error: Exception) -> bool:
+    match error:
+        case Refused():
+            return error.code in Code.RETRY
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+            return True
+        case ssl.SSLError() | FileNotFoundError() | PermissionError():
+            return False
+        case _:
+            return isinstance(error, OSError)
+
+
+def _head(answer: dict[str, object]) -> Head:
+    return Head(integer(answer, "floor"), integer(answer, "next"))

@@ -1,0 +1,291 @@
+"""What Spark calls: the driver plans ranges of positions, the workers fetch them.
+
+An offset is {"log": uuid, "position": next, "consumer": name}, and a range half-open. The same range gives the same
+rows for as long as nobody has committed it.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pyspark_walflow.client import Client, Lost, integer
+from pyspark_walflow.columns import Columns, find_crc
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.options import Options
+from pyspark_walflow.planner import Patience, Planned, Planner, Unreachable, line_of
+from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
+
+PARTITION_BYTES: Final = 16 << 20
+ALL: Final = (1 << 63) - 1
+
+Offset = dict[str, object]
+
+
+class Range(InputPartition):
+    """Positions `first` to `end`, the latter excluded, and the ticket that opens them."""
+
+    def __init__(self, first: int, end: int, log: str, ticket: Key) -> None:
+        self.first = first
+        self.end = end
+        self.log = log
+        self.ticket = ticket
+
+    def __repr__(self) -> str:
+        return f"Range({self.first}, {self.end})"
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in the planner's process, one for each query; workers get a copy for `read` alone."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._planner: Planner | None = None
+        self._target: int | None = None
+        self._planned: tuple[int, Planned] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_options": self._options}
+
+    def initialOffset(self) -> Offset:
+        head = self._planning(None).head()
+        starting = self._options.starting
+        if starting is None:
+            return self._offset(head.next)
+        if starting > head.next:
+            raise WalflowError(f"option startingPosition is {starting}: the log ends before {head.next}")
+        if 0 < starting < head.floor:
+            self._below_floor(starting)
+            _tell(
+                f"positions {starting} to {head.floor - 1} are gone; failOnDataLoss is false, so it begins behind them"
+            )
+        return self._offset(max(starting, head.floor))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._planning(None).head().next
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        planner, position = self._at(start)
+        head = planner.head() if self._target is not None else planner.wait(position, self._options.poll_ms)
+        until = head.next if self._target is None else min(self._target, head.next)
+        if position < head.floor:
+            self._below_floor(position)
+        begin = max(position, head.floor)
+        if until <= begin:
+            return start if until <= position else self._offset(until)
+        if isinstance(limit, ReadAllAvailable):
+            return self._offset(until)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL
+        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes
+        planned = planner.plan(begin, min(rows, until - begin), size)
+        end = min(planned.end, until)
+        self._planned = begin, Planned(end, planned.size)
+        return self._offset(end)
+
+    def reportLatestOffset(self) -> Offset:
+        return self._offset(self._planning(None).head().next)
+
+    def partitions(self, start: Offset, end: Offset) -> list[Range]:
+        planner, first = self._at(start)
+        _, last = self._at(end)
+        if first >= last:
+            return []
+        head = planner.head()
+        if first < head.floor:
+            self._below_floor(first)
+        begin = min(max(first, head.floor), last - 1)
+        if self._planned is not None and self._planned[0] == begin and self._planned[1].end == last:
+            size = self._planned[1].size
+        else:
+            size = 0 if begin < head.floor else planner.plan(begin, last - begin, ALL, last).size
+        count = self._options.partitions or min(-(-size // PARTITION_BYTES), os.cpu_count() or 1)
+        return _split(first, last, count, planner.log, self._options.key())
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        return fetch(self._options, partition, self._options.consumer)
+
+    def commit(self, end: Offset) -> None:
+        """An error would end the query, and a lost ack is only a late one: the next covers it."""
+        planner, position = self._at(end)
+        try:
+            planner.commit(position)
+        except Unreachable as error:
+            _tell(f"position {position} is not committed now, the next commit will cover it: {error}")
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+
+    def _planning(self, log: str | None) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(self._options, log, leased=True)
+        return self._planner
+
+    def _at(self, offset: Offset) -> tuple[Planner, int]:
+        log, position, consumer = position_of(offset)
+        if consumer != self._options.consumer:
+            raise WalflowError(
+                f"the checkpoint is of consumer {consumer!r}, and option consumer is {self._options.consumer!r}: "
+                "go on as the first, or begin anew with another checkpoint"
+            )
+        planner = self._planning(log)
+        if planner.log != log:
+            raise WalflowError(
+                f"the checkpoint is of log {log}, and at {self._options.endpoint} is log {planner.log}"
+            )
+        return planner, position
+
+    def _offset(self, position: int) -> Offset:
+        return {"log": self._planning(None).log, "position": position, "consumer": self._options.consumer}
+
+    def _below_floor(self, position: int) -> None:
+        """Has the daemon say who committed it, unless nobody minds."""
+        if self._options.fail_on_data_loss:
+            self._planning(None).plan(position, 1, 1)
+            raise WalflowError(f"position {position} is gone")
+
+
+class BatchReader(DataSourceReader):
+    """What the log holds now. It leases nothing and commits nothing, so what it reads may be deleted under it; then
+    it fails, with the name of who committed it."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def partitions(self) -> list[Range]:
+        options = self._options
+        planner = Planner(options, None, leased=False)
+        try:
+            head = planner.head()
+            first = head.next if options.starting is None else options.starting or head.floor
+            end = head.next if options.ending is None else options.ending
+            if end > head.next:
+                raise WalflowError(f"option endingPosition is {end}: the log ends before {head.next}")
+            if end < first:
+                raise WalflowError(f"option endingPosition is {end}, and it begins at {first}")
+            begin = max(first, head.floor)
+            if first < end and begin > first and options.fail_on_data_loss:
+                planner.plan(first, 1, 1)
+            size = planner.plan(begin, end - begin, ALL, end).size if begin < end else 0
+            return _split(first, end, options.partitions or -(-size // PARTITION_BYTES), planner.log, options.key())
+        finally:
+            planner.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        return fetch(self._options, partition, "")
+
+
+def position_of(offset: Mapping[str, object]) -> tuple[str, int, str]:
+    """Log, position and consumer. Raises WalflowError."""
+    log, position, consumer = offset.get("log"), offset.get("position"), offset.get("consumer")
+    if isinstance(log, str) and isinstance(position, int) and isinstance(consumer, str):
+        return log, position, consumer
+    raise WalflowError(f"the checkpoint holds {offset!r}, which is no position of walflow")
+
+
+def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordBatch]:
+    """All rows of the range, in order. What does not come is said, never left out. Raises WalflowError."""
+    columns = Columns(binary=options.binary, crc=find_crc())
+    patience = Patience(options.endpoint)
+    position = wanted.first
+    while position < wanted.end:
+        client: Client | None = None
+        try:
+            client = _take(options, wanted)
+            for found in client.read(position, wanted.end, consumer):
+                if isinstance(found, Lost):
+                    position = _lost(options, found, position)
+                    continue
+                for batch in columns.batches(*found, position, wanted.end):
+                    _expect(position, batch)
+                    yield batch
+                    position += batch.num_rows
+                patience.renew()
+            if position < wanted.end:
+                raise WalflowError(f"positions {position} to {wanted.end - 1} did not come, and nobody said why")
+            _give_back(options, wanted, client)
+            client = None
+        except (OSError, Damaged) as error:
+            patience.wait(error, options.retry_seconds)
+        except Refused as error:
+            if error.code == Code.BELOW_FLOOR and not options.fail_on_data_loss and client is not None:
+                position = _skip(options, client, position, wanted.end)
+            else:
+                patience.wait(error, options.retry_seconds)
+        finally:
+            if client is not None:
+                client.close()
+
+
+def _expect(position: int, batch: pa.RecordBatch) -> None:
+    came: int = batch.column(0)[0].as_py()  # pyright: ignore[reportUnknownMemberType]
+    if came != position:
+        raise WalflowError(f"position {position} was to come, {came} came")
+
+
+def _lost(options: Options, lost: Lost, position: int) -> int:
+    line = f"positions {lost.first} to {lost.last} are lost: {lost.reason}"
+    if options.fail_on_data_loss:
+        raise WalflowError(f'{line}; option("failOnDataLoss", "false") goes on behind them')
+    if lost.first > position:
+        raise WalflowError(f"positions {position} to {lost.first - 1} did not come, and nobody said why")
+    _tell(f"{line}; failOnDataLoss is false, so it goes on behind them")
+    return max(position, lost.last + 1)
+
+
+def _skip(options: Options, client: Client, position: int, end: int) -> int:
+    try:
+        floor = min(integer(client.call(Kind.HEAD, {}), "floor"), end)
+    except (OSError, Refused, Damaged) as error:
+        raise WalflowError(line_of(error, options.endpoint)) from None
+    if floor > position:
+        _tell(f"positions {position} to {floor - 1} are gone; failOnDataLoss is false, so it goes on behind them")
+    return floor
+
+
+def _split(first: int, end: int, count: int, log: str, key: Key) -> list[Range]:
+    count = max(1, min(count, end - first))
+    edges = [first + (end - first) * at // count for at in range(count + 1)]
+    ticket = key.ticket(Right.READ, log)
+    return [Range(low, high, log, ticket) for low, high in pairwise(edges)]
+
+
+# One connection, of the last task of this process: the next one is likely of the same query. Spark gives a process one
+# task at a time.
+_kept: dict[tuple[object, ...], Client] = {}
+
+
+def _take(options: Options, wanted: Range) -> Client:
+    client = _kept.pop(_name(options, wanted), None)
+    while _kept:
+        _kept.popitem()[1].close()
+    return client or Client(options.endpoint, wanted.ticket, wanted.log)
+
+
+def _give_back(options: Options, wanted: Range, client: Client) -> None:
+    _kept[_name(options, wanted)] = client
+
+
+def _name(options: Options, wanted: Range) -> tuple[object, ...]:
+    return os.getpid(), options.endpoint, wanted.log, wanted.ticket.secret
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"walflow: {line}\n")
+    sys.stderr.flush()
