@@ -128,8 +128,9 @@ class Half(Protocol):
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""
         ...
 
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        """`read` is called whenever somebody looks, until this run ends. It must not block."""
+    def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        """`read` is called whenever somebody looks, until this run ends. It must not block. `labels` (of which the
+        values must be few) tell several gauges of one name apart."""
         ...
 
     def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...

@@ -179,6 +179,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_budget_bytes": Family("gauge", "What the log may take on disk: chunk_size x max_chunks."),
     "wal_fill_ratio": Family("gauge", "What of the budget records take, 0 to 1; the breaker triggers at 0.9."),
     "wal_recovery_seconds": Family("gauge", "How long opening the log took."),
+    # Spark
+    "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
+    "spark_owed_events": Family("gauge", "Events that were served to the consumer and not committed.", ("consumer",)),
+    "spark_sessions": Family("gauge", "Connections from Spark that have proved the token or a ticket."),
+    "spark_served_events_total": Family("counter", "Events that Spark read, each time it read them."),
+    "spark_served_bytes_total": Family("counter", "Bytes of the log that Spark read, headers included."),
+    "spark_commits_total": Family("counter", "Commits of consumers that moved their position."),
+    "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
     # the process
     "build_info": Family("info", "1, with what runs.", ("version", "python"), own=True),
     "topology_edge_info": Family(

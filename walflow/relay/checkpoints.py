@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from walflow.contract import Inlet, Scheduler
+from walflow.contract import Half, Scheduler
 from walflow.errors import DiskFull, WalflowError
 from walflow.wal import Checkpoint, Log
 
@@ -11,10 +11,10 @@ INTERVAL: Final = 0.1  # seconds: what a crash may repeat is what was acked in t
 
 
 class Checkpoints:
-    def __init__(self, log: Log, scheduler: Scheduler, inlet: Inlet, on_space: Callable[[], None]) -> None:
+    def __init__(self, log: Log, scheduler: Scheduler, half: Half, on_space: Callable[[], None]) -> None:
         self._log = log
         self._scheduler = scheduler
-        self._inlet = inlet
+        self._half = half
         self._on_space = on_space
         self._planned = False
         self._writing: Checkpoint | None = None
@@ -49,11 +49,11 @@ class Checkpoints:
         checkpoint = self._writing
         assert checkpoint is not None
         if isinstance(error, DiskFull):
-            self._inlet.log.warning("cursor not written", reason=str(error))
+            self._half.log.warning("cursor not written", reason=str(error))
             self._scheduler.call_later(1.0, self._again)
             return
         if error is not None:
-            self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+            self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
         self._writing = None
         self._log.checkpointed(checkpoint)
         self.low = self._writing_low

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from walflow.contract import Inlet
 from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
-from walflow.relay.reader import Reader
 from walflow.wal import Commit, Log
 
 RESOLUTION: Final = 1.0  # seconds between two marks
@@ -48,7 +47,15 @@ class Ages:
         del self._marks[:acked]
 
 
-def measure(log: Log, inlet: Inlet, reader: Reader) -> Callable[[Commit], None]:
+class Backlog(Protocol):
+    """Who reads the log. `first_ingest_ns`: when what it read first had been received, 0 if that is not known."""
+
+    @property
+    def first_ingest_ns(self) -> int: ...
+    def backlog(self) -> int: ...
+
+
+def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]:
     """Registers a log's metrics. What it returns is to be called with each commit that has become durable."""
     clock = inlet.scheduler.time
     oldest = _Oldest(log, clock, reader)
@@ -89,7 +96,7 @@ class _Oldest:
     """The age of the oldest event not acked. What an earlier process has left counts from when it was received: by
     wall time, for there is no other from before the start, and known once the reader has read it."""
 
-    def __init__(self, log: Log, clock: Callable[[], float], reader: Reader) -> None:
+    def __init__(self, log: Log, clock: Callable[[], float], reader: Backlog) -> None:
         self.ages = Ages()
         self._log = log
         self._clock = clock

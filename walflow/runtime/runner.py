@@ -57,14 +57,14 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, s
 
 async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop) -> None:
     labels = nodes.plan.labels
-    gauges: list[str] = []
+    gauges: list[tuple[str, dict[str, str]]] = []
 
     def counter(name: str) -> Counter:
         return metrics.counter(name, **labels)
 
-    def gauge(name: str, read: Callable[[], float]) -> None:
-        gauges.append(name)
-        metrics.gauge(name, read, **labels)
+    def gauge(name: str, read: Callable[[], float], **own: str) -> None:
+        gauges.append((name, own))
+        metrics.gauge(name, read, **labels, **own)
 
     def histogram(name: str, bounds: Sequence[float]) -> Histogram:
         return metrics.histogram(name, bounds, **labels)
@@ -81,8 +81,8 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
         await nodes.plan.connector.run(nodes.sink, outlet)
         finished = True
     finally:
-        for name in gauges:
-            metrics.forget(name, **labels)
+        for name, own in gauges:
+            metrics.forget(name, **labels, **own)
         nodes.sink.end("stopped")
         await scheduler.close()
         if not finished:  # a source that came to its end waits for what became of the last of it

@@ -19,8 +19,12 @@ class Signal(Protocol):
     async def wait(self) -> object: ...
 
 
+class Gauge(Protocol):
+    def __call__(self, name: str, read: Callable[[], float], **labels: str) -> None: ...
+
+
 def _nothing() -> None: ...
-def _no_gauge(name: str, read: Callable[[], float]) -> None: ...
+def _no_gauge(name: str, read: Callable[[], float], **labels: str) -> None: ...
 def _no_stop(graceful: bool) -> None: ...
 def _unseen(name: str, bounds: Sequence[float]) -> Histogram:
     return Histogram(bounds)
@@ -35,7 +39,7 @@ class Surroundings:
     counter: Callable[[str], Counter]
     fatal: Callable[[WalflowError], NoReturn]
     signal: Callable[[], Signal]
-    gauge: Callable[[str, Callable[[], float]], None] = _no_gauge
+    gauge: Gauge = _no_gauge
     histogram: Callable[[str, Sequence[float]], Histogram] = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
@@ -56,8 +60,8 @@ class Surrounded:
     def counter(self, name: str) -> Counter:
         return self._surroundings.counter(name)
 
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        self._surroundings.gauge(name, read)
+    def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        self._surroundings.gauge(name, read, **labels)
 
     def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
         return self._surroundings.histogram(name, bounds)

@@ -167,8 +167,8 @@ class _Half:
     def counter(self, name: str) -> MemoryCounter:
         return self.counters.setdefault(name, MemoryCounter())
 
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        self.gauges[name] = read
+    def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        self.gauges[" ".join((name, *labels.values()))] = read
 
     def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
         return self.histograms.setdefault(name, Histogram(bounds))

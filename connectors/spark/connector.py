@@ -1,0 +1,136 @@
+"""The connector `spark`: its log, and the parts that stand around it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from connectors.spark.config import SparkConfig
+from connectors.spark.consumers import PLAIN, Consumers
+from connectors.spark.heads import Heads
+from connectors.spark.listener import SparkBridge
+from connectors.spark.ranges import Ranges
+from connectors.spark.secret import find_token
+from walflow.contract import Guarantee, Inlet, Outlet
+from walflow.net import Address, SocketOptions
+from walflow.net.sockets import listen_tcp
+from walflow.relay import Checkpoints, Writer, measure
+from walflow.relay.tag import Tags
+from walflow.wal import Commit, Log, Options
+
+BACKLOG: Final = 128  # connections that wait to be accepted
+LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log
+HELD: Final = 0.5  # of the budget: from here on it is said
+
+
+class Spark(SparkConfig):
+    """A log that Spark reads ranges of, as often as it likes, until each of its consumers has committed them."""
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        budget = self.chunk_size * self.max_chunks
+        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"]
+        if not self.address.loopback and self.tls is None and self.insecure is not None:
+            warnings.append(f"{self.address} is open to the network without TLS: {self.insecure}")
+        if self.token is not None and self.token.inline:
+            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        return Guarantee(
+            sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
+            f"{_each_of(self.consumers)} committed it",
+            warnings=tuple(warnings),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        log = Log(Options(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
+        try:
+            await _Running(self, log, inlet, out).serve()
+        finally:
+            await _on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
+            out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
+            await _on_thread(out, log.close)
+
+
+class _Running:
+    """One run, put together."""
+
+    def __init__(self, config: Spark, log: Log, inlet: Inlet, out: Outlet) -> None:
+        self._config = config
+        self._log = log
+        self._inlet = inlet
+        self._out = out
+        for line in log.recovery.lines():
+            out.log.info("recovery", found=line)
+        out.log.info("log open", replays=log.durable - log.low, durable=log.durable, budget=log.budget)
+        self._token, self._token_file = find_token(config.token, log, out)
+        self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
+        names = [*config.consumers, PLAIN] if config.socket_url is not None else config.consumers
+        self._heads = Heads(log)
+        self._ranges = Ranges(log, self._heads, out)
+        self._consumers = Consumers(log, names, out, self._checkpoints.acked)
+        measured = measure(log, inlet, _Unread(log))
+
+        def committed(commit: Commit) -> None:
+            measured(commit)
+            self._ranges.committed(commit)
+
+        self._writer = Writer(log, inlet, Tags(), self._heads.moved, self._want_space, committed)
+
+    async def serve(self) -> None:
+        config, out = self._config, self._out
+        bridge = SparkBridge(
+            config,
+            self._log.uuid,
+            self._token,
+            self._consumers,
+            self._heads,
+            self._ranges,
+            None,
+            self._inlet,
+            out,
+        )
+        sockets = listen_tcp(config.address, BACKLOG, SocketOptions())
+        address = Address(config.address.host, int(sockets[0].getsockname()[1]))
+        out.log.info("listening", address=str(address), tls=config.tls is not None)
+        self._inlet.serve(self._writer.accept)
+        self._checkpoints.acked()
+        self._look()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(bridge.serve(sockets))
+        finally:
+            self._writer.stop()
+            self._checkpoints.stop()
+            self._ranges.close()
+
+    def _want_space(self, wanted: bool) -> None:
+        self._checkpoints.wanted = wanted
+        self._checkpoints.acked()
+        if wanted:
+            self._consumers.tell(full=True)
+
+    def _look(self) -> None:
+        if self._log.fill >= HELD:
+            self._consumers.tell(full=False)
+        self._out.scheduler.call_later(LOOK, self._look)
+
+
+class _Unread:
+    """What no consumer holds up is no backlog of the daemon's: a drain does not wait for Spark."""
+
+    first_ingest_ns = 0
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def backlog(self) -> int:
+        log = self._log
+        return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
+
+
+def _each_of(consumers: Sequence[str]) -> str:
+    names = ", ".join(consumers)
+    return f"each of {names} has" if len(consumers) > 1 else f"{names or 'the plain listener'} has"
+
+
+async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:
+    done = asyncio.Event()
+    out.scheduler.submit(job, lambda error: done.set())
+    await done.wait()

@@ -1,0 +1,224 @@
+"""How far each consumer is. The log is acked up to the slowest of them, and never before the file says so too.
+
+`<path>/consumers` is one line of JSON and one with its checksum, written anew at each commit:
+
+    {"log": "…", "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000"}}}
+    crc32 1a2b3c4d
+
+A file that is damaged or missing costs repetition and no event: every consumer begins at the floor.
+"""
+
+import asyncio
+import datetime
+import json
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from pyspark_walflow.wire import Code, Refused
+from walflow.contract import Half
+from walflow.errors import DiskFull, WalflowError
+from walflow.wal import Log
+
+FILE: Final = "consumers"
+LARGEST: Final = 1 << 20
+PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
+
+
+class Cursor(NamedTuple):
+    """`position`: the next one that is wanted. `time_ns` of its last commit, 0 if there was none, and who made it."""
+
+    position: int
+    time_ns: int = 0
+    peer: str = ""
+
+
+class Consumers:
+    """`acked` is called when the log was acked further. Belongs to the loop."""
+
+    def __init__(self, log: Log, names: Sequence[str], half: Half, acked: Callable[[], None]) -> None:
+        self._log = log
+        self._half = half
+        self._acked = acked
+        self._directory = log.directory
+        self._writing = asyncio.Lock()
+        self._served: dict[str, int] = {}
+        self._held_until = 0.0
+        self._commits = half.counter("spark_commits_total")
+        self.names = tuple(names)
+        self._cursors = self._load()
+        for name in self.names:
+            self._measure(name)
+        self._ack()
+
+    def __repr__(self) -> str:
+        return f"<Consumers {', '.join(f'{name} at {self.committed(name)}' for name in self.names)}>"
+
+    @property
+    def floor(self) -> int:
+        """The first position that somebody has not committed. Below it nothing can be read."""
+        return min((cursor.position for cursor in self._cursors.values()), default=self._log.low + 1)
+
+    def committed(self, name: str) -> int:
+        """The next position it wants. Raises Refused."""
+        return self._cursor(name).position
+
+    async def commit(self, name: str, position: int, peer: str = "") -> int:
+        """All below `position` is done for this consumer: durable when this returns. A position that was passed
+        already changes nothing. Raises Refused."""
+        self._check(name, position)
+        if position > self.committed(name):
+            writing = asyncio.ensure_future(self._commit(name, position, peer))
+            await asyncio.shield(writing)
+        return self.committed(name)
+
+    def served(self, name: str, end: int) -> None:
+        """It has been given the positions below `end`."""
+        self._served[name] = max(end, self._served.get(name, 0))
+
+    def lag(self, name: str) -> int:
+        return max(0, self._log.durable + 1 - self._cursors[name].position)
+
+    def owed(self, name: str) -> int:
+        return max(0, self._served.get(name, 0) - self._cursors[name].position)
+
+    def below_floor(self, position: int) -> Refused:
+        """Names whoever has committed it; if that is not known any more, whoever is ahead."""
+        name, cursor = max(
+            self._cursors.items(), key=lambda one: (one[1].time_ns, one[1].position), default=("", None)
+        )
+        who = f"{name} committed {cursor.position} {_when(cursor)}" if cursor is not None else "it was acked"
+        return Refused(
+            Code.BELOW_FLOOR,
+            f"position {position} is gone: the first that can be read is {self.floor} ({who})",
+        )
+
+    def tell(self, *, full: bool) -> None:
+        """Who holds how much; at most once a minute."""
+        now = self._half.scheduler.time()
+        if now < self._held_until or not self._cursors:
+            return
+        name = min(self._cursors, key=lambda one: self._cursors[one].position)
+        if not self.lag(name):
+            return
+        self._held_until = now + 60.0
+        say = self._half.log.warning if full else self._half.log.info
+        say(
+            "log held by a consumer",
+            consumer=name,
+            events=self.lag(name),
+            committed=self._cursors[name].position,
+            last_commit=_when(self._cursors[name]),
+            fill=round(self._log.fill, 2),
+        )
+
+    def _cursor(self, name: str) -> Cursor:
+        cursor = self._cursors.get(name)
+        if cursor is None:
+            declared = ", ".join(self.names) or "none"
+            raise Refused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}")
+        return cursor
+
+    def _check(self, name: str, position: int) -> None:
+        self._cursor(name)
+        after = self._log.durable + 1
+        if position > after:
+            raise Refused(Code.BEYOND_HEAD, f"{name} cannot commit {position}: the log ends before {after}")
+
+    async def _commit(self, name: str, position: int, peer: str) -> None:
+        async with self._writing:
+            if position <= self.committed(name):
+                return
+            cursors = {**self._cursors, name: Cursor(position, time.time_ns(), peer)}
+            await self._store(cursors)
+            self._cursors = cursors
+            self._commits.value += 1
+            self._ack()
+
+    def _ack(self) -> None:
+        """Only after the file says so: what it would repeat after a crash must still be there."""
+        if self._cursors and self.floor - 1 > self._log.low:
+            self._log.ack(1, self.floor - 1)
+            self._acked()
+
+    async def _store(self, cursors: dict[str, Cursor]) -> None:
+        text = self._text(cursors)
+        done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self._half.scheduler.submit(lambda: self._write(text), done.set_result)
+        error = await done
+        if isinstance(error, DiskFull):
+            raise Refused(Code.NO_SPACE, str(error))
+        if error is not None:
+            self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+
+    def _text(self, cursors: dict[str, Cursor]) -> bytes:
+        consumers = {name: cursor._asdict() for name, cursor in cursors.items()}
+        line = json.dumps({"log": self._log.uuid, "consumers": consumers}).encode() + b"\n"
+        return line + b"crc32 %08x\n" % zlib.crc32(line)
+
+    def _write(self, text: bytes) -> None:
+        """fsync before the rename: a crash between leaves the old file, not half of a new one."""
+        directory, temporary = self._directory, f"{FILE}.tmp"
+        directory.unlink(temporary)
+        fd = directory.create(temporary)
+        try:
+            directory.write(temporary, fd, [text], 0)
+            directory.sync(temporary, fd)
+        finally:
+            directory.disk.close(fd)
+        directory.rename(temporary, FILE)
+        directory.sync_names()
+
+    def _load(self) -> dict[str, Cursor]:
+        log, floor, after = self._half.log, self._log.low + 1, self._log.durable + 1
+        try:
+            known = self._read()
+        except ValueError as error:
+            log.error("consumers not read", file=self._directory.file(FILE), error=str(error), starts_at=floor)
+            known = {}
+        for name in sorted(set(known) - set(self.names)):
+            log.warning("consumer dropped", consumer=name, committed=known[name].position)
+        found: dict[str, Cursor] = {}
+        for name in self.names:
+            cursor = known.get(name)
+            if cursor is None:
+                log.info("consumer new", consumer=name, starts_at=floor)
+                cursor = Cursor(floor)
+            elif cursor.position > after:
+                log.error("consumer beyond the log", consumer=name, committed=cursor.position, starts_at=after)
+                cursor = cursor._replace(position=after)
+            found[name] = cursor
+        return found
+
+    def _read(self) -> dict[str, Cursor]:
+        """Raises ValueError."""
+        disk, path = self._directory.disk, self._directory.file(FILE)
+        if FILE not in disk.names(self._directory.path):
+            return {}
+        try:
+            fd = disk.open(path)
+            try:
+                data = disk.read(fd, LARGEST, 0)
+            finally:
+                disk.close(fd)
+        except OSError as error:
+            raise ValueError(error.strerror) from error
+        line, _, checksum = data.partition(b"\n")
+        if checksum != b"crc32 %08x\n" % zlib.crc32(line + b"\n"):
+            raise ValueError("damaged: its checksum is wrong")
+        fields = json.loads(line)
+        if fields["log"] != self._log.uuid:
+            raise ValueError("of another log")
+        return {str(name): Cursor(**cursor) for name, cursor in fields["consumers"].items()}
+
+    def _measure(self, name: str) -> None:
+        self._half.gauge("spark_lag_events", lambda: self.lag(name), consumer=name)
+        self._half.gauge("spark_owed_events", lambda: self.owed(name), consumer=name)
+
+
+def _when(cursor: Cursor) -> str:
+    if not cursor.time_ns:
+        return "never"
+    at = datetime.datetime.fromtimestamp(cursor.time_ns // 1_000_000_000, datetime.UTC)
+    return f"at {at:%Y-%m-%dT%H:%M:%SZ}" + (f" from {cursor.peer}" if cursor.peer else "")

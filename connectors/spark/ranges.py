@@ -1,0 +1,140 @@
+"""Ranges of positions as frames of the protocol: read, verified and summed on threads, one slice ahead of the peer."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple, TypeVar
+
+from connectors.spark.heads import Heads
+from pyspark_walflow.wire import HEADER, SEED, Code, Kind, Refused
+from walflow.contract import Half
+from walflow.errors import DiskFull
+from walflow.wal import Commit, Log
+from walflow.wal.extract import Extract, Loss, Place, Slice, Trimmed, Walk
+from walflow.wal.format import record_size
+
+Found = TypeVar("Found")
+
+THREADS: Final = 2  # readers wait for memory and the disk's cache, not for one another
+
+
+class Data(NamedTuple):
+    """A DATA frame in two pieces, and how many of the asked positions are in it."""
+
+    head: bytes
+    records: bytes
+    rows: int
+
+
+class Lost(NamedTuple):
+    """Positions `first` to `last`, both included."""
+
+    first: int
+    last: int
+    reason: str
+
+
+class Plan(NamedTuple):
+    end: int
+    size: int
+
+
+class Ranges:
+    def __init__(self, log: Log, heads: Heads, half: Half) -> None:
+        self._log = log
+        self._heads = heads
+        self._half = half
+        self._extract = Extract(log)
+        self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
+        self._quarantined = half.counter("quarantined_events_total")
+        self._told = 0
+        self.tell_gaps()
+
+    def close(self) -> None:
+        """After all reads were cancelled."""
+        self._threads.shutdown()
+
+    def committed(self, commit: Commit) -> None:
+        """Remembers where it lies."""
+        record, chunk, end = commit.entries[0]
+        self._extract.note(chunk, Place(record.position, end - record_size(len(record.tag) + len(record.payload))))
+
+    async def read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
+        """In order, and all of it. To be closed. Raises Refused."""
+        walk = self._extract.begin(first, end)
+        coming = self._threads.submit(_next, walk, first, end)
+        try:
+            while (found := await _result(coming)) is not None:
+                if isinstance(found, Loss):
+                    lost = self._lost(found)  # before the walk goes on, which closes the file
+                    coming = self._threads.submit(_next, walk, first, end)
+                    yield lost
+                else:
+                    data, passed = found
+                    self._extract.passed(passed)
+                    coming = self._threads.submit(_next, walk, first, end)
+                    yield data
+        finally:
+            coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
+
+    async def plan(self, start: int, rows: int, size: int) -> Plan:
+        """At least the events of the record that holds `start`, unless `rows` is less. Raises Refused."""
+        after = self._heads.next
+        if start >= after:
+            return Plan(start, 0)
+        whole = await self._end_of_record(start)
+        reach = self._extract.reach(start, after, size)
+        end = min(start + rows, max(whole, reach))
+        return Plan(end, self.size(start, end))
+
+    def size(self, first: int, end: int) -> int:
+        """Bytes, about."""
+        return self._extract.size(first, end)
+
+    async def _end_of_record(self, position: int) -> int:
+        walk = self._extract.begin(position, position + 1)
+        coming = self._threads.submit(walk.next)
+        try:
+            found = await _result(coming)
+        finally:
+            coming.add_done_callback(lambda _: walk.close())
+        return position + 1 if found is None else found.last + 1
+
+    def _lost(self, loss: Loss) -> Lost:
+        try:
+            self._extract.settle(loss)
+        except Trimmed as error:
+            raise Refused(Code.BELOW_FLOOR, str(error)) from error
+        self.tell_gaps()
+        reason = loss.gap.reason
+        for gap in self._log.gaps:  # what was known before knows better
+            if gap.first <= loss.first <= gap.last:
+                reason = gap.reason
+        return Lost(loss.first, loss.last, reason)
+
+    def tell_gaps(self) -> None:
+        """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
+        for gap in self._log.gaps[self._told :]:
+            self._quarantined.value += gap.last - gap.first + 1
+            self._half.log.error("quarantined", found=str(gap))
+        self._told = len(self._log.gaps)
+
+
+def _next(walk: Walk, first: int, end: int) -> tuple[Data, Slice] | Loss | None:
+    """On a thread, with the checksum over the whole."""
+    found = walk.next()
+    if not isinstance(found, Slice):
+        return found
+    seed = SEED.pack(found.seed)
+    checksum = zlib.crc32(found.data, zlib.crc32(seed))
+    head = HEADER.pack(len(seed) + len(found.data), checksum, Kind.DATA) + seed
+    rows = min(found.last, end - 1) - max(found.first, first) + 1
+    return Data(head, found.data, rows), found
+
+
+async def _result(coming: "Future[Found]") -> Found:
+    try:
+        return await asyncio.wrap_future(coming)
+    except DiskFull as error:
+        raise Refused(Code.NO_SPACE, str(error)) from error

@@ -1,0 +1,50 @@
+"""The token that proves who may read and commit: the flow's, or one that is made at the first start."""
+
+import os
+import secrets
+import stat
+
+from walflow.contract import Half
+from walflow.errors import Unusable
+from walflow.net.secrets import Secret
+from walflow.wal import Log
+
+FILE = "token"
+
+
+def find_token(configured: Secret | None, log: Log, half: Half) -> tuple[str, str]:
+    """The token, and the file that has it (empty where it stands elsewhere). Raises NoSecret or Unusable."""
+    if configured is not None:
+        token = configured.read().get_secret_value()
+        if not token:
+            raise Unusable("the configured token is empty; name a file, env or credential that has one")
+        return token, configured.file or ""
+    directory = log.directory
+    path = directory.file(FILE)
+    if FILE not in directory.disk.names(directory.path):
+        _make(log)
+        half.log.info("token made", file=path)
+    return _read(path, half), path
+
+
+def _make(log: Log) -> None:
+    directory, temporary = log.directory, f"{FILE}.tmp"
+    directory.unlink(temporary)
+    fd = directory.create(temporary)
+    try:
+        directory.write(temporary, fd, [secrets.token_urlsafe(32).encode() + b"\n"], 0)
+        directory.sync(temporary, fd)
+    finally:
+        directory.disk.close(fd)
+    directory.rename(temporary, FILE)
+    directory.sync_names()
+
+
+def _read(path: str, half: Half) -> str:
+    token = Secret(file=path).read().get_secret_value()
+    if not token:
+        raise Unusable(f"{path}: is empty; remove it, and a new token is made")
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if mode & 0o077:
+        half.log.warning("token open to others", file=path, mode=f"{mode:o}", advice=f"chmod 600 {path}")
+    return token

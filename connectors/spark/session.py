@@ -1,0 +1,332 @@
+"""One peer's conversation: proof of both sides, then a question at a time. docs/reference/spark-protocol.md has it."""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol, TypeVar
+
+from connectors.spark.consumers import Consumers
+from connectors.spark.heads import Heads
+from connectors.spark.leases import Leases
+from connectors.spark.link import Link, Stranger
+from connectors.spark.ranges import Data, Ranges
+from pyspark_walflow import wire
+from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
+from walflow.contract import Counter
+
+HANDSHAKE_SECONDS: Final = 10.0
+LONGEST_WAIT: Final = 10.0  # seconds that WAIT keeps its peer at most
+BUSY_SECONDS: Final = 5.0  # between two signs of life while a peer waits for its answer
+NONCE: Final = re.compile(r"[0-9a-f]{16,64}")
+LONGEST_NAME: Final = 200
+
+Fields = Mapping[str, object]
+Answer = TypeVar("Answer")
+
+ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
+    Kind.HEAD: frozenset((Right.FULL, Right.READ)),
+    Kind.WAIT: frozenset((Right.FULL,)),
+    Kind.PLAN: frozenset((Right.FULL, Right.READ)),
+    Kind.LEASE: frozenset((Right.FULL,)),
+    Kind.READ: frozenset((Right.FULL, Right.READ)),
+    Kind.COMMIT: frozenset((Right.FULL,)),
+    Kind.STAGE: frozenset((Right.FULL, Right.STAGE)),
+    Kind.PUBLISH: frozenset((Right.FULL,)),
+    Kind.ABORT: frozenset((Right.FULL,)),
+}
+
+
+class Staging(Protocol):
+    """Where results come back. Its methods raise Refused."""
+
+    async def stage(self, name: str, lines: AsyncIterator[bytes]) -> tuple[int, int]: ...
+    async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]: ...
+    async def abort(self, names: Sequence[str]) -> None: ...
+
+
+class Bridge(Protocol):
+    """What a session needs of the connector."""
+
+    log_id: str
+    token: str
+    declared: Sequence[str]
+    consumers: Consumers
+    heads: Heads
+    ranges: Ranges
+    leases: Leases
+    results: Staging | None
+    served_events: Counter
+    served_bytes: Counter
+
+
+class Session:
+    """`peer`: its address, for people."""
+
+    def __init__(self, bridge: Bridge, link: Link, peer: str) -> None:
+        self.peer = peer
+        self.right = ""  # none before it was proved
+        self._bridge = bridge
+        self._link = link
+        self._answers: Mapping[Kind, Callable[[Fields], Awaitable[None]]] = {
+            Kind.HEAD: self._head,
+            Kind.WAIT: self._wait,
+            Kind.PLAN: self._plan,
+            Kind.LEASE: self._lease,
+            Kind.READ: self._read,
+            Kind.COMMIT: self._commit,
+            Kind.STAGE: self._stage,
+            Kind.PUBLISH: self._publish,
+            Kind.ABORT: self._abort,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Session of {self.peer}, {self.right or 'not proved'}>"
+
+    async def greet(self) -> None:
+        """Raises Refused, Damaged and ConnectionResetError."""
+        hello = await self._expect(Kind.HELLO)
+        version = _integer(hello, "version")
+        if version != wire.VERSION:
+            raise Refused(
+                Code.VERSION,
+                f"the client speaks version {version} of the protocol, this daemon {wire.VERSION}: "
+                f"{'upgrade walflow' if version > wire.VERSION else 'upgrade pyspark_walflow'}",
+            )
+        right, theirs = _text(hello, "right"), _text(hello, "nonce")
+        if right not in (Right.FULL, Right.READ, Right.STAGE):
+            raise Refused(Code.PROTOCOL, f"there is no right {right!r}")
+        if NONCE.fullmatch(theirs) is None:
+            raise Refused(Code.PROTOCOL, "a nonce is 16 to 64 hexadecimal digits")
+        ours = secrets.token_hex(16)
+        await self._link.send(wire.control(Kind.CHALLENGE, {"nonce": ours}))
+        proof = await self._expect(Kind.PROOF)
+        key = self._key(right)
+        if not wire.same(wire.prove(key, "client", theirs, ours), proof.get("proof")):
+            raise Refused(Code.DENIED, f"the {'token' if right == Right.FULL else 'ticket'} is not this log's")
+        wanted = hello.get("log")
+        if wanted is not None and wanted != self._bridge.log_id:
+            raise Refused(
+                Code.WRONG_LOG,
+                f"the log here is {self._bridge.log_id}, and {str(wanted)[:64]!r} was asked for: a checkpoint belongs "
+                "to the log that it began with",
+            )
+        self.right = right
+        self._link.frames.limit = wire.MAX_CONTROL
+        proof_of_ours = wire.prove(key, "server", ours, theirs)
+        await self._link.send(wire.control(Kind.WELCOME, {"log": self._bridge.log_id, "proof": proof_of_ours}))
+
+    async def answer(self) -> None:
+        """The next request. Raises Refused where the conversation goes on, else Damaged and ConnectionResetError."""
+        kind, payload = await self._link.take()
+        answer = self._answers.get(kind)
+        if answer is None:
+            raise Damaged(f"{kind.name} where a request should be")
+        fields = wire.fields_of(payload)
+        if self.right not in ALLOWED[kind]:
+            if kind == Kind.STAGE:
+                await self._drop_lines()
+            raise Refused(Code.DENIED, f"{kind.name} needs the token; this connection has the right {self.right!r}")
+        await answer(fields)
+
+    async def refuse(self, error: Refused) -> None:
+        await self._link.send(wire.control(Kind.ERROR, {"code": error.code, "message": str(error)}))
+
+    # requests
+
+    async def _head(self, fields: Fields) -> None:
+        await self._ok(self._heads(self._consumer_or_none(fields)))
+
+    async def _wait(self, fields: Fields) -> None:
+        consumer = self._consumer_or_none(fields)
+        seconds = min(LONGEST_WAIT, _integer(fields, "ms") / 1000)
+        await self._patiently(self._bridge.heads.wait(_integer(fields, "position"), seconds))
+        await self._ok(self._heads(consumer))
+
+    async def _plan(self, fields: Fields) -> None:
+        start = _integer(fields, "start")
+        if fields.get("end") is not None:
+            end = _integer(fields, "end")
+            self._check(start, end)
+            await self._ok({"end": end, "bytes": self._bridge.ranges.size(start, end)})
+            return
+        rows, size = max(1, _integer(fields, "rows")), max(1, _integer(fields, "bytes"))
+        self._check(start, start)
+        plan = await self._patiently(self._bridge.ranges.plan(start, rows, size))
+        await self._ok({"end": plan.end, "bytes": plan.size})
+
+    async def _lease(self, fields: Fields) -> None:
+        consumer = self._declared(_name(fields, "consumer"))
+        self._bridge.leases.take(consumer, _name(fields, "lease"), self.peer, self._link)
+        await self._ok({"committed": self._bridge.consumers.committed(consumer)})
+
+    async def _read(self, fields: Fields) -> None:
+        first, end = _integer(fields, "first"), _integer(fields, "end")
+        consumer = self._consumer_or_none(fields)
+        self._check(first, end)
+        bridge = self._bridge
+        async with aclosing(bridge.ranges.read(first, end)) as found:
+            async for one in found:
+                if isinstance(one, Data):
+                    await self._link.send(one.head, one.records)
+                    bridge.served_events.value += one.rows
+                    bridge.served_bytes.value += len(one.records)
+                else:
+                    await self._link.send(wire.control(Kind.LOST, one._asdict()))
+        if consumer is not None:
+            bridge.consumers.served(consumer, end)
+        await self._ok({})
+
+    async def _commit(self, fields: Fields) -> None:
+        consumer = self._declared(_name(fields, "consumer"))
+        position = _integer(fields, "position")
+        committed = await self._patiently(self._bridge.consumers.commit(consumer, position, self.peer))
+        await self._ok({"committed": committed})
+
+    async def _stage(self, fields: Fields) -> None:
+        lines = _Lines(self._link)
+        try:
+            rows, size = await self._results().stage(_name(fields, "name"), lines.each())
+        except Refused:
+            await lines.drop()  # what follows is no request
+            raise
+        await self._ok({"rows": rows, "bytes": size})
+
+    async def _publish(self, fields: Fields) -> None:
+        names, batch = _names(fields), _integer(fields, "batch")
+        fresh, rows = await self._patiently(self._results().publish(_name(fields, "query"), batch, names))
+        await self._ok({"fresh": fresh, "rows": rows})
+
+    async def _abort(self, fields: Fields) -> None:
+        await self._patiently(self._results().abort(_names(fields)))
+        await self._ok({})
+
+    # what they share
+
+    def _key(self, right: str) -> Key:
+        full = Key.of_token(self._bridge.token)
+        return full if right == Right.FULL else full.ticket(right, self._bridge.log_id)
+
+    def _heads(self, consumer: str | None) -> dict[str, object]:
+        bridge = self._bridge
+        heads: dict[str, object] = {
+            "log": bridge.log_id,
+            "floor": bridge.consumers.floor,
+            "next": bridge.heads.next,
+        }
+        if consumer is not None:
+            heads["committed"] = bridge.consumers.committed(consumer)
+        return heads
+
+    def _check(self, first: int, end: int) -> None:
+        if first < self._bridge.consumers.floor:
+            raise self._bridge.consumers.below_floor(first)
+        if first > end:
+            raise Refused(Code.PROTOCOL, f"a range from {first} to {end} has its end before its beginning")
+        after = self._bridge.heads.next
+        if end > after:
+            raise Refused(Code.BEYOND_HEAD, f"position {end - 1} is not there yet: the log ends before {after}")
+
+    def _consumer_or_none(self, fields: Fields) -> str | None:
+        if not fields.get("consumer"):
+            return None
+        return self._declared(_name(fields, "consumer"))
+
+    def _declared(self, name: str) -> str:
+        if name not in self._bridge.declared:
+            declared = ", ".join(self._bridge.declared) or "none"
+            raise Refused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}")
+        return name
+
+    def _results(self) -> Staging:
+        if self._bridge.results is None:
+            raise Refused(Code.DENIED, "nothing is linked to this connector's `out`: results have nowhere to go")
+        return self._bridge.results
+
+    async def _drop_lines(self) -> None:
+        await _Lines(self._link).drop()
+
+    async def _ok(self, fields: Fields) -> None:
+        await self._link.send(wire.control(Kind.OK, fields))
+
+    async def _expect(self, kind: Kind) -> dict[str, object]:
+        got, payload = await self._link.take()
+        if got != kind:
+            raise Damaged(f"{got.name} where {kind.name} should be")
+        return wire.fields_of(payload)
+
+    async def _patiently(self, coming: Awaitable[Answer]) -> Answer:
+        """Its result; the peer hears every few seconds that it was not forgotten."""
+        task = asyncio.ensure_future(coming)
+        try:
+            while not (await asyncio.wait([task], timeout=BUSY_SECONDS))[0]:
+                await self._link.send(wire.control(Kind.BUSY, {}))
+        except BaseException:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        return task.result()
+
+
+class _Lines:
+    """LINES up to STAGED."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._ended = False
+
+    async def each(self) -> AsyncIterator[bytes]:
+        while not self._ended:
+            kind, payload = await self._link.take()
+            if kind == Kind.STAGED:
+                self._ended = True
+            elif kind == Kind.LINES:
+                yield payload
+            else:
+                raise Damaged(f"{kind.name} among the LINES of a STAGE")
+
+    async def drop(self) -> None:
+        async for _ in self.each():
+            pass
+
+
+def refusal(error: Exception) -> Refused:
+    """What the peer is told when the conversation ends with it."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, Stranger | Damaged):
+        return Refused(Code.PROTOCOL, str(error))
+    if isinstance(error, RecursionError):
+        return Refused(Code.PROTOCOL, "a frame whose JSON is nested too deeply")
+    if isinstance(error, TimeoutError):
+        return Refused(Code.PROTOCOL, f"no proof of the token within {HANDSHAKE_SECONDS:g} s")
+    return Refused(Code.INTERNAL, f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def _integer(fields: Fields, name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        raise Refused(Code.PROTOCOL, f"`{name}` must be a whole number, and not below 0")
+    return value
+
+
+def _text(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise Refused(Code.PROTOCOL, f"`{name}` must be text")
+    return value
+
+
+def _name(fields: Fields, name: str) -> str:
+    value = _text(fields, name)
+    if not value or len(value) > LONGEST_NAME or not value.isprintable():
+        raise Refused(Code.PROTOCOL, f"`{name}` must be 1 to {LONGEST_NAME} printable characters")
+    return value
+
+
+def _names(fields: Fields) -> list[str]:
+    value = fields.get("names")
+    if not isinstance(value, list):
+        raise Refused(Code.PROTOCOL, "`names` must be a list")
+    return [_name({"names": one}, "names") for one in value]  # pyright: ignore[reportUnknownVariableType]

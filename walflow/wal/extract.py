@@ -1,0 +1,324 @@
+"""Reads a range of positions as the bytes that lie on disk, each record verified.
+
+The owner of the log says which files hold the range and from where to walk (`begin`); the walk itself may be made on
+any thread, for it touches nothing but its own descriptor; and what it found goes back to the owner, who remembers
+the places it has passed (`passed`) and has what is damaged quarantined (`settle`):
+
+    walk = extract.begin(first, end)        the owner
+    found = walk.next()                     any thread, one at a time
+    extract.passed(found) or extract.settle(found)    the owner, before the next `next` in the case of a loss
+
+A chunk that is deleted or recycled meanwhile can only be one that everybody has acked. Its bytes fail their
+checksums, which are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from walflow.errors import DiskFull, WalflowError
+from walflow.wal.chunk import Chunk, Pages, resync
+from walflow.wal.directory import FULL
+from walflow.wal.format import CHUNK_START, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc
+from walflow.wal.log import Log
+from walflow.wal.quarantine import Gap
+
+WINDOW: Final = 1 << 20  # bytes of a slice at most, unless a single record has more
+STEP: Final = 256 << 10  # bytes between two places that are remembered
+PLACES: Final = 1 << 14  # remembered at most, about; a larger log remembers with larger steps
+
+
+class Trimmed(WalflowError):
+    """The chunk was deleted or reused while it was read: all that is in it is acked."""
+
+
+class Place(NamedTuple):
+    """Where in a chunk the record that begins at `position` lies."""
+
+    position: int
+    offset: int
+
+
+class Slice(NamedTuple):
+    """Whole records with the positions `first` to `last`, both included, in order and without a gap."""
+
+    chunk: Chunk
+    seed: int
+    data: bytes
+    first: int
+    last: int
+    places: Sequence[Place]
+
+
+class Loss(NamedTuple):
+    """Positions `first` to `last` of the range, both included, cannot be read. `gap` is all that is damaged there."""
+
+    first: int
+    last: int
+    gap: Gap
+    chunk: Chunk | None
+    pages: Pages | None
+
+
+class Span(NamedTuple):
+    """What a walk knows of a chunk: it may be read below `limit`, where its record of position `last` ends at the
+    latest; the walk begins at `place`."""
+
+    chunk: Chunk
+    place: Place
+    last: int
+    limit: int
+
+
+class Extract:
+    """Belongs to the log's owner."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._places: dict[Chunk, list[Place]] = {}
+        self._step = max(STEP, log.budget // PLACES)
+
+    def __repr__(self) -> str:
+        return f"<Extract of {self._log!r}, {sum(map(len, self._places.values()))} places>"
+
+    def begin(self, first: int, end: int) -> "Walk":
+        """Over positions `first` up to `end`, the latter excluded; all of them durable. Close it."""
+        log = self._log
+        end = min(end, log.durable + 1)
+        self._forget()
+        spans = [
+            Span(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
+            for chunk in self._chunks(first, end)
+        ]
+        return Walk(log, spans, first, end)
+
+    def passed(self, found: Slice) -> None:
+        for place in found.places:
+            self.note(found.chunk, place)
+
+    def note(self, chunk: Chunk, place: Place) -> None:
+        """A record begins there. Not every place is kept."""
+        places = self._places.setdefault(chunk, [])
+        at = bisect_right(places, place.position, key=_position)
+        before = places[at - 1].offset if at else CHUNK_START
+        after = places[at].offset if at < len(places) else place.offset + self._step
+        if place.offset - before >= self._step and after - place.offset >= self._step:
+            places.insert(at, place)
+
+    def settle(self, loss: Loss) -> bool:
+        """Has the damage kept and told of. False: that was done before. Raises Trimmed."""
+        if loss.chunk is not None and loss.chunk not in self._log.chunks:
+            raise Trimmed(f"positions {loss.first} to {loss.last} were committed and deleted while they were read")
+        return self._log.lose(loss.gap, loss.pages)
+
+    def size(self, first: int, end: int) -> int:
+        """About how many bytes the records of positions `first` up to `end` take. Reads nothing."""
+        return sum(
+            self._offset(chunk, min(end, chunk.last + 1)) - self._offset(chunk, max(first, chunk.first))
+            for chunk in self._chunks(first, end)
+        )
+
+    def reach(self, first: int, end: int, size: int) -> int:
+        """The largest position up to `end` that about `size` bytes from `first` on reach. Reads nothing."""
+        for chunk in self._chunks(first, end):
+            start = self._offset(chunk, max(first, chunk.first))
+            stop = self._offset(chunk, min(end, chunk.last + 1))
+            if stop - start > size:
+                return min(end, self._at(chunk, start + size))
+            size -= stop - start
+        return end
+
+    def _chunks(self, first: int, end: int) -> list[Chunk]:
+        chunks = self._log.chunks
+        at = max(bisect_right(chunks, first, key=_first) - 1, 0)
+        found: list[Chunk] = []
+        while at < len(chunks) and chunks[at].first < end:
+            if chunks[at].last >= first and chunks[at].synced:
+                found.append(chunks[at])
+            at += 1
+        return found
+
+    def _before(self, chunk: Chunk, position: int) -> Place:
+        places = self._places.get(chunk, [])
+        at = bisect_right(places, position, key=_position)
+        return places[at - 1] if at else Place(chunk.first, CHUNK_START)
+
+    def _around(self, chunk: Chunk, at: int) -> tuple[Place, Place]:
+        places = self._places.get(chunk, [])
+        before = places[at - 1] if at else Place(chunk.first, CHUNK_START)
+        after = places[at] if at < len(places) else Place(chunk.last + 1, chunk.end)
+        return before, after
+
+    def _offset(self, chunk: Chunk, position: int) -> int:
+        at = bisect_right(self._places.get(chunk, []), position, key=_position)
+        before, after = self._around(chunk, at)
+        share = (position - before.position) / max(1, after.position - before.position)
+        return before.offset + round(share * (after.offset - before.offset))
+
+    def _at(self, chunk: Chunk, offset: int) -> int:
+        at = bisect_right(self._places.get(chunk, []), offset, key=_offset)
+        before, after = self._around(chunk, at)
+        share = (offset - before.offset) / max(1, after.offset - before.offset)
+        return before.position + int(share * (after.position - before.position))
+
+    def _forget(self) -> None:
+        if len(self._places) > len(self._log.chunks):
+            self._places = {chunk: self._places[chunk] for chunk in self._log.chunks if chunk in self._places}
+
+
+class Walk:
+    """One call at a time, from whichever thread."""
+
+    def __init__(self, log: Log, spans: list[Span], first: int, end: int) -> None:
+        self._disk = log.disk
+        self._file = log.directory.file
+        self._spans = spans[::-1]
+        self._wanted = first
+        self._end = end
+        self._place = Place(0, 0)
+        self._fd = -1
+        self._pages = Pages(log.disk, -1, 0)
+
+    def __repr__(self) -> str:
+        return f"<Walk at {self._wanted} to {self._end}>"
+
+    def next(self) -> Slice | Loss | None:
+        """None: that was all. Raises DiskFull where no file can be opened now."""
+        while self._wanted < self._end:
+            if not self._spans:
+                return self._missing(self._end - 1)
+            span = self._spans[-1]
+            if self._wanted > span.last:
+                self._spans.pop()
+                self.close()
+            elif self._wanted < span.chunk.first:
+                return self._missing(span.chunk.first - 1)
+            elif self._fd < 0 and not self._open(span):
+                return self._lost(span, self._wanted, span.last, 0, "its file is gone")
+            elif (found := self._step(span)) is not None:
+                return found
+        return None
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._disk.close(self._fd)
+        self._fd = -1
+
+    def _open(self, span: Span) -> bool:
+        try:
+            self._fd = self._disk.open(self._file(span.chunk.name))
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(f"{span.chunk.name}: cannot open: {error.strerror}") from error
+            return False
+        self._pages = Pages(self._disk, self._fd, span.limit)
+        self._place = span.place
+        return True
+
+    def _step(self, span: Span) -> Slice | Loss | None:
+        """On by a window, or by one record that is larger. None: nothing of it was wanted."""
+        offset = self._place.offset
+        window = self._pages.read(offset, min(WINDOW, span.limit - offset))
+        run = _Run(span, self._place, window, self._wanted, self._end)
+        if run.large:  # and wanted: by itself
+            window = self._pages.read(offset, run.large)
+            run = _Run(span, self._place, window, self._wanted, self._end)
+        if run.place.offset == offset:
+            return self._damaged(span, run.damaged_last)
+        self._place = run.place
+        if run.start is None:
+            return None
+        whole = run.start == 0 and run.place.offset - offset == len(window)
+        data = window if whole else window[run.start : run.place.offset - offset]
+        self._wanted = run.place.position
+        return Slice(span.chunk, span.chunk.seed, data, run.first, self._wanted - 1, run.places)
+
+    def _damaged(self, span: Span, last: int) -> Loss | None:
+        """At the place. `last`: of the record there if its header is sound, else 0. None: what lies there is not
+        wanted."""
+        position, offset = self._place
+        if last:
+            header = RECORD_PREFIX.unpack(self._pages.read(offset, RECORD_START))
+            after = (offset + RECORD_START + header[1] + 7) & ~7
+        else:
+            found = resync(self._pages, span.chunk.seed, offset, position)
+            after, last = (found[0], found[1].position - 1) if found else (span.limit, span.last)
+        self._place = Place(last + 1, after)
+        if last < self._wanted:
+            return None
+        reason = "the disk cannot read them" if self._pages.unreadable else "corrupt"
+        return self._lost(span, position, last, offset, reason)
+
+    def _lost(self, span: Span, first: int, last: int, offset: int, reason: str) -> Loss:
+        size = self._place.offset - offset if offset else 0
+        gap = Gap(first, last, span.chunk.name, offset, size, reason)
+        pages = self._pages if self._fd >= 0 else None
+        loss = Loss(max(first, self._wanted), min(last, self._end - 1), gap, span.chunk, pages)
+        self._wanted = last + 1
+        return loss
+
+    def _missing(self, last: int) -> Loss:
+        """No chunk holds them."""
+        first, self._wanted = self._wanted, last + 1
+        last = min(last, self._end - 1)
+        return Loss(first, last, Gap(first, last, "", 0, 0, "no chunk holds them"), None, None)
+
+
+class _Run:
+    """Over the sound records of a window, from `place` on, to the first that is damaged, cut off or not wanted.
+    `start`: where in the window the first wanted one begins, `first` its position; `large`: the size of a wanted
+    record at the window's beginning that is larger than it; `damaged_last`: the last position of a record at its
+    beginning whose header is sound and whose body is not."""
+
+    def __init__(self, span: Span, place: Place, window: bytes, wanted: int, end: int) -> None:
+        self.start: int | None = None
+        self.first = self.large = self.damaged_last = 0
+        self.places: list[Place] = []
+        base, seed, limit = place.offset, span.chunk.seed, span.limit
+        index, expected = 0, place.position
+        noted = base - STEP
+        while index + RECORD_START <= len(window) and expected < end:
+            body = index + RECORD_START
+            fields = window[index : body - 4]
+            sync, length, position, _, _, count, _, tag, body_crc, header_crc = RECORD_PREFIX.unpack_from(
+                window, index
+            )
+            after = (body + length + 7) & ~7
+            if (
+                sync != SYNC
+                or position != expected
+                or not count
+                or tag > length
+                or base + after > limit
+                or crc(seed, fields) != header_crc
+            ):
+                break
+            if position + count > wanted:
+                if after > len(window):
+                    self.large = after if not index else 0
+                    break
+                if crc(seed, window[body : body + length]) != body_crc:
+                    self.damaged_last = position + count - 1
+                    break
+                if self.start is None:
+                    self.start, self.first = index, position
+            if base + index - noted >= STEP:
+                noted = base + index
+                self.places.append(Place(position, noted))
+            index, expected = after, position + count
+        self.place = Place(expected, base + index)
+
+
+def _position(place: Place) -> int:
+    return place.position
+
+
+def _offset(place: Place) -> int:
+    return place.offset
+
+
+def _first(chunk: Chunk) -> int:
+    return chunk.first
+
+
+assert RECORD_HEADER.size == RECORD_START - 4
