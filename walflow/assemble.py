@@ -98,7 +98,11 @@ class _Assembling:
                 else Node(of.ports, of.transactional, config.created)
             )
         self._claim(connector, config)
-        self._connectors.append(ConnectorPlan(config.id, config.type.text, connector, *framed))
+        constant = config_of(config, of)
+        written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
+        self._connectors.append(
+            ConnectorPlan(config.id, config.type.text, connector, *framed, config.defined, written)
+        )
         return Node(connector.ports_used(), of.transactional, config.created)
 
     def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:

@@ -51,6 +51,14 @@ class Guarantee(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class Objection(NamedTuple):
+    """What a probe found. `key` of the configuration is where the fault lies; each line of `hint` is shown."""
+
+    key: str
+    message: str
+    hint: str = ""
+
+
 class Connector(BaseModel):
     """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
 
@@ -73,6 +81,10 @@ class Connector(BaseModel):
 
     def claims(self) -> Sequence[Claim]:
         """What it must have alone. Two connectors with one claim are refused before anything starts."""
+        return ()
+
+    def probe(self) -> Sequence[Objection]:
+        """A check that takes its time and starts what it needs, for `walflow check --spark`. It changes nothing."""
         return ()
 
     async def run(self, inlet: "Inlet", out: "Outlet") -> None:

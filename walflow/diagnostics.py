@@ -117,7 +117,7 @@ def render(diagnostic: Diagnostic) -> str:
     if diagnostic.span:
         lines += _excerpt(diagnostic.span)
     if diagnostic.hint:
-        lines.append(_printable(f"      = {diagnostic.hint}"))
+        lines += [_printable(f"      = {line}") for line in diagnostic.hint.splitlines()]
     return "\n".join(lines)
 
 

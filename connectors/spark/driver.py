@@ -45,6 +45,7 @@ class Driver:
         self._out = out
         self._address = address
         self._token_file = token_file
+        self._scratch = Path(config.path, "spark").absolute()
         self._log = out.log.bind(pipeline=config.job or "query")
         self._backoff = Backoff(RETRY)
         self._measures = Measures(out)
@@ -71,11 +72,11 @@ class Driver:
 
     async def _once(self) -> Outcome:
         try:
-            plan = make_plan(self._config, self._out, self._address)
+            plan = make_plan(self._config, self._out, self._address, self._scratch)
             environment = {**environment_of(plan), "WALFLOW_TOKEN_FILE": self._find_token()}
             process = await spawn(command(self._config), plan, environment, self._config.stop_grace / 1e9)
         except OSError as error:
-            return _unstartable(self._config, error)
+            return unstartable(self._config, error)
         self._log.info("spark starting", pid=process.pid)
         noise = Noise()
         # a task group would be cancelled with the block, and the lines of a stop are worth reading
@@ -97,7 +98,7 @@ class Driver:
         """A file for the driver to read: the token itself is in no environment and no command line."""
         if self._token_file or self._config.token is None:
             return os.path.abspath(self._token_file)
-        copy = Path(self._config.path, "spark", "token").absolute()
+        copy = self._scratch / "token"
         descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(self._config.token.read().get_secret_value())
@@ -164,9 +165,8 @@ class Measures:
         return sum(_number(last, "rows") / max(_number(last, "seconds"), 1e-3) for last in self._last.values())
 
 
-def make_plan(config: SparkConfig, half: Half | None, address: Address) -> dict[str, object]:
+def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch: Path) -> dict[str, object]:
     """What the driver is told: `pyspark_walflow.pipeline.Plan`, except where it reports to. Raises OSError."""
-    scratch = Path(config.path, "spark").absolute()
     scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "host": _reachable(address, config.master),
@@ -223,7 +223,7 @@ def outcome_of(report: Mapping[str, object], *, lasting: bool) -> Outcome:
     return Outcome(str(report["message"]), str(report.get("hint") or ""), tuple(excerpt), lasting)
 
 
-def _unstartable(config: SparkConfig, error: OSError) -> Outcome:
+def unstartable(config: SparkConfig, error: OSError) -> Outcome:
     interpreter = command(config)[0]
     if isinstance(error, FileNotFoundError | PermissionError) and error.filename in (None, interpreter):
         return Outcome(f"python = {interpreter!r} cannot be run: {error.strerror}", lasting=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from walflow.assemble import load
 from walflow.cli.promises import Promise, Promises, chain, promises
-from walflow.diagnostics import Diagnostic, render
+from walflow.diagnostics import Diagnostic, error, in_order, render
 from walflow.flow.plan import Assembly
 
 EX_CONFIG = 78
@@ -26,6 +26,9 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for scripts and editors.")] = False,
     workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Have Spark read the queries too; takes ten seconds each.")
+    ] = False,
 ) -> None:
     """Check flow files, and print what each path from a source to a sink guarantees."""
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
@@ -35,12 +38,27 @@ def check(
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
     assembly, diagnostics = load(found_at)
+    if spark and assembly is not None:
+        objections = probe(assembly)
+        diagnostics = in_order([*diagnostics, *objections])
+        assembly = None if objections else assembly
     promised = promises(assembly) if assembly else None
     if as_json:
         typer.echo(json.dumps(document(diagnostics, promised), indent=2))
     else:
         Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised), sep="\n")
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))
+
+
+def probe(assembly: Assembly) -> list[Diagnostic]:
+    """What only trying it out can find."""
+    return [
+        error(
+            f"connector `{plan.id}`: {found.message}", plan.settings.get(found.key, plan.defined), found.hint or None
+        )
+        for plan in assembly.connectors
+        for found in plan.connector.probe()
+    ]
 
 
 def exit_code(

@@ -1,9 +1,11 @@
 """The checked graph that the runtime builds its nodes from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from walflow.contract import Connector
+from walflow.diagnostics import Span
 from walflow.event import Codec, Framing
 from walflow.expr.compile import Expression
 
@@ -34,7 +36,8 @@ class Link(NamedTuple):
 @dataclass(frozen=True)
 class ConnectorPlan:
     """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` frames what
-    comes in, `postframing` what goes out."""
+    comes in, `postframing` what goes out. `defined` and `settings`: where it and each value of its `config` are
+    written."""
 
     id: NodeId
     kind: str  # the type named in the flow file: tcp_server
@@ -42,6 +45,8 @@ class ConnectorPlan:
     codec: Codec | None
     preframing: Framing | None
     postframing: Framing | None
+    defined: Span | None = field(default=None, compare=False, repr=False)
+    settings: Mapping[str | int, Span] = field(default_factory=dict[str | int, Span], compare=False, repr=False)
 
     @property
     def labels(self) -> dict[str, str]:

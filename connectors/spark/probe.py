@@ -1,0 +1,50 @@
+"""`walflow check --spark`: what Spark itself says of a query, before a daemon runs it."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from connectors.spark.config import SparkConfig
+from connectors.spark.driver import Outcome, command, environment_of, make_plan, outcome_of, unstartable
+from connectors.spark.noise import Noise
+from connectors.spark.process import spawn
+from walflow.contract import Objection
+
+
+def probe(config: SparkConfig) -> Sequence[Objection]:
+    if not config.runs_spark:
+        return ()
+    with tempfile.TemporaryDirectory(prefix="walflow-check-") as scratch:
+        outcome = asyncio.run(_ask(config, Path(scratch)))
+    if outcome is None:
+        return ()
+    key = "query" if config.query is not None else "job"
+    shown = [f"| {line}" for line in outcome.excerpt]
+    return (Objection(key, outcome.message, "\n".join([*shown, *([outcome.hint] if outcome.hint else [])])),)
+
+
+async def _ask(config: SparkConfig, scratch: Path) -> Outcome | None:
+    """What is wrong; None: nothing."""
+    try:
+        plan = {**make_plan(config, None, config.address, scratch), "check": True}
+        process = await spawn(command(config), plan, environment_of(plan), config.stop_grace / 1e9)
+    except OSError as error:
+        return unstartable(config, error)
+    noise = Noise()
+    async with process, asyncio.TaskGroup() as group:
+        group.create_task(process.lines("stderr", lambda line: _heard(noise, line)))
+        group.create_task(process.lines("stdout", lambda line: None))
+        async for report in process.reports():
+            match report.get("event"):
+                case "sound":
+                    return None
+                case "failed" | "refused":
+                    return outcome_of(report, lasting=True)
+                case _:
+                    pass
+    return Outcome(f"the driver ended without an answer: {noise.decisive or 'see its log with `walflow run`'}")
+
+
+def _heard(noise: Noise, line: str) -> None:
+    noise.feed(line)
