@@ -4,10 +4,10 @@ It knows no codec and no event loop. docs/reference/wal-format.md has the format
 """
 
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
-from walflow.wal.commit import Commit
+from walflow.wal.commit import Commit, Sync
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.format import Record
-from walflow.wal.log import Log, Options
+from walflow.wal.log import Dropped, Log, Options
 from walflow.wal.quarantine import Gap
 from walflow.wal.reader import Reader
 from walflow.wal.recovery import Recovery
@@ -17,6 +17,7 @@ __all__ = [
     "Commit",
     "DirectoryLocked",
     "DiskFull",
+    "Dropped",
     "FailStop",
     "Gap",
     "Log",
@@ -25,5 +26,6 @@ __all__ = [
     "Reader",
     "Record",
     "Recovery",
+    "Sync",
     "Unusable",
 ]

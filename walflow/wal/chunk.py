@@ -15,6 +15,7 @@ from walflow.wal.format import (
     CHUNK_START,
     RECORD_HEADER,
     RECORD_START,
+    RELAXED,
     SYNC,
     ChunkHeader,
     Record,
@@ -44,8 +45,10 @@ class Chunk:
         "name",
         "named",
         "preallocated",
+        "relaxed",
         "salt",
         "seed",
+        "skipped",
         "spare",
         "synced",
     )
@@ -55,6 +58,8 @@ class Chunk:
         self.commit = header.commit
         self.salt = header.salt
         self.begins = header.flags & BEGINS
+        self.relaxed = header.flags & RELAXED
+        self.skipped = header.skipped
         self.before = header.before_first
         self.seed = chunk_seed(uuid, header.first, header.salt)
         self.name = chunk_name(header.first)
@@ -86,6 +91,11 @@ class Chunk:
             directory.allocate(self.name, self.fd, self.capacity)
             self.preallocated = True
         return self.fd
+
+    @property
+    def wanted(self) -> int:
+        """The position that the chunk before it leads up to; those between are nobody's."""
+        return self.first - self.skipped
 
     def close(self, disk: Disk) -> None:
         if self.fd is not None:

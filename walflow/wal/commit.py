@@ -4,6 +4,9 @@ but descriptors and bytes.
 
 Commit k + 1 is not written before the flush of commit k has returned. From this recovery proves what was durable:
 a damaged record of commit k is a torn write only if no record of a later commit exists.
+
+A relaxed log (`sync` is "interval" or "never") acks what is written; a flush does not sync, and a `Sync` comes later or
+not at all. Then a record of a later commit proves that commit k was acked, and not that it was ever on disk.
 """
 
 import time
@@ -30,12 +33,57 @@ class Part:
         self.head = 0
 
 
+class Sync:
+    """What a relaxed log has written and not synced, up to position `last`: three phases, as a commit has. The owner
+    closes none of its chunks meanwhile."""
+
+    def __init__(self, directory: Directory, chunks: list[Chunk], last: int) -> None:
+        self._directory = directory
+        self._chunks = chunks
+        self.last = last
+        self.seconds = 0.0
+        self.flushed = False
+
+    def __repr__(self) -> str:
+        return f"<Sync of {len(self._chunks)} chunks up to {self.last}>"
+
+    def flush(self) -> None:
+        """Raises DiskFull (flush it again later) or FailStop."""
+        started = time.perf_counter()
+        for chunk in self._chunks:
+            if chunk.fd is not None:
+                self._directory.sync(chunk.name, chunk.fd)
+            else:
+                self._sync_closed(chunk)
+        sync_names(self._directory, self._chunks)
+        self.seconds = time.perf_counter() - started
+        self.flushed = True
+
+    def _sync_closed(self, chunk: Chunk) -> None:
+        """The kernel syncs a file, not a descriptor, and tells a failed write-back to whoever asks first."""
+        fd = self._directory.open(chunk.name)
+        try:
+            self._directory.sync(chunk.name, fd)
+        finally:
+            self._directory.disk.close(fd)
+
+
+def sync_names(directory: Directory, chunks: list[Chunk]) -> None:
+    created = [chunk for chunk in chunks if not chunk.named]
+    if created:
+        directory.sync_names()
+    for chunk in created:
+        chunk.named = True
+
+
 class Commit:
     """`refs` is what came with each append, `size` the bytes it writes, `seconds` how long the flush took."""
 
-    def __init__(self, directory: Directory, number: int, *, preallocate: bool) -> None:
+    def __init__(self, directory: Directory, number: int, *, preallocate: bool, relaxed: bool = False) -> None:
         self._directory = directory
         self._preallocate = preallocate
+        self._relaxed = relaxed
+        self.overdue: Sync | None = None  # a relaxed log that is too far ahead of the disk waits for it here
         self.number = number
         self.refs: list[object] = []
         self.size = 0
@@ -68,18 +116,19 @@ class Commit:
         part.slices[part.head] = fields + CHECKSUM.pack(crc(part.chunk.seed, fields)) + head[RECORD_START:]
 
     def flush(self) -> None:
-        """Writes and syncs. Raises DiskFull (flush it again later: it goes where it went before) or FailStop."""
+        """Writes and syncs (a relaxed log: writes). Raises DiskFull (flush it again later: it goes where it went
+        before) or FailStop."""
         started = time.perf_counter()
         self._make_room()
         for part in self.parts:
             fd = part.chunk.create(self._directory, preallocate=self._preallocate)
             self._directory.write(part.chunk.name, fd, part.slices, part.offset)
-            self._directory.sync(part.chunk.name, fd)
-        created = [part.chunk for part in self.parts if not part.chunk.named]
-        if created:
-            self._directory.sync_names()
-        for chunk in created:
-            chunk.named = True
+            if not self._relaxed:
+                self._directory.sync(part.chunk.name, fd)
+        if not self._relaxed:
+            sync_names(self._directory, [part.chunk for part in self.parts])
+        elif self.overdue is not None:
+            self.overdue.flush()
         self.seconds = time.perf_counter() - started
         self.flushed = True
 

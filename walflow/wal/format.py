@@ -7,6 +7,7 @@ that are left over, recycled or misplaced never validate, whatever they once wer
 import os
 import struct
 from collections.abc import Callable
+from heapq import nlargest
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -26,7 +27,8 @@ RECORD_PREFIX: Final = struct.Struct("<4sI QqQ I HHI I")  # with the checksum
 CHECKSUM: Final = struct.Struct("<I")
 RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
 LAST: Final = 1  # flag: the last record of its commit
-BEGINS: Final = 1  # flag of a chunk: its first record is the first of its commit, so all before was synced
+BEGINS: Final = 1  # flag of a chunk: its first record is the first of its commit, so all before was written
+RELAXED: Final = 2  # flag of a chunk: commits were acked before they were synced
 MAX_TAG: Final = 0xFFFF
 MAX_COUNT: Final = 0xFFFF_FFFF
 MAX_LENGTH: Final = 0x7FFF_FFFF
@@ -39,7 +41,16 @@ SLOT: Final = 4096
 SLOT_HEADER: Final = struct.Struct("<8s 16s QQQ I I")
 SLOT_MAGIC: Final = b"WALFCURS"
 RANGE: Final = struct.Struct("<QQ")
-SLOT_RANGES: Final = (SLOT - SLOT_HEADER.size - CHECKSUM.size) // RANGE.size
+SLOT_TAIL: Final = struct.Struct("<QQQ 12x")  # where older versions had two ranges more, or zeros
+SLOT_RANGES: Final = (SLOT - SLOT_HEADER.size - SLOT_TAIL.size - CHECKSUM.size) // RANGE.size
+SLOT_TAIL_AT: Final = SLOT - CHECKSUM.size - SLOT_TAIL.size
+
+# What a slot says of the writer.
+SYNCED: Final = 0  # every commit was synced before it was acked, or the log was closed
+INTERVAL: Final = 1  # here and below, positions beyond `durable` may have been acked
+NEVER: Final = 2
+MODES: Final = {"always": SYNCED, "interval": INTERVAL, "never": NEVER}
+SKIP: Final = 1 << 30  # positions: fewer than that are unsynced and acked at one time
 
 assert RECORD_START == 48
 assert CHUNK_HEADER.size + CHECKSUM.size == CHUNK_COPY
@@ -79,7 +90,8 @@ class RecordHeader(NamedTuple):
 
 class ChunkHeader(NamedTuple):
     """`before`: the chunk that came before it, or zeros. Knowing it from here, recovery finds a chunk that is
-    missing, a chunk that lost its end, and can read one whose own header is gone."""
+    missing, a chunk that lost its end, and can read one whose own header is gone. `skipped`: so many positions below
+    `first` are nobody's, for all that is known of them has been reported."""
 
     first: int  # position
     commit: int  # of the first record
@@ -88,6 +100,7 @@ class ChunkHeader(NamedTuple):
     before_first: int = 0
     before_end: int = 0
     before_salt: int = 0
+    skipped: int = 0
 
 
 class NewerVersion(Exception):
@@ -113,7 +126,7 @@ def random_salt() -> int:
 
 def pack_chunk_header(uuid: bytes, header: ChunkHeader) -> bytes:
     first, commit, salt, flags, *before = header
-    fields = CHUNK_HEADER.pack(CHUNK_MAGIC, VERSION, CHUNK_START, flags, uuid, first, commit, salt, *before, 0)
+    fields = CHUNK_HEADER.pack(CHUNK_MAGIC, VERSION, CHUNK_START, flags, uuid, first, commit, salt, *before)
     return (fields + CHECKSUM.pack(crc(0, fields))) * 2
 
 
@@ -123,7 +136,7 @@ def unpack_chunk_header(data: bytes) -> tuple[bytes, ChunkHeader] | None:
         copy = data[start : start + CHUNK_COPY]
         if len(copy) < CHUNK_COPY or copy[:8] != CHUNK_MAGIC or not _sound(copy):
             continue
-        _, version, _, flags, uuid, first, commit, salt, *before, _ = CHUNK_HEADER.unpack_from(copy)
+        _, version, _, flags, uuid, first, commit, salt, *before = CHUNK_HEADER.unpack_from(copy)
         if version != VERSION:
             raise NewerVersion
         return uuid, ChunkHeader(first, commit, salt, flags, *before)
@@ -148,18 +161,26 @@ def unpack_meta(data: bytes) -> bytes | None:
 
 class Slot(NamedTuple):
     """One writing of the cursor. All up to `low` is acked, and of what is above the `ranges`, ends included.
-    `durable`: up to there all was on disk when it was written."""
+    `durable`: up to there all was on disk when it was written. `written`: with INTERVAL and NEVER, up to there all
+    had been written and may have been acked. `dropped_...`: what was given up for want of space, ever."""
 
     generation: int
     low: int
     durable: int
     ranges: tuple[tuple[int, int], ...] = ()
+    sync: int = SYNCED
+    written: int = 0
+    dropped_events: int = 0
+    dropped_bytes: int = 0
 
 
 def pack_slot(uuid: bytes, slot: Slot) -> bytes:
-    ranges = slot.ranges[:SLOT_RANGES]  # what does not fit will be delivered again, not lost
-    fields = SLOT_HEADER.pack(SLOT_MAGIC, uuid, slot.generation, slot.low, slot.durable, len(ranges), 0)
-    body = (fields + b"".join([RANGE.pack(*one) for one in ranges])).ljust(SLOT - CHECKSUM.size, b"\0")
+    ranges = slot.ranges
+    if len(ranges) > SLOT_RANGES:  # what does not fit will be delivered again, not lost
+        ranges = tuple(sorted(nlargest(SLOT_RANGES, ranges, key=lambda one: one[1] - one[0])))
+    fields = SLOT_HEADER.pack(SLOT_MAGIC, uuid, slot.generation, slot.low, slot.durable, len(ranges), slot.sync)
+    body = (fields + b"".join([RANGE.pack(*one) for one in ranges])).ljust(SLOT_TAIL_AT, b"\0")
+    body += SLOT_TAIL.pack(slot.written, slot.dropped_events, slot.dropped_bytes)
     return body + CHECKSUM.pack(crc(0, body))
 
 
@@ -167,9 +188,11 @@ def unpack_slot(data: bytes) -> tuple[bytes, Slot] | None:
     """The log's uuid and the slot."""
     if len(data) < SLOT or data[:8] != SLOT_MAGIC or not _sound(data):
         return None
-    _, uuid, generation, low, durable, count, _ = SLOT_HEADER.unpack_from(data)
-    ranges = tuple(RANGE.unpack_from(data, SLOT_HEADER.size + RANGE.size * i) for i in range(min(count, SLOT_RANGES)))
-    return uuid, Slot(generation, low, durable, ranges)
+    _, uuid, generation, low, durable, count, sync = SLOT_HEADER.unpack_from(data)
+    room = (SLOT - SLOT_HEADER.size - CHECKSUM.size) // RANGE.size  # of an older version
+    ranges = tuple(RANGE.unpack_from(data, SLOT_HEADER.size + RANGE.size * i) for i in range(min(count, room)))
+    tail = SLOT_TAIL.unpack_from(data, SLOT_TAIL_AT) if count <= SLOT_RANGES else (0, 0, 0)
+    return uuid, Slot(generation, low, durable, ranges, sync, *tail)
 
 
 def _sound(data: bytes) -> bool:

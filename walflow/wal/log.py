@@ -8,7 +8,11 @@ needed and a test can stand between any two steps:
     commit.flush()                                           any thread: written and synced
     log.committed(commit)                                    the owner: durable, and readable from here on
 
-and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space is free.
+and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space is free. All flushes but that of a
+commit run one after the other, in the order in which they were begun.
+
+A relaxed log (`sync` is "interval" or "never") calls durable what is written: the process may die, the machine may not.
+What is synced too stands at or below `safe`; `sync`, `flush`, `synced` move it up, and the owner says when.
 
 The budget bounds all chunks and spares together. A chunk is charged with its whole capacity when it begins and given
 back what it did not use when it is sealed, so appending to it needs no further check, and the disk never holds more
@@ -16,13 +20,14 @@ than was charged.
 """
 
 from collections import deque
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final, Literal, NamedTuple
 
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DiskFull, FailStop, LogFull
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
-from walflow.wal.commit import COMMIT_BYTES, Commit
+from walflow.wal.commit import COMMIT_BYTES, Commit, Sync
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
@@ -32,10 +37,14 @@ from walflow.wal.format import (
     MAX_COUNT,
     MAX_LENGTH,
     MAX_TAG,
+    MODES,
     PADS,
     RECORD_HEADER,
     RECORD_START,
+    RELAXED,
+    SKIP,
     SYNC,
+    SYNCED,
     ChunkHeader,
     Record,
     Slot,
@@ -52,6 +61,7 @@ PREALLOCATE: Final = 64 << 10  # chunks of this size and above
 BLOCK_CAP: Final = 256 << 10
 WINDOW: Final = 8 << 20
 SPARES: Final = 2
+UNSYNCED_CHUNKS: Final = 16  # that are full and kept open for their sync
 
 _pack_header = RECORD_HEADER.pack
 _pack_checksum = CHECKSUM.pack
@@ -60,12 +70,24 @@ _pack_checksum = CHECKSUM.pack
 class Options(NamedTuple):
     """`chunk_size` is the mark at which a new chunk begins, not a limit for a record. Together with `max_chunks` it
     is the budget: so many bytes of chunks and spares are on disk, and never more. `cache_bytes` bounds what is kept
-    in memory of the newest records."""
+    in memory of the newest records. `sync`: whether a commit waits for the disk, or a later `Log.sync` does it, or
+    nobody does until the log is closed."""
 
     path: str
     chunk_size: int = 64 << 20
     max_chunks: int = 16
     cache_bytes: int = 8 << 20
+    sync: Literal["always", "interval", "never"] = "always"
+
+
+class Dropped(NamedTuple):
+    """A chunk that was given up for want of space. `events`: those of its positions that were not acked; `bytes`: their
+    share of it."""
+
+    first: int
+    last: int
+    events: int
+    bytes: int
 
 
 class Log:
@@ -81,6 +103,9 @@ class Log:
         self.block_cap = min(BLOCK_CAP, self.budget // 16)
         self.window = min(WINDOW, self.budget // 4)
         self.cache = Cache(options.cache_bytes)
+        self.relaxed = options.sync != "always"
+        self._sync = MODES[options.sync]
+        self._keeps_open = options.sync == "interval"
         self._chunk_size = options.chunk_size
         self._preallocate = self.disk.preallocates and options.chunk_size >= PREALLOCATE
         self._max_spares = max(1, min(SPARES, options.max_chunks // 8)) if self._preallocate else 0
@@ -89,6 +114,8 @@ class Log:
         self._open: Commit | None = None  # the last of the queue, while it takes records
         self._flying: Commit | None = None
         self._checkpoint: Checkpoint | None = None
+        self._syncing: Sync | None = None
+        self._full: list[Chunk] = []  # open for a sync yet to come, or in the air
         self._spares: list[str] = []
         self._pressed = False  # somebody waits for room
         self._closing = self._closed = False
@@ -102,14 +129,18 @@ class Log:
         self.recovery: Recovery = found.recovery
         self.acked = found.acked
         self.durable = found.durable
+        self._safe = found.durable
         self.next = found.durable + 1
+        hole = found.durable - found.chunks[-1].last if found.chunks else 0
+        self._skipped = hole if hole <= MAX_COUNT else 0  # to be told by the next chunk's header
+        self.dropped_events, self.dropped_bytes = found.dropped
         self.chunks = found.chunks
         self._number = found.commit
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self._used = self._sealed = sum(chunk.capacity for chunk in self.chunks)
         self._losses: Losses = found.losses
         self._written: Slot | None = None
-        if not found.settled:
+        if not found.settled or self.relaxed:
             # Durable before the next commit is, for that would prove that what was torn had been promised.
             try:
                 self._write_cursor()
@@ -138,6 +169,11 @@ class Log:
         return self.acked.low
 
     @property
+    def safe(self) -> int:
+        """Up to here every position is synced: no power cut takes it."""
+        return self._safe if self.relaxed else self.durable
+
+    @property
     def gaps(self) -> list[Gap]:
         """What was lost since it was opened, and found lost then."""
         return self._losses.gaps
@@ -157,11 +193,15 @@ class Log:
         tail = self._tail
         if tail is not None and tail.end + size <= tail.capacity:
             return True
-        slack = tail.capacity - tail.end if tail is not None else 0
-        if CHUNK_START + size <= self.budget - self._used + len(self._spares) * self._chunk_size + slack:
+        if CHUNK_START + size <= self._room():
             return True
         self._pressed = True
         return False
+
+    def _room(self) -> int:
+        """Bytes that a chunk may have that begins now."""
+        slack = self._tail.capacity - self._tail.end if self._tail is not None else 0
+        return self.budget - self._used + len(self._spares) * self._chunk_size + slack
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Its first position. Raises LogFull: nothing was written; ack some positions, checkpoint, append again."""
@@ -204,10 +244,12 @@ class Log:
         self._flying = commit = self._queue.popleft()
         if commit is self._open:
             self._close_commit()
+        if self.relaxed and (commit.last - self._safe >= SKIP or len(self._full) >= UNSYNCED_CHUNKS):
+            commit.overdue = self._sync_of([*self.chunks], commit.last)
         return commit
 
     def committed(self, commit: Commit) -> None:
-        """After its flush returned: its records are durable, and may be read and acked."""
+        """After its flush returned: its records are durable (relaxed: written), and may be read and acked."""
         if commit is not self._flying or not commit.flushed:
             raise ValueError(f"{commit!r} is not what was flushed")
         self._flying = None
@@ -215,13 +257,52 @@ class Log:
         for _, chunk, end in commit.entries:
             chunk.synced = end
         self.cache.put(commit.entries)
-        for chunk in commit.sealed:
+        if self._keeps_open:
+            self._full += commit.sealed
+        else:
+            for chunk in commit.sealed:
+                chunk.close(self.disk)
+        if commit.overdue is not None:
+            self._is_safe(commit.overdue)
+
+    def sync(self) -> Sync | None:
+        """What is durable and not safe. None: there is nothing, or one is in the air already."""
+        if self._syncing is not None or self.safe >= self.durable:
+            return None
+        self._syncing = sync = self._sync_of([chunk for chunk in self.chunks if chunk.synced], self.durable)
+        return sync
+
+    def synced(self, sync: Sync) -> None:
+        """After its flush returned."""
+        if sync is not self._syncing or not sync.flushed:
+            raise ValueError(f"{sync!r} is not what was flushed")
+        self._syncing = None
+        self._is_safe(sync)
+
+    def _sync_of(self, chunks: list[Chunk], last: int) -> Sync:
+        return Sync(
+            self.directory, [chunk for chunk in chunks if chunk.last > self._safe and chunk.first <= last], last
+        )
+
+    def _is_safe(self, sync: Sync) -> None:
+        self._safe = max(self._safe, sync.last)
+        self._close_full()
+
+    def _close_full(self) -> None:
+        """Whose sync is done, or not wanted any more; but none that a flush in the air may be using."""
+        if self._syncing is not None or (self._flying is not None and self._flying.overdue is not None):
+            return
+        needless = [chunk for chunk in self._full if chunk.last <= max(self._safe, self.low)]
+        for chunk in needless:
+            self._full.remove(chunk)
             chunk.close(self.disk)
 
     def _begin_commit(self) -> Commit:
         if self._open is not None:
             self._close_commit()
-        self._open = commit = Commit(self.directory, self._number, preallocate=self._preallocate)
+        self._open = commit = Commit(
+            self.directory, self._number, preallocate=self._preallocate, relaxed=self.relaxed
+        )
         self._number += 1
         self._queue.append(commit)
         return commit
@@ -240,7 +321,9 @@ class Log:
             commit.sealed.append(self._tail)
             self._seal(self._tail, needed)
         spare, capacity = self._place(needed, commit)
-        header = ChunkHeader(self.next, commit.number, random_salt(), 0 if commit.refs else BEGINS)
+        flags = (0 if commit.refs else BEGINS) | (RELAXED if self.relaxed else 0)
+        header = ChunkHeader(self.next, commit.number, random_salt(), flags, skipped=self._skipped)
+        self._skipped = 0
         if before is not None:
             header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
         self._tail = chunk = Chunk(self._uuid, header, capacity)
@@ -301,7 +384,7 @@ class Log:
         if self._checkpoint is not None:
             return None
         dropped = self._droppable()
-        slot = Slot(0, self.low, self.durable, self.acked.ranges)
+        slot = self._slot()
         if not force and not dropped and slot == self._written:
             return None
         self._written = slot
@@ -317,6 +400,12 @@ class Log:
         self._choose_spares(checkpoint)
         return checkpoint
 
+    def _slot(self) -> Slot:
+        sync, written = self._sync, self.durable
+        if not self.relaxed or (self._closing and self._safe == self.durable):
+            sync, written = SYNCED, 0
+        return Slot(0, self.low, self.safe, self.acked.ranges, sync, written, self.dropped_events, self.dropped_bytes)
+
     def checkpointed(self, checkpoint: Checkpoint) -> None:
         """After its flush returned: the space of the chunks that went is free."""
         if self._closing and checkpoint is not self._checkpoint:
@@ -329,13 +418,42 @@ class Log:
             self._sealed -= chunk.capacity
             if chunk not in checkpoint.spares:
                 self._used -= chunk.capacity
+        if self._full:
+            self._close_full()
+
+    def drop_oldest(self, tag_bytes: int, payload_bytes: int) -> list[Dropped]:
+        """Gives up as many of the oldest chunks as a record of that size needs. Their positions count as acked; there
+        is room once that has been checkpointed. Empty: enough is on its way out, or the next chunk is not durable
+        yet."""
+        needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
+        room = self._room() + sum(chunk.capacity for chunk in (self._checkpoint.dropped if self._checkpoint else ()))
+        dropped: list[Dropped] = []
+        for chunk in self.chunks:
+            if room >= needed or chunk.last > self.durable:
+                break
+            if chunk.last > self.low:
+                dropped.append(self._give_up(chunk))
+            room += chunk.end if chunk is self._tail else chunk.capacity
+        return dropped
+
+    def _give_up(self, chunk: Chunk) -> Dropped:
+        positions = chunk.last - chunk.first + 1
+        events = sum(last - first + 1 for first, last in self.acked.missing(chunk.first, chunk.last))
+        dropped = Dropped(chunk.first, chunk.last, events, round(chunk.end * events / positions))
+        self.acked.add(chunk.first, chunk.last)
+        self.dropped_events += dropped.events
+        self.dropped_bytes += dropped.bytes
+        return dropped
 
     def _droppable(self) -> list[Chunk]:
         """From the front, what is wholly acked. The tail only where its space is wanted, or half of it is used up:
         beginning a new chunk costs more than it brings while there is little in it."""
         tail = self._tail
         if tail is not None and tail.last <= self.low and (self._pressed or tail.end >= tail.capacity // 2):
-            tail.close(self.disk)
+            if self.relaxed:
+                self._full.append(tail)
+            else:
+                tail.close(self.disk)
             self._end_tail(tail)
         count = 0
         while (
@@ -359,10 +477,10 @@ class Log:
         if self._checkpoint is not None and self._checkpoint.flushed:
             self._checkpoint = None  # written, and nobody came back to say so; who does now comes too late
         if not self._closed:
-            try:
+            with suppress(DiskFull, FailStop):  # what was not synced is known for that at the next start
+                self._sync_all()
+            with suppress(DiskFull, FailStop):  # an older cursor stands, and some events will come twice
                 self._write_cursor()
-            except (DiskFull, FailStop):
-                pass  # an older cursor stands, and some events will come twice
         self.abandon()
 
     def abandon(self) -> None:
@@ -373,10 +491,17 @@ class Log:
         for reader in self._readers:
             reader.close()
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
-        for chunk in [*self.chunks, *(chunk for commit in commits for chunk in commit.sealed)]:
+        for chunk in [*self.chunks, *self._full, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
         self.disk.close(self._cursor)
         self.directory.release()
+
+    def _sync_all(self) -> None:
+        self._syncing = None  # flushed, and nobody came back to say so
+        sync = self.sync()
+        if sync is not None:
+            sync.flush()
+            self.synced(sync)
 
     def _write_cursor(self) -> None:
         checkpoint = self.checkpoint(force=True)

@@ -94,8 +94,11 @@ class Reader:
         while at < len(log.chunks) and log.chunks[at].last < self.position:
             at += 1
         first = log.chunks[at].first if at < len(log.chunks) else log.durable + 1
-        if first > self.position:
-            self._lost(min(first - 1, log.durable), None, None, 0)
+        wanted = log.chunks[at].wanted if at < len(log.chunks) else first
+        if wanted > self.position:
+            self._lost(min(wanted - 1, log.durable), None, None, 0)
+        if wanted <= self.position < first:
+            self.position = first
         if self.position <= log.durable:
             self._chunk, self._offset, self._at = log.chunks[at], CHUNK_START, first
 

@@ -2,6 +2,10 @@
 
 Old chunks are believed by their headers; their records are verified when they are read. Only the tail is read here
 (tail.py). The log then goes on in a new chunk. All of it may be interrupted anywhere and done again.
+
+A relaxed log, one that acks before it syncs, may have given out positions that left no trace. They must not be given
+out again, for sinks know events by them; so the log then goes on `SKIP` positions further up, and those between count
+as acked.
 """
 
 import time
@@ -12,7 +16,20 @@ from typing import Final
 from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
-from walflow.wal.format import META, SLOT, NewerVersion, Slot, pack_meta, unpack_meta, unpack_slot
+from walflow.wal.format import (
+    INTERVAL,
+    META,
+    MODES,
+    NEVER,
+    SKIP,
+    SLOT,
+    SYNCED,
+    NewerVersion,
+    Slot,
+    pack_meta,
+    unpack_meta,
+    unpack_slot,
+)
 from walflow.wal.note import Note
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.survey import Sheet, collect, survey
@@ -51,7 +68,8 @@ class Recovery:
 
 
 class Found:
-    """What a log goes on from. `settled`: the cursor on disk says all of it, in both slots."""
+    """What a log goes on from. `settled`: the cursor on disk says all of it, in both slots. `sync`: how its last
+    writer worked, SYNCED if it was closed."""
 
     def __init__(self, directory: Directory, uuid: bytes, cursor: int, slots: list[Slot]) -> None:
         newest = max(slots, default=Slot(0, 0, 0))
@@ -60,11 +78,19 @@ class Found:
         self.generation = newest.generation
         self.acked = Acked(newest.low, newest.ranges)
         self.losses = Losses(directory, self.acked)
+        self.sync = newest.sync
         self.durable = max(newest.durable, newest.low)
+        self.written = max([newest.written, *(last for _, last in newest.ranges)])
+        self.dropped = newest.dropped_events, newest.dropped_bytes
         self.commit = 1  # number of the next one
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
-        self.settled = len(slots) == 2
+        self.settled = len(slots) == 2 and newest.sync == SYNCED
+
+    @property
+    def relaxed(self) -> bool:
+        """It was not closed, and what was acked may not have been synced."""
+        return self.sync in (INTERVAL, NEVER)
 
 
 def recover(directory: Directory) -> Found:
@@ -80,7 +106,9 @@ def recover(directory: Directory) -> Found:
         found = Found(directory, identity, cursor, [slot for log, slot in written if log == identity])
         chunks = collect(directory, identity, sheets, notes)
         _without_cursor(found, chunks, notes)
-        _read_tail(directory, found, chunks)
+        _read_tail(directory, found, chunks, _named(sheets, found, chunks))
+        if found.relaxed:
+            _tell_unsynced(found, notes)
     except BaseException as error:
         if cursor is not None:
             directory.disk.close(cursor)
@@ -90,7 +118,15 @@ def recover(directory: Directory) -> Found:
         raise
     found.recovery.notes += notes
     _sum_up(found, started)
+    if found.relaxed:
+        _skip(found)
     return found
+
+
+def _skip(found: Found) -> None:
+    found.acked.add(found.durable + 1, found.durable + SKIP)
+    found.durable += SKIP
+    found.settled = False
 
 
 def _odd_filesystem(directory: Directory) -> list[Note]:
@@ -172,13 +208,36 @@ def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> Non
     if found.generation == 0 and chunks:
         found.acked.add(1, chunks[0].first - 1)  # a chunk goes only after everything in it was acked
         notes.append(Note("", "the cursor is gone: everything in the log is delivered again"))
+        if any(chunk.relaxed for chunk in chunks):
+            found.sync = NEVER
 
 
-def _read_tail(directory: Directory, found: Found, chunks: list[Chunk]) -> None:
-    tail = Tail(directory, chunks, found.acked.low, found.durable)
+def _named(sheets: list[Sheet], found: Found, chunks: list[Chunk]) -> int:
+    """Up to here a relaxed log had written, by the names of chunks that have no header: a name is given after all that
+    stands before it was written. One that is too far up is not the log's."""
+    top = max([found.durable, *(chunk.first for chunk in chunks)]) + SKIP
+    names = [int(sheet.name[:20]) - 1 for sheet in sheets if sheet.header is None]
+    return max([name for name in names if name < top], default=0)
+
+
+def _tell_unsynced(found: Found, notes: list[Note]) -> None:
+    mode = next(name for name, sync in MODES.items() if sync == found.sync)
+    what = f'it was not closed, and sync was "{mode}": if the power was cut, events acked behind position'
+    rest = "may be gone without a trace; if only walflow died, none is"
+    last = found.chunks[-1].last if found.chunks else found.durable
+    notes.append(Note("", f"{what} {last} {rest}", damage=False))
+
+
+def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: int) -> None:
+    for chunk in chunks:
+        found.acked.add(chunk.wanted, chunk.first - 1)
+    written = max(found.written, named) if found.relaxed else 0
+    low, hint = found.acked.low, found.durable
+    tail = Tail(directory, chunks, low, hint, written=written, relaxed=found.relaxed)
     try:
         for gap, pages in tail.lost:
-            found.losses.add(gap, pages)
+            for first, last in found.acked.missing(gap.first, gap.last) if pages is None else [(gap.first, gap.last)]:
+                found.losses.add(gap._replace(first=first, last=last), pages)
         for first, last in tail.skipped:
             found.acked.add(first, last)
         found.settled &= not tail.settle() and not found.losses.gaps

@@ -135,7 +135,7 @@ def _chunks(uuid: bytes, sheets: list[Sheet]) -> list[Chunk]:
         chunk.named = True
         chunk.end = chunk.synced = sheet.size
         if chunks:
-            chunks[-1].last = chunk.first - 1
+            chunks[-1].last = chunk.wanted - 1
             if chunk.before == chunks[-1].first:
                 chunks[-1].end = chunks[-1].synced = sheet.header.before_end
         chunks.append(chunk)

@@ -6,6 +6,11 @@ does the cursor, which says what was durable when it was written; so does a disk
 can be read. Without a proof only the very last commit can be meant, and then nothing tells the two apart.
 
 Either way no sound record is thrown away: one that nobody was promised may be delivered all the same.
+
+Of a relaxed log, which acks before it syncs, all of that proves only what had been written, and so was acked. A process
+that dies leaves a prefix of what it wrote; so whatever is missing with anything behind it went with the power, and is
+reported. What is missing at the very end may have been acked or not. Here the tail is every chunk beyond what was
+synced.
 """
 
 from collections.abc import Callable
@@ -19,6 +24,7 @@ from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
 AGAIN: Final = "again.tmp"
+UNSYNCED: Final = "they were acked and not synced when the power was cut, or damaged since"
 
 Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
 
@@ -37,7 +43,7 @@ class Damage(NamedTuple):
 
 def no_chunk(first: int, follower: Chunk) -> Damage:
     """Up to the chunk that is there. Unless that one begins a commit, what is missing may be of the same."""
-    return Damage(None, 0, 0, first, follower.first - 1, follower.commit - follower.begins)
+    return Damage(None, 0, 0, first, follower.wanted - 1, follower.commit - follower.begins)
 
 
 class Scan:
@@ -120,13 +126,13 @@ class Scan:
         end, first = self.end, self.last + 1
         if self.damages and self.damages[-1].offset >= end:  # that one is known already
             end, first = end + self.damages[-1].size, self.damages[-1].last + 1
-        if first >= follower.first:
+        if first >= follower.wanted:
             return None
         if follower.before != self.chunk.first:
             return no_chunk(first, follower)
         size = max(self.pages.limit - end, 0)
         commit = min(self.commit, follower.commit - follower.begins)
-        return Damage(self.chunk, end, size, first, follower.first - 1, commit, self.pages.unreadable)
+        return Damage(self.chunk, end, size, first, follower.wanted - 1, commit, self.pages.unreadable)
 
     def torn(self) -> int:
         """Bytes behind the end that began to be a record. What a recycled file held before does not count."""
@@ -140,11 +146,22 @@ class Scan:
 
 
 class Tail:
-    """Reads it, says what it found, and then (`settle`) makes it so."""
+    """Reads it, says what it found, and then (`settle`) makes it so. `hint`: up to there all was synced; `written`, of
+    a relaxed log: up to there all was written."""
 
-    def __init__(self, directory: Directory, chunks: list[Chunk], low: int, hint: int) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        chunks: list[Chunk],
+        low: int,
+        hint: int,
+        *,
+        written: int = 0,
+        relaxed: bool = False,
+    ) -> None:
         self._directory = directory
         self._hint = hint
+        self._relaxed = relaxed
         self._scans: dict[Chunk, Scan] = {}
         self._removed: list[Chunk] = []
         self._cut: Scan | None = None
@@ -165,6 +182,9 @@ class Tail:
         if found < hint:
             self.lost.append((Gap(found + 1, hint, "", 0, 0, "they were durable and are gone"), None))
         self.durable = max(found, hint)
+        if self.durable < written:
+            self.lost.append((Gap(self.durable + 1, written, "", 0, 0, f"no chunk holds them: {UNSYNCED}"), None))
+            self.durable = written
 
     def settle(self) -> bool:
         """Cuts what was judged to be nothing, and writes again what is readable but was maybe never synced: pages
@@ -193,11 +213,11 @@ class Tail:
         chunks = self.chunks
         start = self._first_suspect()
         damages: list[Damage] = []
-        if chunks[0].first > low + 1:
+        if chunks[0].wanted > low + 1:
             damages.append(no_chunk(low + 1, chunks[0]))
         for chunk, follower in zip(chunks, [*chunks[1:], None], strict=True):
             suspect = chunk.first >= start
-            alone = follower is not None and follower.before != chunk.first and follower.first > low + 1
+            alone = follower is not None and follower.before != chunk.first and follower.wanted > low + 1
             if suspect or alone:
                 scan = self._scan(chunk)
                 damages += scan.damages
@@ -207,8 +227,12 @@ class Tail:
         return damages
 
     def _first_suspect(self) -> int:
-        """The position from which on chunks may hold the last commit."""
+        """The position from which on chunks may hold the last commit, or what was not synced."""
         last = self.chunks[-1]
+        beyond = [chunk.first for chunk in self.chunks if chunk.last > self._hint] if self._relaxed else []
+        return min(self._first_of_last_commit(last), *beyond, last.first)
+
+    def _first_of_last_commit(self, last: Chunk) -> int:
         if self._scan(last).top > last.commit:  # so the commit it began with was synced, with all before it
             return last.first
         for chunk in reversed(self.chunks):
@@ -218,6 +242,7 @@ class Tail:
 
     def _judge(self, damages: list[Damage]) -> None:
         top = max(scan.top for scan in self._scans.values())
+        behind = max(chunk.wanted - 1 for chunk in self.chunks)
         self.commit = max(top, *(chunk.commit for chunk in self.chunks)) + 1
         while self.chunks and not self._scan(self.chunks[-1]).records:
             self._removed.append(self.chunks.pop())
@@ -227,8 +252,10 @@ class Tail:
             end = cut.chunk.last = cut.last
             cut.chunk.end = cut.chunk.synced = cut.chunk.capacity = cut.end
             self._count_torn(cut)
+        behind = max([end, behind, *(damage.first - 1 for damage in damages)]) if self._relaxed else 0
         for damage in damages:
-            if damage.commit < top or damage.first <= self._hint or damage.unreadable:
+            proved = damage.commit < top or damage.first <= self._hint or damage.unreadable
+            if proved or damage.last <= behind:
                 self._lose(damage)
             else:
                 self.torn_records += 1
@@ -246,11 +273,17 @@ class Tail:
         if damage.last < damage.first:
             return
         if damage.chunk is None:
-            self.lost.append((Gap(damage.first, damage.last, "", 0, 0, "no chunk holds them"), None))
+            what = f"no chunk holds them: {UNSYNCED}" if self._was_unsynced(damage) else "no chunk holds them"
+            self.lost.append((Gap(damage.first, damage.last, "", 0, 0, what), None))
             return
         reason = "the disk cannot read them" if damage.unreadable else "corrupt"
+        if reason == "corrupt" and self._was_unsynced(damage):
+            reason = UNSYNCED
         gap = Gap(damage.first, damage.last, damage.chunk.name, damage.offset, damage.size, reason)
         self.lost.append((gap, self._scans[damage.chunk].pages))
+
+    def _was_unsynced(self, damage: Damage) -> bool:
+        return self._relaxed and damage.first > self._hint
 
     def _scan(self, chunk: Chunk) -> Scan:
         if chunk not in self._scans:

@@ -58,8 +58,9 @@ def walk(
             continue
         if chunk.first > last:
             break
-        if chunk.first > expected:
-            yield _nowhere(expected, chunk.first - 1)
+        if chunk.wanted > expected:
+            yield _nowhere(expected, chunk.wanted - 1)
+        expected = max(expected, chunk.first)
         for place in _of(directory, chunk, follower, read):
             if place.first > last:
                 return
