@@ -52,9 +52,9 @@ class Blur:
         size = max(self._sizes[choice[0]], min(self._sizes[-1], (sector + 1) * SECTOR))
         data = bytearray(self._build(size, [v - 1 for v in choice[1:]]))
         first, after = (0, SECTOR) if widely else (version.first, version.after)
-        first = dice.randrange(first, after) if dice.random() < 0.5 else first
+        first = dice.randint(first, after) if first < after and dice.random() < 0.5 else first
         spoiled = bytearray(version.data)
-        spoiled[first:after] = dice.randbytes(after - first)
+        spoiled[first : max(first, after)] = dice.randbytes(max(0, after - first))
         _paste(data, sector, bytes(spoiled))
         return bytes(data[:size])
 
@@ -163,9 +163,12 @@ class Cut:
         if found is not None:
             return found
         names: dict[str, Inode | None] = dict(self._durable)
+        lost: set[str] = set()
         for change, happened in zip(self._changes, choice, strict=True):
-            if happened:
+            if happened and lost.isdisjoint(change):
                 names |= change
+            else:  # what was done to the same name later did not happen either
+                lost.update(change)
         there: dict[str, Inode] = {}
         for path in sorted(names):
             inode, parent = names[path], posixpath.dirname(path)
@@ -178,3 +181,8 @@ class Cut:
 def images(disk: SimulatedDisk, dice: Random, breadth: int) -> Iterator[Image]:
     """At most `breadth`, and a quarter more that are garbled. The same one may come twice."""
     return Cut(disk).images(dice, breadth)
+
+
+def power_cut(disk: SimulatedDisk, dice: Random) -> None:
+    """The power goes, and comes back on one of the images."""
+    disk.become(dice.choice(list(images(disk, dice, 8))).files)

@@ -93,6 +93,7 @@ class MemoryDisk:
     def __init__(self, files: Mapping[str, bytes | Kept] | None = None) -> None:
         self.inodes: dict[str, Inode] = {}
         self.fault: Callable[[str, str], int | None] | None = None
+        self.failures = 0  # operations that raised because of it, or because the disk was full
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._last_fd = 1000
         self._last_number = 0
@@ -129,7 +130,11 @@ class MemoryDisk:
 
     def _begin(self, operation: str, path: str) -> None:
         if self.fault is not None and (number := self.fault(operation, path)) is not None:
-            raise OSError(number, os.strerror(number), path)
+            raise self._failure(number, path)
+
+    def _failure(self, number: int, path: str = "") -> OSError:
+        self.failures += 1
+        return OSError(number, os.strerror(number), path)
 
     def _set(self, change: dict[str, Inode | None]) -> None:
         for path, inode in change.items():
@@ -165,7 +170,8 @@ class MemoryDisk:
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
         inode = self.inodes.get(path)
         if inode is None:
-            if not (create or exclusive) or posixpath.dirname(path) not in self.inodes:
+            folder = posixpath.dirname(path)
+            if not (create or exclusive) or (folder != "/" and folder not in self.inodes):
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
             self._begin("create", path)
             inode = self._inode(b"")
@@ -283,6 +289,14 @@ class SimulatedDisk(MemoryDisk):
         self.durable = dict(self.inodes)
         self.operations_left = -1
 
+    def like_this(self, files: Mapping[str, bytes | Kept]) -> "SimulatedDisk":
+        """Another disk of the same make."""
+        disk = SimulatedDisk(files)
+        disk.preallocates = self.preallocates
+        disk.lies = self.lies
+        disk.spoils_neighbours = self.spoils_neighbours
+        return disk
+
     def after_kill(self, *, writeback_fails: bool) -> None:
         """The process is gone, the page cache is not. A page that could not be written back is marked clean."""
         self._fds.clear()
@@ -314,13 +328,13 @@ class SimulatedDisk(MemoryDisk):
         self._touch(inode, min(offset, size), offset + len(data))
         self._resized(inode, size)
         if missing:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise self._failure(errno.ENOSPC)
 
     def _resize(self, inode: Inode, size: int) -> None:
         assert inode.data is not None
         before = len(inode.data)
         if self._missing(size - before):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise self._failure(errno.ENOSPC)
         super()._resize(inode, size)
         # behind what was synced there are zeros until something is written
         self._touch(inode, min(size, before), max(before, min(size, len(inode.synced))))

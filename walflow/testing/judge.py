@@ -1,0 +1,215 @@
+"""Whether a log holds what it promised: it is opened on whatever a power cut, a kill or a damage has left, and must
+deliver all that was promised, as it was appended, and nothing else; say what it found; stay in its budget; go on."""
+
+import json
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, NamedTuple, Protocol, Self
+
+from walflow.errors import WalflowError
+from walflow.testing.disk import MemoryDisk
+from walflow.wal import Commit, Log, Options, Reader
+
+EVERYTHING: Final = 1 << 40
+FRESH: Final = (b"fresh", b"", b"and again" * 9)
+
+OpenLog = Callable[[Options, MemoryDisk], Log]
+
+
+class Broken(AssertionError):
+    """Which promise, and how it was broken."""
+
+
+class Promises(Protocol):
+    """What one story has promised so far. `key` is another one whenever something else is to be expected of a
+    disk. `judge` opens what is on a disk, and raises Broken; what it then promises itself it adds to its own."""
+
+    @property
+    def key(self) -> Hashable: ...
+    def copy(self) -> Self: ...
+    def judge(self, disk: MemoryDisk) -> None: ...
+
+
+class Appended(NamedTuple):
+    """One record as it was appended."""
+
+    positions: int
+    tag: bytes
+    payload: bytes
+
+
+class LogPromises:
+    """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
+    and not acked. `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
+    were synced have changed, so a loss may be, and must be reported."""
+
+    def __init__(self, options: Options, open_log: OpenLog = Log) -> None:
+        self.options = options
+        self.open_log = open_log
+        self.appended: dict[int, Appended] = {}
+        self.promised: set[int] = set()
+        self.done: set[int] = set()
+        self.damaged = False
+        self._key: Hashable = None
+
+    def copy(self) -> Self:
+        other = type(self)(self.options, self.open_log)
+        other.appended = dict(self.appended)
+        other.promised = set(self.promised)
+        other.done = set(self.done)
+        other.damaged = self.damaged
+        other._key = self._key
+        return other
+
+    @property
+    def key(self) -> Hashable:
+        if self._key is None:
+            self._key = hash((frozenset(self.promised), frozenset(self.done), tuple(self.appended.items())))
+        return self._key
+
+    # what happens
+
+    def append(self, log: Log, tag: bytes, payload: bytes, positions: int = 1) -> int:
+        first = log.append(tag, payload, positions, 7)
+        if not self.done.isdisjoint(range(first, first + positions)):
+            raise Broken(f"position {first} is given out again, after it was acked")
+        if not self.promised.isdisjoint(range(first, first + positions)):
+            raise Broken(f"position {first} is given out again, and was promised")
+        self.appended[first] = Appended(positions, tag, payload)
+        self._key = None
+        return first
+
+    def committed(self, commit: Commit) -> None:
+        for record, _, _ in commit.entries:
+            self.promised.update(range(record.position, record.position + record.count))
+        self._key = None
+
+    def ack(self, log: Log, first: int, last: int) -> None:
+        log.ack(first, last)
+        acked = self.promised.intersection(range(first, last + 1))
+        self.promised -= acked
+        self.done |= acked
+        self._key = None
+
+    # what must be
+
+    def judge(self, disk: MemoryDisk) -> None:
+        log, _ = self.reopen(disk)
+        try:
+            self._goes_on(log, disk)
+        finally:
+            log.abandon()
+
+    def reopen(self, disk: MemoryDisk) -> tuple[Log, Reader]:
+        """The log, open, and a reader that has read everything."""
+        try:
+            log = self.open_log(self.options, disk)
+        except (WalflowError, OSError) as error:
+            raise Broken(f"it does not open: {error}") from error
+        try:
+            reader = log.reader()
+            self._check(log, disk, self._delivered(reader))
+        except BaseException:
+            log.abandon()
+            raise
+        return log, reader
+
+    def _delivered(self, reader: Reader) -> set[int]:
+        found: set[int] = set()
+        for position, count, tag, payload, _ in reader.read(EVERYTHING):
+            expected = self.appended.get(position)
+            if expected is None:
+                raise Broken(f"position {position} was never appended")
+            if expected != (count, tag, payload):
+                raise Broken(f"position {position} is not what was appended")
+            if position in found:
+                raise Broken(f"position {position} comes twice")
+            found.update(range(position, position + count))
+        return found
+
+    def _check(self, log: Log, disk: MemoryDisk, found: set[int]) -> None:
+        missing = self.promised - found
+        if missing and (not self.damaged or (missing := missing - reported(log, disk))):
+            raise Broken(f"{len(missing)} promised events are gone, the first at position {min(missing)}: {log}")
+        if log.gaps and not self.damaged:
+            raise Broken(f"nothing was lost, and it says: {log.gaps[0]}")
+        self._says_what_is(log, disk, found)
+        highest = max(max(self.promised, default=0), max(self.done, default=0), max(found, default=0))
+        if log.next <= highest:
+            raise Broken(f"position {log.next} is the next, and {highest} was given out before")
+        self._expect(log, found)
+
+    def _says_what_is(self, log: Log, disk: MemoryDisk, found: set[int]) -> None:
+        within_budget(log, disk)
+        unacked = {at for first, last in log.unacked(1, log.durable) for at in range(first, last + 1)}
+        if not unacked <= found:
+            raise Broken(f"position {min(unacked - found)} is neither delivered nor acked nor called lost")
+        if not log.gaps and log.recovery.backlog != len(unacked):
+            raise Broken(f"it says that {log.recovery.backlog} events will be delivered, and delivers {len(unacked)}")
+        lost = {at for gap in log.gaps for at in range(gap.first, gap.last + 1)}
+        if not lost.isdisjoint(found):
+            raise Broken(f"position {min(lost & found)} is called lost, and is delivered")
+
+    def _expect(self, log: Log, found: set[int]) -> None:
+        """What was delivered once must not be gone after the next cut. What was cut may be given out again."""
+        self.promised = found - self.done
+        self.appended = {first: what for first, what in self.appended.items() if first <= log.durable}
+        self._key = None
+
+    def _goes_on(self, log: Log, disk: MemoryDisk) -> None:
+        """Fresh events are taken and delivered."""
+        if not log.fits(0, 200):
+            self.ack(log, 1, log.durable)
+            checkpoint(log)
+        reader = log.reader(log.next)
+        positions = [self.append(log, b"", payload) for payload in FRESH if log.fits(0, len(payload))]
+        if not positions:
+            raise Broken(f"it takes no events: {log}")
+        commit_all(log, self)
+        if [record.position for record in reader.read(EVERYTHING)] != positions:
+            raise Broken(f"fresh events are not delivered: {log}")
+        within_budget(log, disk)
+
+
+def reported(log: Log, disk: MemoryDisk) -> set[int]:
+    """Positions that were called lost, now or before: the reports stay."""
+    lost = [(gap.first, gap.last) for gap in log.gaps]
+    folder = f"{log.directory.path}/quarantine"
+    for name in disk.names(folder):
+        if name.endswith(".json"):
+            report = json.loads(disk.content(f"{folder}/{name}"))
+            lost.append((report["first"], report["last"]))
+    return {at for first, last in lost for at in range(first, last + 1)}
+
+
+def within_budget(log: Log, disk: MemoryDisk) -> None:
+    on_disk = charged(disk.sizes(), log.directory.path)
+    if on_disk > log.budget or log.used > log.budget:
+        raise Broken(f"{on_disk} bytes are on disk: {log}")
+
+
+def charged(sizes: dict[str, int], path: str) -> int:
+    """Bytes of chunks and spares in that directory."""
+    start = len(path) + 1
+    return sum(
+        size
+        for name, size in sizes.items()
+        if "/" not in name[start:] and (name.endswith(".wal") or name.startswith("spare.", start))
+    )
+
+
+def commit_all(log: Log, promises: LogPromises) -> None:
+    while (commit := log.commit()) is not None:
+        commit.flush()
+        log.committed(commit)
+        promises.committed(commit)
+
+
+def checkpoint(log: Log, *, force: bool = False) -> None:
+    one = log.checkpoint(force=force)
+    if one is not None:
+        one.flush()
+        log.checkpointed(one)
+
+
+def positions(ranges: Iterable[tuple[int, int]]) -> set[int]:
+    return {at for first, last in ranges for at in range(first, last + 1)}

@@ -1,0 +1,221 @@
+"""Lives of a log, to be cut short anywhere: one that does what its seed says."""
+
+import errno
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from walflow.errors import DiskFull, FailStop, WalflowError
+from walflow.testing.cuts import power_cut
+from walflow.testing.disk import PowerCut, SimulatedDisk
+from walflow.testing.judge import Broken, LogPromises, OpenLog, checkpoint
+from walflow.testing.proof import USUAL, Effort
+from walflow.wal import Commit, Log, Options, Reader
+from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
+
+PATH: Final = "/log"
+SHAPES: Final = ((1024, 8), (1024, 1), (1024, 3), (2048, 4), (4096, 2), (1536, 6))
+LARGE: Final = ((65536, 2), (65536, 3))  # these are preallocated, and recycled
+
+
+class Life:
+    """One log on one disk, and what the world is promised of it. Every step may end in PowerCut."""
+
+    def __init__(self, disk: SimulatedDisk, options: Options, dice: Random, open_log: OpenLog = Log) -> None:
+        self.disk = disk
+        self.dice = dice
+        self.promises = LogPromises(options, open_log)
+        self.flying: Commit | None = None
+        self._log: Log | None = None
+        self._reader: Reader | None = None
+
+    @property
+    def log(self) -> Log:
+        if self._log is None:
+            try:
+                self._log, self._reader = self.promises.reopen(self.disk)
+            except Broken as broken:
+                if not isinstance(broken.__cause__, WalflowError) or not self.disk.failures:
+                    raise
+                raise FailStop("it may refuse to open on a disk that fails") from broken
+        return self._log
+
+    def append(self, payload: bytes, tag: bytes = b"", positions: int = 1) -> bool:
+        if not self.log.fits(len(tag), len(payload)):
+            return False
+        self.promises.append(self.log, tag, payload, positions)
+        return True
+
+    def commit(self) -> bool:
+        """False: the disk is full, and the same commit is tried again next time."""
+        if self.flying is None:
+            self.flying = self.log.commit()
+        if self.flying is not None:
+            try:
+                self.flying.flush()
+            except DiskFull:
+                return False
+            self.log.committed(self.flying)
+            self.promises.committed(self.flying)
+            self.flying = None
+        return True
+
+    def put(self, *payloads: bytes) -> None:
+        for payload in payloads:
+            self.append(payload)
+        self.commit()
+
+    def ack(self, first: int, last: int) -> None:
+        self.promises.ack(self.log, first, min(last, self.log.durable))
+
+    def checkpoint(self, *, force: bool = False) -> None:
+        try:
+            checkpoint(self.log, force=force)
+        except DiskFull:
+            self.restart()
+
+    def read(self, max_bytes: int) -> None:
+        """On from where the reader is; what comes is what was appended."""
+        log = self.log
+        assert self._reader is not None
+        for record in self._reader.read(max_bytes):
+            if self.promises.appended[record.position] != (record.count, record.tag, record.payload):
+                raise Broken(f"position {record.position} is not what was appended: {log}")
+
+    def read_again(self) -> None:
+        """What failed comes again: from the first that is not acked."""
+        assert self.log is not None
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = self.log.reader()
+
+    def close(self) -> None:
+        self.log.close()
+        self.gone()
+
+    def restart(self, *, writeback_fails: bool = False) -> None:
+        """The process is killed, and another one starts."""
+        self._well_again()
+        self.disk.after_kill(writeback_fails=writeback_fails)
+
+    def cut(self) -> None:
+        """The power is cut, and comes back."""
+        self._well_again()
+        power_cut(self.disk, self.dice)
+
+    def _well_again(self) -> None:
+        self.disk.fault = self.disk.capacity = None
+        self.disk.failures = 0
+        self.gone()
+
+    def gone(self) -> None:
+        self._log = self._reader = self.flying = None
+
+
+class Generated:
+    """`steps` steps that the seed chooses, at sizes around every edge there is."""
+
+    def __init__(self, seed: int, steps: int = 60, *, effort: Effort = USUAL, open_log: OpenLog = Log) -> None:
+        dice = self._dice = Random(seed)
+        large = seed % 12 == 11
+        self.name = f"generated {seed}"
+        self.effort = Effort((6, 3, 2, 2), (0.1, 0.1, 0.1)) if large else effort
+        shape = dice.choice(LARGE if large else SHAPES)
+        # its uuid is known, so that images of two stories are never distinct by that alone
+        self.disk = SimulatedDisk({f"{PATH}/meta": pack_meta(b"a log of the dice")} if seed % 5 else {})
+        self.disk.preallocates = large
+        self._life = Life(self.disk, Options(PATH, *shape, cache_bytes=dice.choice((0, 3000))), dice, open_log)
+        self._steps = steps
+        self._acts: list[Callable[[], object]] = [
+            *[self._append] * 5,
+            *[self._life.commit] * 3,
+            *[self._ack] * 3,
+            *[self._life.checkpoint] * 2,
+            lambda: self._life.checkpoint(force=True),
+            lambda: self._life.read(dice.choice((1, 500, 1 << 20))),
+            self._life.read_again,
+            *[self._end] * (1 if seed % 3 else 2),
+            self._trouble,
+        ]
+
+    @property
+    def promises(self) -> LogPromises:
+        return self._life.promises
+
+    def live(self) -> None:
+        for _ in range(self._steps):
+            try:
+                self._dice.choice(self._acts)()
+            except PowerCut:
+                self._life.cut()
+            except FailStop:
+                self._life.restart(writeback_fails=True)
+
+    def _append(self) -> None:
+        for _ in range(self._dice.choice((1, 1, 2, 5))):
+            size = self._size()
+            tag = b"t" * self._dice.choice((0, 0, 0, 1, 7, 100))
+            self._life.append(self._dice.randbytes(size), tag[:size], self._dice.choice((1, 1, 1, 2, 10)))
+
+    def _size(self) -> int:
+        log, dice = self._life.log, self._dice
+        edge = dice.choice(("small", "small", "sector", "chunk", "rest", "rest", "budget"))
+        if edge == "small":
+            return dice.choice((0, 1, 7, 8, 9, 60, 100, 200, 300))
+        if edge == "sector":
+            size = 512 * dice.randint(1, 3) - RECORD_START
+        elif edge == "chunk":
+            size = self.promises.options.chunk_size - CHUNK_START - RECORD_START
+        elif edge == "rest" and log.chunks:
+            size = log.chunks[-1].capacity - log.chunks[-1].end - RECORD_START
+        else:
+            size = min(log.max_record, log.budget - log.used - CHUNK_START - RECORD_START)
+        return max(0, size + dice.choice((-9, -8, -7, -1, 0, 1, 8)))
+
+    def _ack(self) -> None:
+        """Some in order, some out of order, some that are acked already or do not exist yet."""
+        log, dice = self._life.log, self._dice
+        first = dice.choice((log.low + 1, log.low + dice.randint(1, 9), dice.randint(1, log.durable + 2)))
+        self._life.ack(first, first + dice.choice((0, 0, 1, 3, 10, 50)))
+
+    def _end(self) -> None:
+        how = self._dice.choice(("close", "kill", "writeback", "cut", "cut soon", "cut soon"))
+        if how == "close":
+            if self._life.flying is None:
+                self._life.close()
+        elif how == "cut":
+            self._life.cut()
+        elif how == "cut soon":
+            self.disk.operations_left = self._dice.randint(0, 12)
+        else:
+            self._life.restart(writeback_fails=how == "writeback")
+
+    def _trouble(self) -> None:
+        """A disk that is full, for a while or at one operation, or whose sync fails."""
+        what = self._dice.choice(("full", "space again", "no descriptor", "no space", "broken"))
+        if what == "full":
+            self.disk.capacity = self.disk.used() + self._dice.choice((0, 100, 700))
+        elif what == "space again":
+            self.disk.capacity = None
+        else:
+            operation, number = {
+                "no descriptor": ("create", errno.EMFILE),
+                "no space": (self._dice.choice(("write", "rename", "truncate", "allocate", "create")), errno.ENOSPC),
+                "broken": (self._dice.choice(("sync", "write", "sync_directory")), errno.EIO),
+            }[what]
+            self.disk.fault = Once(self.disk, operation, number)
+
+
+class Once:
+    """Fails the next such operation, and then no more."""
+
+    def __init__(self, disk: SimulatedDisk, operation: str, number: int) -> None:
+        self._disk = disk
+        self._operation = operation
+        self._number = number
+
+    def __call__(self, operation: str, path: str) -> int | None:
+        if operation != self._operation:
+            return None
+        self._disk.fault = None
+        return self._number
