@@ -95,7 +95,7 @@ class _Assembling:
             return (
                 unknown
                 if of.ports_used is not Connector.ports_used
-                else Node(of.ports, of.transactional, config.created)
+                else Node(of.ports, of.transactional, config.created, of.out_may_end)
             )
         self._claim(connector, config)
         constant = config_of(config, of)
@@ -103,7 +103,7 @@ class _Assembling:
         self._connectors.append(
             ConnectorPlan(config.id, config.type.text, connector, *framed, config.defined, written)
         )
-        return Node(connector.ports_used(), of.transactional, config.created)
+        return Node(connector.ports_used(), of.transactional, config.created, of.out_may_end)
 
     def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:
         """What is wrong in a module's definition was created somewhere, and that is the file at hand."""

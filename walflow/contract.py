@@ -63,6 +63,7 @@ class Connector(BaseModel):
     """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
 
     `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
+    `out_may_end`: nothing is wrong where nothing is linked to its `out`, others read it as well.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -70,6 +71,7 @@ class Connector(BaseModel):
     ports: ClassVar[Ports] = Ports()
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
+    out_may_end: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:
         """The ports of this very instance, where its configuration decides (a file is read or written)."""

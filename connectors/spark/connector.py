@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Consumers
+from connectors.spark.driver import Driver
 from connectors.spark.heads import Heads
 from connectors.spark.listener import SparkBridge
+from connectors.spark.plain import PROMISE, Plain
+from connectors.spark.probe import probe
 from connectors.spark.ranges import Ranges
 from connectors.spark.secret import find_token
-from walflow.contract import Guarantee, Inlet, Outlet
+from connectors.spark.session import Staging
+from walflow.contract import Guarantee, Inlet, Objection, Outlet
 from walflow.net import Address, SocketOptions
 from walflow.net.sockets import listen_tcp
 from walflow.relay import Checkpoints, Writer, measure
@@ -25,6 +29,8 @@ HELD: Final = 0.5  # of the budget: from here on it is said
 class Spark(SparkConfig):
     """A log that Spark reads ranges of, as often as it likes, until each of its consumers has committed them."""
 
+    out_may_end: ClassVar[bool] = True
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks
         warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"]
@@ -32,11 +38,16 @@ class Spark(SparkConfig):
             warnings.append(f"{self.address} is open to the network without TLS: {self.insecure}")
         if self.token is not None and self.token.inline:
             warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        if self.socket_url is not None:
+            warnings.append(f"{self.socket_url} gives each event {PROMISE}")
         return Guarantee(
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),
         )
+
+    def probe(self) -> Sequence[Objection]:
+        return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         log = Log(Options(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
@@ -74,6 +85,20 @@ class _Running:
         self._writer = Writer(log, inlet, Tags(), self._heads.moved, self._want_space, committed)
 
     async def serve(self) -> None:
+        from connectors.spark.results import Results
+
+        results = Results(self._config, self._inlet, self._out) if self._out.linked else None
+        try:
+            await self._serve(results)
+        finally:
+            self._writer.stop()
+            self._checkpoints.stop()
+            self._ranges.close()
+            await self._consumers.close()
+            if results is not None:
+                await results.close()
+
+    async def _serve(self, results: Staging | None) -> None:
         config, out = self._config, self._out
         bridge = SparkBridge(
             config,
@@ -82,7 +107,7 @@ class _Running:
             self._consumers,
             self._heads,
             self._ranges,
-            None,
+            results,
             self._inlet,
             out,
         )
@@ -95,10 +120,20 @@ class _Running:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(bridge.serve(sockets))
-        finally:
-            self._writer.stop()
-            self._checkpoints.stop()
-            self._ranges.close()
+                await self._beside(bridge, address)  # ends first: the driver's last batch still needs the bridge
+        except BaseExceptionGroup as error:
+            raise _first(error) from None
+
+    async def _beside(self, bridge: SparkBridge, address: Address) -> None:
+        config = self._config
+        async with asyncio.TaskGroup() as group:
+            if config.socket_url is not None:
+                plain = Plain(config, self._log, self._consumers, self._heads, self._out, bridge.hand_over)
+                group.create_task(plain.run())
+            if config.runs_spark:
+                driver = Driver(config, self._out, address, self._token_file, self._log.uuid)
+                group.create_task(driver.run())
+            await asyncio.get_running_loop().create_future()
 
     def _want_space(self, wanted: bool) -> None:
         self._checkpoints.wanted = wanted
@@ -128,6 +163,12 @@ class _Unread:
 def _each_of(consumers: Sequence[str]) -> str:
     names = ", ".join(consumers)
     return f"each of {names} has" if len(consumers) > 1 else f"{names or 'the plain listener'} has"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What failed first is what an operator wants to read."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:

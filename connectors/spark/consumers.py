@@ -43,6 +43,7 @@ class Consumers:
         self._acked = acked
         self._directory = log.directory
         self._writing = asyncio.Lock()
+        self._closed = False
         self._served: dict[str, int] = {}
         self._held_until = 0.0
         self._commits = half.counter("spark_commits_total")
@@ -70,8 +71,14 @@ class Consumers:
         self._check(name, position)
         if position > self.committed(name):
             writing = asyncio.ensure_future(self._commit(name, position, peer))
-            await asyncio.shield(writing)
+            writing.add_done_callback(_seen)
+            await asyncio.shield(writing)  # what has touched the disk is not given up with its peer
         return self.committed(name)
+
+    async def close(self) -> None:
+        """After what is being written. Nothing is committed any more."""
+        async with self._writing:
+            self._closed = True
 
     def served(self, name: str, end: int) -> None:
         """It has been given the positions below `end`."""
@@ -84,14 +91,13 @@ class Consumers:
         return max(0, self._served.get(name, 0) - self._cursors[name].position)
 
     def below_floor(self, position: int) -> Refused:
-        """Names whoever has committed it; if that is not known any more, whoever is ahead."""
-        name, cursor = max(
-            self._cursors.items(), key=lambda one: (one[1].time_ns, one[1].position), default=("", None)
-        )
-        who = f"{name} committed {cursor.position} {_when(cursor)}" if cursor is not None else "it was acked"
+        """Names whoever committed last."""
+        name, cursor = max(self._cursors.items(), key=lambda one: one[1].time_ns, default=("", Cursor(0)))
+        who = f"consumer {name!r} committed all below {cursor.position} {_when(cursor)}"
         return Refused(
             Code.BELOW_FLOOR,
-            f"position {position} is gone: the first that can be read is {self.floor} ({who})",
+            f"position {position} is gone, the first that can be read is {self.floor}: "
+            f"{who if cursor.time_ns else 'what lies before it was committed earlier'}",
         )
 
     def tell(self, *, full: bool) -> None:
@@ -128,6 +134,8 @@ class Consumers:
 
     async def _commit(self, name: str, position: int, peer: str) -> None:
         async with self._writing:
+            if self._closed:
+                raise Refused(Code.STOPPING, "walflow is stopping")
             if position <= self.committed(name):
                 return
             cursors = {**self._cursors, name: Cursor(position, time.time_ns(), peer)}
@@ -215,6 +223,12 @@ class Consumers:
     def _measure(self, name: str) -> None:
         self._half.gauge("spark_lag_events", lambda: self.lag(name), consumer=name)
         self._half.gauge("spark_owed_events", lambda: self.owed(name), consumer=name)
+
+
+def _seen(writing: "asyncio.Future[None]") -> None:
+    """Whoever asked may be gone, and then nobody looks at its error."""
+    if not writing.cancelled():
+        writing.exception()
 
 
 def _when(cursor: Cursor) -> str:

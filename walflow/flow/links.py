@@ -20,6 +20,7 @@ class Node(NamedTuple):
     ports: Ports | None
     transactional: bool
     created: Span
+    out_may_end: bool = False
 
 
 Nodes = Mapping[NodeId, Node]
@@ -155,7 +156,7 @@ def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str
         hint = "events it rejects are logged, counted and dropped"
         report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
-    for port in unread:
+    for port in () if at.out_may_end else unread:
         # a server or a console that is only written to is nothing odd; a log that nobody reads fills up
         if at.transactional:
             hint = "nothing reads it, so it fills up and stops its sources"
