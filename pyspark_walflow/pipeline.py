@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
+from pyspark_walflow.acks import attach
 from pyspark_walflow.condense import Refusal
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def _python_path(plan: Plan) -> list[str]:
 def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     """What runs from here on."""
     stream = spark.readStream.format("walflow").options(**plan.options).load()
+    attach(spark, **plan.options)
     if plan.query is not None:
         keep_query(plan)
         stream.createOrReplaceTempView("in")

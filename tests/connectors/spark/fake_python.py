@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Stands in for an interpreter with Spark: does what FAKE says, in the words of pyspark_walflow.driver."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+plan = json.loads(sys.stdin.readline())
+report = os.fdopen(plan["report"], "w", buffering=1)
+mode = os.environ["FAKE"]
+assert sys.argv[1:] == ["-m", "pyspark_walflow.driver"], sys.argv
+
+
+def say(event: str, **fields: object) -> None:
+    report.write(json.dumps({"event": event, **fields}) + "\n")
+
+
+def batch(number: int) -> None:
+    say("batch", query="q", batch=number, rows=10, seconds=0.5, state_rows=3, late_rows=1)
+
+
+if mode == "dies":
+    say("running", queries=["q"])
+    batch(1)
+    print("Traceback (most recent call last):\n  File ...\nMemoryError: no more", file=sys.stderr)
+    sys.exit(3)
+if mode == "refuses":
+    say("refused", message="[PARSE] at 'whre'", excerpt=[" whre x", " ^^^^"], hint="spell it", text="long")
+    sys.exit(78)
+if mode == "refuses-later":
+    counter = os.environ["FAKE_COUNTER"]
+    with open(counter, "a") as file:
+        file.write(".")
+    if os.path.getsize(counter) == 1:
+        say("running", queries=["q"])
+        sys.exit(1)
+    say("refused", message="[TABLE] gone", excerpt=[], hint="", text="")
+    sys.exit(78)
+if mode == "silent":
+    sys.exit(5)
+
+say("running", queries=["q"])
+child = subprocess.Popen([sys.executable, "-c", "import time; print('child'); time.sleep(600)"])  # the JVM
+print(f"child {child.pid}", flush=True)
+if mode == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(600)
+assert sys.stdin.readline() == "stop\n"
+batch(2)
+say("stopped")
+print("ended well", flush=True)
+child.kill()
