@@ -1,0 +1,127 @@
+"""A log that is built out of records is whole under its name or is not there."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.wal.tools import EVERYTHING, FaultyDisk, QuickDisk, works
+from walflow.errors import DirectoryLocked, WalflowError
+from walflow.wal import Log, Options, Record
+from walflow.wal.build import Builder, Taken
+from walflow.wal.cursor import Acked
+from walflow.wal.inspect import look, records
+
+UUID = bytes(range(16))
+RECORDS = [Record(position, 2, b"tag", b"%d" % position * 30, position) for position in (5, 7, 9, 15, 17, 19)]
+
+
+def build(path: Path, disk: FaultyDisk | None = None) -> None:
+    builder = Builder(str(path), UUID, 400, disk)
+    try:
+        for record in RECORDS:
+            builder.add(record)
+        assert builder.finish(Acked(4, [(11, 14)]), 20) == 0
+    except Exception:
+        builder.discard()
+        raise
+
+
+def test_it_is_a_log_with_these_records(tmp_path: Path) -> None:
+    build(tmp_path / "log")
+    assert list(records(look(str(tmp_path / "log")), 1, 10)) == RECORDS[:3]
+    log = Log(Options(str(tmp_path / "log")), QuickDisk())
+    reader = log.reader()
+    assert (log.uuid, log.low, log.durable, reader.read(EVERYTHING)) == (UUID.hex(), 4, 20, RECORDS)
+    assert (log.gaps, log.recovery.lines()) == ([], [])
+    works(log)
+    log.close()
+
+
+class Killed(BaseException):
+    pass
+
+
+class Disk(FaultyDisk):
+    """Which a dead process leaves nothing open of."""
+
+    def __init__(self) -> None:
+        super().__init__(preallocates=False)
+        self.fds: set[int] = set()
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        fd = super().open(path, create=create, exclusive=exclusive, mode=mode)
+        self.fds.add(fd)
+        return fd
+
+    def close(self, fd: int) -> None:
+        super().close(fd)
+        self.fds.remove(fd)
+
+    def die(self) -> None:
+        for fd in list(self.fds):
+            self.close(fd)
+
+
+@pytest.mark.parametrize("failure", [errno.ENOSPC, errno.EIO, 0], ids=["full", "broken", "killed"])
+def test_whatever_fails_there_is_all_of_it_or_nothing(tmp_path: Path, failure: int) -> None:
+    path, seen = tmp_path / "log", set[bool]()
+    for number in count():
+        disk = Disk()
+        steps = iter([None] * number + [failure])
+
+        def fault(operation: str, path: str, steps: Iterator[int | None] = steps) -> int | None:
+            number = next(steps, None)
+            if number == 0:
+                raise Killed
+            return number
+
+        disk.fault = fault
+        try:
+            build(path, disk)
+        except (WalflowError, OSError):
+            assert disk.fds == set()
+            assert path.exists() or os.listdir(tmp_path) == []
+        except Killed:
+            disk.die()
+        seen.add(path.exists())
+        if path.exists():
+            assert [one for one in records(look(str(path)), 1, EVERYTHING) if isinstance(one, Record)] == RECORDS
+            shutil.rmtree(path)
+        if list(steps):
+            break  # it got to its end before the failure
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (Record(0, 1, b"", b"", 0), "no log has a position 0"),
+        (Record((1 << 63) - 1, 2, b"", b"", 0), "no log has a position"),
+        (Record(1, 0, b"", b"", 0), "no record has 0 events"),
+        (Record(1, 1, bytes(1 << 16), b"", 0), "a tag of 65536 bytes is too large"),
+        (Record(1, 1, b"", b"", 1 << 63), "no event arrived at"),
+    ],
+)
+def test_what_no_log_can_have_is_refused(tmp_path: Path, record: Record, words: str) -> None:
+    builder = Builder(str(tmp_path / "log"), UUID, 1024)
+    with pytest.raises(ValueError, match=words):
+        builder.add(record)
+    builder.discard()
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_do_not_build_the_same(tmp_path: Path) -> None:
+    one = Builder(str(tmp_path / "log"), UUID, 1024)
+    with pytest.raises(DirectoryLocked):
+        Builder(str(tmp_path / "log"), UUID, 1024)
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "file").touch()
+    with pytest.raises(Taken, match="has come to be there meanwhile"):
+        one.finish(Acked(), 0)
+    one.discard()
+    assert os.listdir(tmp_path) == ["log"]

@@ -1,0 +1,124 @@
+"""`walflow wal export`."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from walflow.cli.wal.terminal import (
+    EVERYTHING,
+    EX_FINDINGS,
+    At,
+    From,
+    To,
+    gap_line,
+    in_order,
+    progress,
+    stdout,
+    tell,
+    told,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from walflow.cli.wal.lines import Gone, Head, Line, Lost
+    from walflow.wal import Gap, Record
+    from walflow.wal.cursor import Acked
+    from walflow.wal.inspect import View
+
+
+def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
+    """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing, and takes no lock.
+
+    The first line is about the log; then comes one a record: its positions, how many of them are acked, time of
+    arrival, source, codec, framing, metadata and payload. With --from or --to all other positions count as acked.
+    What cannot be read is told on stderr, and is a line if it was not acked: the imported log reports it as lost.
+
+    Exit codes: 0 all of it, 1 something could not be read, 74 not a log or not readable.
+    """
+    in_order(first, last)
+    with told():
+        gaps = _export(str(path), first, last)
+    if gaps:
+        raise typer.Exit(EX_FINDINGS)
+
+
+def _export(path: str, first: int, last: int) -> int:
+    from walflow.cli.wal.lines import encode
+    from walflow.wal.inspect import look, records
+
+    out = stdout()
+    gaps: list[Gap] = []
+    view = look(path)
+    acked, durable = _part(view, first, last)
+    out.write(encode(_head(view, acked, durable)) + b"\n")
+    with progress("exporting", beside=True) as begin:
+        found = records(view, first, durable, begin(view.bytes_from(first, durable)))
+        for line in _merged(_lines(found, acked, gaps)):
+            out.write(encode(line) + b"\n")
+    out.flush()
+    for gap in gaps:
+        tell(gap_line(gap))
+    return len(gaps)
+
+
+def _head(view: "View", acked: "Acked", durable: int) -> "Head":
+    from walflow.cli.wal.lines import VERSION, Head
+
+    return Head(VERSION, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
+
+
+def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
+    """What is acked in a log that has these positions only, and up to where it goes: records stay whole."""
+    from walflow.wal.inspect import acked_by_cursor
+    from walflow.wal.inspect.walk import walk
+
+    acked, durable = acked_by_cursor(view), view.found.durable
+    if last < durable:
+        durable = max([place.last for place in walk(view.directory, view.chunks, last, last)], default=last)
+        acked = _up_to(acked, durable)
+        acked.add(last + 1, durable)
+    acked.add(1, min(first - 1, durable))
+    return acked, durable
+
+
+def _up_to(acked: "Acked", last: int) -> "Acked":
+    from walflow.wal.cursor import Acked
+
+    ranges = [(one, min(end, last)) for one, end in acked.ranges if one <= last]
+    return Acked(min(acked.low, last), ranges)
+
+
+def _lines(found: "Iterable[Record | Gap]", acked: "Acked", gaps: "list[Gap]") -> "Iterator[Line | Lost | Gone]":
+    from walflow.cli.wal.lines import Gone, Lost, Writer
+    from walflow.wal import Gap
+    from walflow.wal.inspect import GONE
+
+    writer = Writer(acked)
+    for one in found:
+        if not isinstance(one, Gap):
+            yield writer.line(one)
+            continue
+        kind = Gone if one.reason == GONE else Lost
+        if kind is Lost:
+            gaps.append(one)
+        for first, last in acked.missing(one.first, one.last):
+            yield kind(first, last)
+
+
+def _merged(lines: "Iterable[Line | Lost | Gone]") -> "Iterator[Line | Lost | Gone]":
+    """Lost positions next to each other are one line: in how many records they were, nobody knows later."""
+    from walflow.cli.wal.lines import Lost
+
+    waiting: Lost | None = None
+    for line in lines:
+        if isinstance(line, Lost) and waiting is not None and line.first == waiting.last + 1:
+            waiting.last = line.last
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = line if isinstance(line, Lost) else None
+        if waiting is None:
+            yield line
+    if waiting is not None:
+        yield waiting

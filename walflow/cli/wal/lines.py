@@ -1,0 +1,157 @@
+"""A log as lines of JSON, one a record, and back.
+
+The tag is decoded where JSON can say all that is in it, else it stands as base64; so does a payload that is no UTF-8.
+So each line is exactly one record: what is read from it has the same bytes.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from walflow.relay.tag import Spec, Wire
+from walflow.wal import Record
+from walflow.wal.cursor import Acked
+
+VERSION: Final = 1
+KEPT: Final = 4096  # tags remembered
+
+Unset = msgspec.UnsetType
+UNSET: Final = msgspec.UNSET
+
+
+class Head(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields=True):
+    """The first line. All up to `low` is acked, and the `ranges` above it, ends included."""
+
+    version: int
+    uuid: str
+    low: int
+    durable: int
+    ranges: list[tuple[int, int]]
+
+
+class Line(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
+    """One record: `count` events from `position` on, so many of them `acked`. Either `tag_base64` or the rest of it."""
+
+    position: int
+    count: int
+    ingest_ns: int
+    acked: int | Unset = UNSET
+    source: str | Unset = UNSET
+    run: int | Unset = UNSET
+    stream: int | Unset = UNSET
+    codec: Spec | Unset = UNSET
+    framing: Spec | Unset = UNSET
+    meta: dict[str, object] | Unset = UNSET
+    event_metas: list[dict[str, object]] | Unset = UNSET
+    tag_base64: bytes | Unset = UNSET
+    payload: str | Unset = UNSET
+    payload_base64: bytes | Unset = UNSET
+
+
+class Lost(msgspec.Struct, tag="lost", tag_field="kind", forbid_unknown_fields=True):
+    """Positions that are not acked and cannot be read."""
+
+    first: int
+    last: int
+
+
+class Gone(msgspec.Struct, tag="gone", tag_field="kind", forbid_unknown_fields=True):
+    """Positions that a running daemon delivered and deleted while the log was read."""
+
+    first: int
+    last: int
+
+
+encode = msgspec.json.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Wire).decode
+_first = msgspec.json.Decoder(Head).decode
+_other: Callable[[bytes], Line | Lost | Gone] = msgspec.json.Decoder(Line | Lost | Gone).decode
+
+
+class Writer:
+    """Records to lines, remembering tags: a stream's records share one."""
+
+    def __init__(self, acked: Acked) -> None:
+        self._acked = acked
+        self._tags: dict[bytes, Line] = {}
+
+    def line(self, record: Record) -> Line:
+        position, count, tag, payload, ingest_ns = record
+        unacked = sum(last - first + 1 for first, last in self._acked.missing(position, position + count - 1))
+        shown = self._tags.get(tag)
+        if shown is None:
+            if len(self._tags) >= KEPT:
+                self._tags.clear()
+            self._tags[tag] = shown = _shown(tag)
+        line = msgspec.structs.replace(
+            shown, position=position, count=count, ingest_ns=ingest_ns, acked=count - unacked
+        )
+        try:
+            line.payload = payload.decode()
+        except UnicodeDecodeError:
+            line.payload_base64 = payload
+        return line
+
+
+def _shown(tag: bytes) -> Line:
+    """A line with nothing but the tag."""
+    bare = Line(0, 0, 0)
+    try:
+        source, run, stream, codec, framing, meta, metas = _unpack(tag)
+        line = msgspec.structs.replace(
+            bare,
+            source=source,
+            run=run,
+            stream=stream,
+            codec=codec,
+            framing=framing,
+            meta=meta,
+            event_metas=UNSET if metas is None else metas,
+        )
+        again = _other(encode(line))
+        if isinstance(again, Line) and _tag(again) == tag:
+            return line
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError):
+        pass  # not a tag of this version, or JSON cannot say it
+    return msgspec.structs.replace(bare, tag_base64=tag)
+
+
+def _tag(line: Line) -> bytes:
+    if not isinstance(line.tag_base64, Unset):
+        return line.tag_base64
+    metas = None if isinstance(line.event_metas, Unset) else line.event_metas
+    parts = (line.source, line.run, line.stream, line.codec, line.framing, line.meta)
+    if any(isinstance(part, Unset) for part in parts):
+        raise ValueError("it has neither tag_base64 nor all of source, run, stream, codec, framing and meta")
+    return _pack((*parts, metas))
+
+
+def read_head(data: bytes) -> Head:
+    """Raises ValueError, with the reason."""
+    head = _first(data)
+    if head.version != VERSION:
+        raise ValueError(f"these are lines of version {head.version}, and this walflow knows version {VERSION}")
+    if len(head.uuid) != 32 or head.uuid.strip("0123456789abcdef"):
+        raise ValueError(f"no log has the uuid {head.uuid!r}")
+    acked = Acked(head.low, head.ranges)
+    tidy = acked.low == head.low and list(acked.ranges) == head.ranges
+    if not tidy or not 0 <= head.low <= head.durable or (head.ranges and head.ranges[-1][1] > head.durable):
+        raise ValueError("low, ranges and durable do not fit together")
+    return head
+
+
+def read_line(data: bytes) -> Line | Lost | Gone:
+    """Raises ValueError, with the reason."""
+    return _other(data)
+
+
+def record_of(line: Line) -> Record:
+    """Raises ValueError, with the reason."""
+    payloads = [one for one in (line.payload, line.payload_base64) if not isinstance(one, Unset)]
+    if len(payloads) != 1:
+        raise ValueError("it has not exactly one of payload and payload_base64")
+    (payload,) = payloads
+    data = payload.encode() if isinstance(payload, str) else payload
+    return Record(line.position, line.count, _tag(line), data, line.ingest_ns)

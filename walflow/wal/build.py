@@ -1,0 +1,212 @@
+"""A new log made of records that have their positions already, as they come out of another one.
+
+It is built beside its place and gets its name at the end, when all of it is synced: whenever the power goes, there is
+the whole log or none. What a build that was killed left behind is removed by the next one.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from walflow.disk import Disk, RealDisk
+from walflow.errors import DiskFull, FailStop, Unusable, WalflowError
+from walflow.wal.chunk import Chunk
+from walflow.wal.cursor import Acked
+from walflow.wal.directory import Directory
+from walflow.wal.format import (
+    BEGINS,
+    LAST,
+    MAX_COUNT,
+    MAX_LENGTH,
+    MAX_TAG,
+    PADS,
+    RECORD_HEADER,
+    SLOT,
+    SLOT_RANGES,
+    SYNC,
+    ChunkHeader,
+    Record,
+    Slot,
+    crc,
+    pack_chunk_header,
+    pack_slot,
+    random_salt,
+    record_size,
+)
+from walflow.wal.recovery import write_meta
+from walflow.wal.survey import NUMBERED
+
+SUFFIX: Final = ".importing"
+OURS: Final = ("LOCK", "meta", "meta.tmp", "cursor")
+PIECE: Final = 1 << 20
+MAX_POSITION: Final = (1 << 63) - 1
+
+
+class Taken(WalflowError):
+    """Something is where the log is to be."""
+
+
+class Builder:
+    """`add` the records in order, then `finish`. `discard` leaves nothing behind. Raises DirectoryLocked where another
+    process builds the same log, DiskFull and FailStop."""
+
+    def __init__(self, path: str, uuid: bytes, chunk_size: int, disk: Disk | None = None) -> None:
+        self._path = os.path.normpath(path)
+        self._uuid = uuid
+        self._chunk_size = chunk_size
+        self._disk: Disk = disk or RealDisk()
+        self._directory = Directory(self._path + SUFFIX, self._disk)
+        self._chunk: Chunk | None = None
+        self._waiting: list[bytes] = []
+        self._written = 0  # bytes of the chunk
+        self._commit = 0
+        self.last = 0  # position
+        self.records = 0
+        _expect_free(self._path)
+        try:
+            self._directory.acquire()
+        except (DiskFull, FailStop, Unusable):
+            self._unmake()
+            raise
+        try:
+            self._clear()
+        except Taken:
+            self._directory.release()
+            raise
+        except BaseException:
+            self.discard()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Builder of {self._path!r}, {self.records} records up to {self.last}>"
+
+    def add(self, record: Record) -> None:
+        """Raises ValueError for one that no log can have, or not there."""
+        length = len(record.tag) + len(record.payload)
+        last = record.position + record.count - 1
+        _expect_possible(record, length, last)
+        if record.position <= self.last:
+            raise ValueError(f"position {record.position} comes after {self.last}: positions go up")
+        chunk, size = self._chunk, record_size(length)
+        if chunk is None or record.position != self.last + 1 or chunk.end + size > self._chunk_size:
+            chunk = self._begin_chunk(record.position)
+        self._commit += 1  # each record is a commit of its own: all are synced before anybody can read one
+        body = crc(crc(chunk.seed, record.tag), record.payload)
+        numbers = (record.position, record.ingest_ns, self._commit, record.count, LAST, len(record.tag), body)
+        header = RECORD_HEADER.pack(SYNC, length, *numbers)
+        checksum = crc(chunk.seed, header).to_bytes(4, "little")
+        self._waiting += (header, checksum, record.tag, record.payload, PADS[length & 7])
+        chunk.end += size
+        chunk.last = self.last = last
+        self.records += 1
+        if chunk.end - self._written >= PIECE:
+            self._write(chunk)
+
+    def finish(self, acked: Acked, durable: int) -> int:
+        """Gives it its name. Returns how many ranges of acked positions do not fit the cursor: their events will be
+        delivered again. Raises Taken if something has come to be there."""
+        self._end_chunk()
+        slot = Slot(1, acked.low, durable, acked.ranges)
+        fd = self._directory.create("cursor")
+        try:
+            for each in (slot._replace(generation=2), slot):
+                self._directory.write("cursor", fd, [pack_slot(self._uuid, each)], each.generation % 2 * SLOT)
+            self._directory.sync("cursor", fd)
+        finally:
+            self._disk.close(fd)
+        write_meta(self._directory, self._uuid)  # which syncs all names
+        try:
+            self._disk.rename(self._directory.path, self._path)
+        except OSError as error:
+            raise _taken(self._path, error) from error
+        self._disk.sync_directory(os.path.dirname(self._path) or ".")
+        self._directory.release()
+        return max(len(acked.ranges) - SLOT_RANGES, 0)
+
+    def discard(self) -> None:
+        """Does nothing once it is finished."""
+        if self._chunk is not None:
+            self._chunk.close(self._disk)
+        if os.path.isdir(self._directory.path):
+            for name in self._disk.names(self._directory.path):
+                self._disk.unlink(self._directory.file(name))
+            os.rmdir(self._directory.path)
+        self._directory.release()
+
+    def _unmake(self) -> None:
+        """What came of it before it was locked; another one's is locked or has something in it."""
+        lock = self._directory.file("LOCK")
+        with suppress(OSError):
+            if os.path.lexists(lock):
+                fd = self._disk.open(lock)
+                try:
+                    if self._disk.lock(fd):
+                        self._disk.unlink(lock)
+                finally:
+                    self._disk.close(fd)
+            os.rmdir(self._directory.path)
+
+    def _clear(self) -> None:
+        names = self._disk.names(self._directory.path)
+        for name in names:
+            if name not in OURS and not NUMBERED.fullmatch(name):
+                raise Taken(f"{self._directory.file(name)} is in the way: no import made it; move it away")
+        for name in names:
+            if name != "LOCK":
+                self._directory.unlink(name)
+
+    def _begin_chunk(self, position: int) -> Chunk:
+        before = self._chunk
+        self._end_chunk()
+        header = ChunkHeader(position, self._commit + 1, random_salt(), BEGINS)
+        if before is not None and before.last + 1 == position:
+            header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
+        self._chunk = chunk = Chunk(self._uuid, header, 0)
+        chunk.create(self._directory, preallocate=False)
+        self._waiting = [pack_chunk_header(self._uuid, header)]
+        self._written = 0
+        return chunk
+
+    def _write(self, chunk: Chunk) -> None:
+        assert chunk.fd is not None
+        self._directory.write(chunk.name, chunk.fd, self._waiting, self._written)
+        self._waiting = []
+        self._written = chunk.end
+
+    def _end_chunk(self) -> None:
+        chunk = self._chunk
+        if chunk is None or chunk.fd is None:
+            return
+        self._write(chunk)
+        self._directory.sync(chunk.name, chunk.fd)
+        chunk.close(self._disk)
+
+
+def _expect_free(path: str) -> None:
+    if not os.path.lexists(path):
+        return
+    if not os.path.isdir(path) or os.path.islink(path):
+        raise Taken(f"{path} is there and no empty directory; import to another path")
+    if os.listdir(path):
+        raise Taken(f"{path} is not empty; import to another path")
+
+
+def _taken(path: str, error: OSError) -> WalflowError | OSError:
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+        return Taken(f"{path} has come to be there meanwhile; import to another path")
+    return error
+
+
+def _expect_possible(record: Record, length: int, last: int) -> None:
+    problems: Sequence[tuple[bool, str]] = (
+        (record.position < 1 or last > MAX_POSITION, f"no log has a position {record.position}"),
+        (not 0 < record.count <= MAX_COUNT, f"no record has {record.count} events"),
+        (len(record.tag) > MAX_TAG, f"a tag of {len(record.tag)} bytes is too large"),
+        (length > MAX_LENGTH, f"a record of {length} bytes is too large"),
+        (not -(1 << 63) <= record.ingest_ns < 1 << 63, f"no event arrived at {record.ingest_ns}"),
+    )
+    for wrong, what in problems:
+        if wrong:
+            raise ValueError(what)
