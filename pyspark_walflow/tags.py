@@ -51,13 +51,13 @@ def _shape(tag: object) -> Shape:
     if not isinstance(tag, list) or len(cast(list[object], tag)) < 7:
         raise ValueError("its tag is of another version of walflow")
     fields = cast(list[object], tag)
-    metas = fields[6]
+    key, metas = _key(fields[5]), fields[6]
     keys = None
     if isinstance(metas, list):
-        keys = tuple(_key(meta) for meta in cast(list[object], metas))
-        if not any(key is not None for key in keys):
-            keys = None
-    return Shape(_separator(fields[4]), _key(fields[5]), keys)
+        own = [_key(meta) for meta in cast(list[object], metas)]
+        if any(one is not None for one in own):
+            keys = tuple(key if one is None else one for one in own)
+    return Shape(_separator(fields[4]), key, keys)
 
 
 def _separator(framing: object) -> int | None:

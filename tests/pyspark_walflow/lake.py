@@ -1,0 +1,122 @@
+"""A daemon with a log that Spark reads, as a user would run it: tcp_server -> spark."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from pyspark.sql import Row
+
+from pyspark_walflow.client import Client, Endpoint, integer
+from pyspark_walflow.wire import Key, Kind
+from tests.pyspark_walflow.logs import Given, write
+from tests.system.daemon import PATIENCE, Client as Sender, Daemon, free_port
+
+FLOW = """\
+define flow server
+flow
+  use tremor::pipelines;
+
+  define connector tcp from tcp_server
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    config = {"url": "127.0.0.1:TCP_PORT"}
+  end;
+
+  define connector lake from spark
+  with
+    config = {"path": "state", "url": "127.0.0.1:LAKE_PORT", "consumers": ["spark", "other"]CONFIG}
+  end;
+
+  create connector tcp;
+  create connector lake;
+  create pipeline all from pipelines::passthrough;
+  connect /connector/tcp to /pipeline/all;
+  connect /pipeline/all to /connector/lake;
+end;
+
+deploy flow server;
+"""
+
+
+class Lake:
+    """It keeps its ports over `kill` and `start`. `options` are those of `format("walflow")`."""
+
+    def __init__(self, directory: Path, given: Sequence[Given] = (), config: str = "") -> None:
+        self.directory = directory
+        directory.mkdir(exist_ok=True)
+        self.state = directory / "state"
+        if given:
+            self.state.mkdir(mode=0o700)
+            write(self.state, given)
+        self._tcp_port, self.port = free_port(), free_port()
+        self._flow = directory / "lake.troy"
+        text = FLOW.replace("TCP_PORT", str(self._tcp_port)).replace("LAKE_PORT", str(self.port))
+        self._flow.write_text(text.replace("CONFIG", f", {config}" if config else ""))
+        self.options = {"port": str(self.port), "tokenFile": str(self.state / "token"), "pollMs": "200"}
+        self.daemon: Daemon
+        self._sender: Sender | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        self.daemon = Daemon(self._flow, self.directory)
+        self.daemon.wait_for("ready")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
+        if self.daemon.process.poll() is None:
+            self.daemon.kill()
+
+    def send(self, *events: str) -> None:
+        """Returns when they are in the log."""
+        if not events:
+            return
+        until = self.head()["next"] + len(events)
+        if self._sender is None:
+            self._sender = Sender(self._tcp_port)
+        self._sender.send("".join(f"{event}\n" for event in events).encode())
+        deadline = time.monotonic() + PATIENCE
+        with self.client() as client:
+            while integer(client.call(Kind.WAIT, {"position": until - 1, "ms": 1000}), "next") < until:
+                assert time.monotonic() < deadline, "what was sent is not in the log"
+
+    def head(self, consumer: str = "spark") -> dict[str, int]:
+        """floor, next, committed."""
+        with self.client() as client:
+            answer = client.call(Kind.HEAD, {"consumer": consumer})
+        return {name: integer(answer, name) for name in ("floor", "next", "committed")}
+
+    def commit(self, position: int, *consumers: str) -> None:
+        with self.client() as client:
+            for consumer in consumers:
+                client.call(Kind.COMMIT, {"consumer": consumer, "position": position})
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        key = Key.of_token((self.state / "token").read_text().strip())
+        client = Client(Endpoint("127.0.0.1", self.port), key)
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+def ids(rows: Iterable[Row]) -> list[int]:
+    """Of events that `numbered` made, in the order of the rows."""
+    return [int(json.loads(row.value)["id"]) for row in rows]
+
+
+def numbered(count: int, first: int = 0) -> list[str]:
+    return [f'{{"id":{number}}}' for number in range(first, first + count)]

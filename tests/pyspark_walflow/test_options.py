@@ -1,0 +1,114 @@
+"""Options in words, or one line that names the option; and the page that lists them."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_walflow.client import Endpoint
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.options import Options, table
+
+PAGE = Path(__file__).parents[2] / "docs/reference/spark-source.md"
+
+
+def test_what_nobody_says() -> None:
+    options = Options.of({})
+    assert options.endpoint == Endpoint("127.0.0.1", 7700)
+    assert options.consumer == "spark"
+    assert options.starting == 0
+    assert options.ending is None
+    assert (options.max_rows, options.max_bytes, options.partitions) == (200_000, 64 << 20, None)
+    assert not options.binary
+    assert options.fail_on_data_loss
+
+
+def test_what_is_said_in_any_case() -> None:
+    options = Options.of(
+        {
+            "HOST": "lake",
+            "Port": "7",
+            "CAfile": "/ca.pem",
+            "startingposition": "LATEST",
+            "endingPosition": "12",
+            "maxBytesPerBatch": "2G",
+            "numpartitions": "3",
+            "VALUE": "Binary",
+            "failOnDataLoss": "False",
+        }
+    )
+    assert options.endpoint == Endpoint("lake", 7, "/ca.pem")
+    assert (options.starting, options.ending, options.max_bytes, options.partitions) == (None, 12, 2 << 30, 3)
+    assert options.binary
+    assert not options.fail_on_data_loss
+
+
+def test_tls_without_a_file_trusts_whom_the_system_trusts() -> None:
+    assert Options.of({"tls": "true"}).endpoint.cafile == ""
+    assert Options.of({"tls": "false"}).endpoint.cafile is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("port", "70000", "option port is '70000': it takes a number from 1 to 65535"),
+        ("port", "१२", "option port is '१२': it takes a number from 1 to 65535"),
+        (
+            "startingPosition",
+            "newest",
+            "startingPosition is 'newest': it takes earliest, latest or a position, 1 or more",
+        ),
+        ("startingPosition", "0", "startingPosition is '0': it takes earliest, latest or a position, 1 or more"),
+        ("endingPosition", "earliest", "endingPosition is 'earliest': it takes latest or a position, 1 or more"),
+        ("maxRowsPerBatch", "0", "option maxRowsPerBatch is '0': it takes a number, 1 or more"),
+        ("maxBytesPerBatch", "64 MB", "option maxBytesPerBatch is "),
+        ("maxBytesPerBatch", "9" * 18 + "g", "option maxBytesPerBatch is "),
+        ("numPartitions", "many", "option numPartitions is 'many'"),
+        ("value", "json", "option value is 'json': it takes string or binary"),
+        ("failOnDataLoss", "yes", "option failOnDataLoss is 'yes': it takes true or false"),
+        ("tls", "1", "option tls is '1': it takes true or false"),
+        ("consumer", " ", "option consumer is ''"),
+        ("maxRowPerBatch", "1", "there is no option maxRowPerBatch: do you mean maxRowsPerBatch?"),
+        ("qwertz", "1", "there is no option qwertz"),
+        ("path", "/x", "load\\(\\) takes no path"),
+    ],
+)
+def test_a_wrong_option_is_named(name: str, value: str, line: str) -> None:
+    with pytest.raises(WalflowError, match=line) as raised:
+        Options.of({name: value})
+    assert "\n" not in str(raised.value)
+
+
+def test_a_token_is_no_option_and_not_repeated() -> None:
+    with pytest.raises(WalflowError, match="a token is never a plain option") as raised:
+        Options.of({"token": "hunter2"})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_where_the_token_comes_from(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("from one\n")
+    other.write_text("from other\n")
+    everywhere = {"WALFLOW_TOKEN_FILE": str(other), "WALFLOW_TOKEN": "from environment"}
+    named = Options.of({"tokenFile": str(one)})
+    assert named.key(everywhere).secret == b"from one"
+    assert Options.of({}).key(everywhere).secret == b"from other"
+    assert Options.of({}).key({"WALFLOW_TOKEN": "from environment\n"}).secret == b"from environment"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\x00", b"x" * 5000])
+def test_a_token_file_that_holds_none(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(WalflowError, match=rf"^the token file {file} \(option tokenFile\)") as raised:
+        Options.of({"tokenFile": str(file)}).key({})
+    assert "\n" not in str(raised.value)
+
+
+def test_no_token_at_all() -> None:
+    with pytest.raises(WalflowError, match=r"^no token: name its file in option tokenFile or in WALFLOW_TOKEN_FILE"):
+        Options.of({}).key({})
+
+
+def test_the_page_has_this_table() -> None:
+    assert table() in PAGE.read_text()

@@ -1,0 +1,178 @@
+"""readStream.format("walflow") in a real Spark, from a real daemon."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_walflow import acks
+from tests.pyspark_walflow.conftest import NewLake
+from tests.pyspark_walflow.lake import Lake, ids, numbered
+from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
+from tests.pyspark_walflow.queries import into_memory, rows, running, stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+
+def test_events_become_rows_as_they_come(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(100))
+    with into_memory(stream(spark, lake)) as query:
+        assert ids(rows(query)) == list(range(100))
+        lake.send(*numbered(50, 100))
+        found = rows(query)
+    assert ids(found) == list(range(150))
+    assert [row.position for row in found] == list(range(1, 151))
+
+
+def test_keys_times_and_bytes(spark: SparkSession, new_lake: NewLake) -> None:
+    lake = new_lake([Given([b"a", b"b"], keys=["k", None]), Given([b"\xff\x00"], key="all"), whole(b"x\ny")])
+    with into_memory(stream(spark, lake, value="binary")) as query:
+        found = rows(query)
+        spark.sql(f"SELECT unix_micros(ingest_ts) AS at FROM {query.name}").createOrReplaceTempView("times")
+        assert {row["at"] for row in spark.table("times").collect()} == {INGEST_NS // 1000}
+    assert [(row.key, bytes(row.value)) for row in found] == [
+        ("k", b"a"),
+        (None, b"b"),
+        ("all", b"\xff\x00"),
+        (None, b"x\ny"),
+    ]
+
+
+def test_sql_reads_it(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(10))
+    options = ", ".join(f"{name} '{value}'" for name, value in lake.options.items())
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW lake USING walflow OPTIONS ({options})")
+    assert spark.sql("SELECT sum(from_json(value, 'id INT').id) AS sum FROM lake").first() == (45,)
+    stream(spark, lake).createOrReplaceTempView("events")
+    with into_memory(spark.sql("SELECT position, value FROM STREAM(events) WHERE position % 2 = 0")) as query:
+        assert ids(rows(query)) == [1, 3, 5, 7, 9]
+
+
+def test_available_now_takes_what_was_there_and_no_more(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(250))
+    seen: list[int] = []
+
+    def take(frame: DataFrame, number: int) -> None:
+        if number == 0:
+            lake.send(*numbered(100, 250))
+        seen.append(frame.count())
+
+    frame = stream(spark, lake, maxRowsPerBatch="100")
+    with running(frame.writeStream.foreachBatch(take).trigger(availableNow=True).start()) as query:
+        assert query.awaitTermination(120)
+    assert seen == [100, 100, 50]
+
+
+def test_a_batch_has_its_limits_and_the_rest_shows_as_lag(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(100))
+    with into_memory(stream(spark, lake, maxRowsPerBatch="40")) as query:
+        rows(query)
+        batches = [json.loads(progress.json) for progress in query.recentProgress if progress.numInputRows]
+    assert [one["numInputRows"] for one in batches] == [40, 40, 20]
+    sources = [one["sources"][0] for one in batches]
+    assert [one["latestOffset"]["position"] - one["endOffset"]["position"] for one in sources] == [60, 20, 0]
+
+
+def test_a_batch_has_about_as_many_bytes_as_it_may(spark: SparkSession, new_lake: NewLake) -> None:
+    lake = new_lake([Given([b"x" * 1000] * 10, stream=number) for number in range(10)])
+    with into_memory(stream(spark, lake, maxBytesPerBatch="30k")) as query:
+        rows(query)
+        sizes = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+    assert sum(sizes) == 100
+    assert len(sizes) >= 3
+    assert max(sizes) <= 40
+
+
+@pytest.mark.parametrize(("starting", "expected"), [("earliest", [0, 1, 2, 3]), ("latest", [3]), ("3", [2, 3])])
+def test_where_a_new_query_begins(spark: SparkSession, lake: Lake, starting: str, expected: list[int]) -> None:
+    lake.send(*numbered(3))
+    with into_memory(stream(spark, lake, startingPosition=starting)) as query:
+        rows(query)
+        lake.send(*numbered(1, 3))
+        assert ids(rows(query)) == expected
+
+
+def test_the_daemon_is_killed_under_a_query(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(100))
+    with into_memory(stream(spark, lake)) as query:
+        rows(query)
+        for life in range(2):
+            lake.kill()
+            lake.start()
+            lake.send(*numbered(100, 100 + life * 100))
+            assert ids(rows(query)) == list(range(200 + life * 100))
+
+
+def test_a_query_goes_on_where_its_checkpoint_is(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    table, checkpoint = str(tmp_path / "table"), str(tmp_path / "checkpoint")
+
+    def start(trigger: dict[str, object]) -> None:
+        frame = stream(spark, lake, maxRowsPerBatch="70")
+        writer = frame.writeStream.format("parquet").option("path", table).option("checkpointLocation", checkpoint)
+        with running(writer.trigger(**trigger).start()) as query:
+            query.processAllAvailable()
+
+    lake.send(*numbered(200))
+    start({"processingTime": "0 seconds"})
+    lake.send(*numbered(200, 200))
+    lake.kill()
+    lake.start()
+    start({"availableNow": True})
+    lake.send(*numbered(100, 400))
+    start({"processingTime": "0 seconds"})
+    assert sorted(ids(spark.read.parquet(table).collect())) == list(range(500))
+
+
+def test_a_batch_that_was_begun_comes_again_just_so(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    taken: list[tuple[int, list[int]]] = []
+
+    def take(frame: DataFrame, number: int) -> None:
+        taken.append((number, sorted(ids(frame.collect()))))
+        if len(taken) == 2:
+            raise RuntimeError("between output and commit")
+
+    def run() -> None:
+        frame = stream(spark, lake, maxRowsPerBatch="60")
+        writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with running(writer.trigger(availableNow=True).start()) as query:
+            query.awaitTermination(120)
+
+    lake.send(*numbered(150))
+    with pytest.raises(Exception, match="between output and commit"):
+        run()
+    lake.send(*numbered(10, 150))
+    run()
+    assert taken[1] == taken[2] == (1, list(range(60, 120)))
+    assert [number for number, _ in taken] == [0, 1, 1, 2]
+    assert taken[3][1] == list(range(120, 160))
+
+
+def test_spark_commits_and_the_log_lets_go(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(100))
+    with into_memory(stream(spark, lake)) as query:
+        rows(query)
+        assert lake.head()["committed"] == 1, "Spark says so with the next batch only"
+        lake.send(*numbered(1, 100))
+        rows(query)
+        assert lake.head()["committed"] == 101
+    assert lake.head("other") == {"floor": 1, "next": 102, "committed": 1}
+
+
+def test_the_listener_commits_at_once(spark: SparkSession, lake: Lake, new_lake: NewLake) -> None:
+    quiet = new_lake()
+    for one in (lake, quiet):
+        one.send(*numbered(100))
+    listener = acks.attach(spark, **lake.options)
+    try:
+        frames = stream(spark, lake, consumer="other"), stream(spark, quiet)
+        with into_memory(frames[0]) as query, into_memory(frames[1]) as elsewhere:
+            rows(query)
+            rows(elsewhere)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        assert lake.head("other")["committed"] == 101
+        assert lake.head("spark")["committed"] == 1
+        assert quiet.head("spark")["committed"] == 1, "another daemon's log is not its business"
+    finally:
+        spark.streams.removeListener(listener)
+        listener.close()
