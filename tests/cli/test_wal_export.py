@@ -84,7 +84,7 @@ def test_golden_directories_go_round(name: str, tmp_path: Path) -> None:
     damaged = 1 if name in ("damaged", "quarantine") else 0
     lines = exported(copy, code=damaged)
     again = imported(tmp_path, lines)
-    assert exported(again, code=damaged) == lines
+    assert exported(again, code=1 if name == "damaged" else 0) == lines  # what was lost and reported is nobody's now
     sent, unacked = what_a_daemon_sends(again)
     assert (sent, unacked) == what_a_daemon_sends(copy)
 

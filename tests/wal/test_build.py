@@ -14,18 +14,18 @@ from walflow.errors import DirectoryLocked, WalflowError
 from walflow.wal import Log, Options, Record
 from walflow.wal.build import Builder, Taken
 from walflow.wal.cursor import Acked
-from walflow.wal.inspect import look, records
+from walflow.wal.inspect import check, look, records
 
 UUID = bytes(range(16))
 RECORDS = [Record(position, 2, b"tag", b"%d" % position * 30, position) for position in (5, 7, 9, 15, 17, 19)]
 
 
 def build(path: Path, disk: FaultyDisk | None = None) -> None:
-    builder = Builder(str(path), UUID, 400, disk)
+    builder = Builder(str(path), UUID, Acked(4, [(11, 14)]), 400, disk)
     try:
         for record in RECORDS:
             builder.add(record)
-        assert builder.finish(Acked(4, [(11, 14)]), 20) == 0
+        assert builder.finish(20) == 0
     except Exception:
         builder.discard()
         raise
@@ -38,6 +38,8 @@ def test_it_is_a_log_with_these_records(tmp_path: Path) -> None:
     reader = log.reader()
     assert (log.uuid, log.low, log.durable, reader.read(EVERYTHING)) == (UUID.hex(), 4, 20, RECORDS)
     assert (log.gaps, log.recovery.lines()) == ([], [])
+    assert [chunk.before for chunk in log.chunks] == [0, 5, 9, 15]
+    assert check(str(tmp_path / "log"))[1] == []
     works(log)
     log.close()
 
@@ -108,7 +110,7 @@ def test_whatever_fails_there_is_all_of_it_or_nothing(tmp_path: Path, failure: i
     ],
 )
 def test_what_no_log_can_have_is_refused(tmp_path: Path, record: Record, words: str) -> None:
-    builder = Builder(str(tmp_path / "log"), UUID, 1024)
+    builder = Builder(str(tmp_path / "log"), UUID, Acked(), 1024)
     with pytest.raises(ValueError, match=words):
         builder.add(record)
     builder.discard()
@@ -116,12 +118,12 @@ def test_what_no_log_can_have_is_refused(tmp_path: Path, record: Record, words: 
 
 
 def test_two_do_not_build_the_same(tmp_path: Path) -> None:
-    one = Builder(str(tmp_path / "log"), UUID, 1024)
+    one = Builder(str(tmp_path / "log"), UUID, Acked(), 1024)
     with pytest.raises(DirectoryLocked):
-        Builder(str(tmp_path / "log"), UUID, 1024)
+        Builder(str(tmp_path / "log"), UUID, Acked(), 1024)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "file").touch()
     with pytest.raises(Taken, match="has come to be there meanwhile"):
-        one.finish(Acked(), 0)
+        one.finish(0)
     one.discard()
     assert os.listdir(tmp_path) == ["log"]

@@ -49,12 +49,13 @@ class Taken(WalflowError):
 
 
 class Builder:
-    """`add` the records in order, then `finish`. `discard` leaves nothing behind. Raises DirectoryLocked where another
-    process builds the same log, DiskFull and FailStop."""
+    """`add` the records in order, then `finish`. `discard` leaves nothing behind. `acked` may grow until then. Raises
+    DirectoryLocked where another process builds the same log, DiskFull and FailStop."""
 
-    def __init__(self, path: str, uuid: bytes, chunk_size: int, disk: Disk | None = None) -> None:
+    def __init__(self, path: str, uuid: bytes, acked: Acked, chunk_size: int, disk: Disk | None = None) -> None:
         self._path = os.path.normpath(path)
         self._uuid = uuid
+        self._acked = acked
         self._chunk_size = chunk_size
         self._disk: Disk = disk or RealDisk()
         self._directory = Directory(self._path + SUFFIX, self._disk)
@@ -104,11 +105,11 @@ class Builder:
         if chunk.end - self._written >= PIECE:
             self._write(chunk)
 
-    def finish(self, acked: Acked, durable: int) -> int:
+    def finish(self, durable: int) -> int:
         """Gives it its name. Returns how many ranges of acked positions do not fit the cursor: their events will be
         delivered again. Raises Taken if something has come to be there."""
         self._end_chunk()
-        slot = Slot(1, acked.low, durable, acked.ranges)
+        slot = Slot(1, self._acked.low, durable, self._acked.ranges)
         fd = self._directory.create("cursor")
         try:
             for each in (slot._replace(generation=2), slot):
@@ -123,7 +124,7 @@ class Builder:
             raise _taken(self._path, error) from error
         self._disk.sync_directory(os.path.dirname(self._path) or ".")
         self._directory.release()
-        return max(len(acked.ranges) - SLOT_RANGES, 0)
+        return max(len(self._acked.ranges) - SLOT_RANGES, 0)
 
     def discard(self) -> None:
         """Does nothing once it is finished."""
@@ -161,8 +162,11 @@ class Builder:
         before = self._chunk
         self._end_chunk()
         header = ChunkHeader(position, self._commit + 1, random_salt(), BEGINS)
-        if before is not None and before.last + 1 == position:
+        hole = position - 1 - self.last
+        # A link says that nothing is missing. So there is none behind positions that are, and were not acked.
+        if before is not None and hole <= MAX_COUNT and not self._acked.missing(self.last + 1, position - 1):
             header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
+            header = header._replace(skipped=hole)
         self._chunk = chunk = Chunk(self._uuid, header, 0)
         chunk.create(self._directory, preallocate=False)
         self._waiting = [pack_chunk_header(self._uuid, header)]

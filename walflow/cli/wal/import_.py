@@ -84,10 +84,10 @@ def _import(path: str, name: str, lines: BinaryIO, read: Callable[[int], None], 
     from walflow.wal.build import Builder
 
     story = Story(name, lines, read)
-    builder = Builder(path, bytes.fromhex(story.head.uuid), chunk_size)
+    builder = Builder(path, bytes.fromhex(story.head.uuid), story.acked, chunk_size)
     try:
         story.tell(builder)
-        again = builder.finish(story.acked, story.head.durable)
+        again = builder.finish(story.head.durable)
     except BaseException:
         builder.discard()
         raise
