@@ -23,8 +23,8 @@ from walflow.wal.format import CHUNK_START, RECORD_HEADER, RECORD_PREFIX, RECORD
 from walflow.wal.log import Log
 from walflow.wal.quarantine import Gap
 
-WINDOW: Final = 1 << 20  # bytes of a slice at most, unless a single record has more
-STEP: Final = 256 << 10  # bytes between two places that are remembered
+WINDOW: Final = 1 << 20
+STEP: Final = 256 << 10
 PLACES: Final = 1 << 14  # remembered at most, about; a larger log remembers with larger steps
 
 
@@ -71,12 +71,14 @@ class Span(NamedTuple):
 
 
 class Extract:
-    """Belongs to the log's owner."""
+    """Belongs to the log's owner. `window`: bytes read at a time, and of a slice at most unless a single record has
+    more; `step`: bytes between two places that are remembered."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, window: int = WINDOW, step: int = STEP) -> None:
         self._log = log
         self._places: dict[Chunk, list[Place]] = {}
-        self._step = max(STEP, log.budget // PLACES)
+        self._window = window
+        self._step = max(step, log.budget // PLACES)
 
     def __repr__(self) -> str:
         return f"<Extract of {self._log!r}, {sum(map(len, self._places.values()))} places>"
@@ -90,7 +92,7 @@ class Extract:
             Span(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
             for chunk in self._chunks(first, end)
         ]
-        return Walk(log, spans, first, end)
+        return Walk(log, spans, first, end, self._window)
 
     def passed(self, found: Slice) -> None:
         for place in found.places:
@@ -169,14 +171,16 @@ class Extract:
 class Walk:
     """One call at a time, from whichever thread."""
 
-    def __init__(self, log: Log, spans: list[Span], first: int, end: int) -> None:
+    def __init__(self, log: Log, spans: list[Span], first: int, end: int, window: int) -> None:
         self._disk = log.disk
+        self._window = window
         self._file = log.directory.file
         self._spans = spans[::-1]
         self._wanted = first
         self._end = end
         self._place = Place(0, 0)
         self._fd = -1
+        self._places: list[Place] = []  # passed since the last slice
         self._pages = Pages(log.disk, -1, 0)
 
     def __repr__(self) -> str:
@@ -212,13 +216,14 @@ class Walk:
                 raise DiskFull(f"{span.chunk.name}: cannot open: {error.strerror}") from error
             return False
         self._pages = Pages(self._disk, self._fd, span.limit)
+        self._places = []
         self._place = span.place
         return True
 
     def _step(self, span: Span) -> Slice | Loss | None:
         """On by a window, or by one record that is larger. None: nothing of it was wanted."""
         offset = self._place.offset
-        window = self._pages.read(offset, min(WINDOW, span.limit - offset))
+        window = self._pages.read(offset, min(self._window, span.limit - offset))
         run = _Run(span, self._place, window, self._wanted, self._end)
         if run.large:  # and wanted: by itself
             window = self._pages.read(offset, run.large)
@@ -226,12 +231,14 @@ class Walk:
         if run.place.offset == offset:
             return self._damaged(span, run.damaged_last)
         self._place = run.place
+        self._places += run.places
         if run.start is None:
             return None
         whole = run.start == 0 and run.place.offset - offset == len(window)
         data = window if whole else window[run.start : run.place.offset - offset]
         self._wanted = run.place.position
-        return Slice(span.chunk, span.chunk.seed, data, run.first, self._wanted - 1, run.places)
+        places, self._places = self._places, []
+        return Slice(span.chunk, span.chunk.seed, data, run.first, self._wanted - 1, places)
 
     def _damaged(self, span: Span, last: int) -> Loss | None:
         """At the place. `last`: of the record there if its header is sound, else 0. None: what lies there is not
@@ -276,7 +283,7 @@ class _Run:
         self.places: list[Place] = []
         base, seed, limit = place.offset, span.chunk.seed, span.limit
         index, expected = 0, place.position
-        noted = base - STEP
+        noted = base
         while index + RECORD_START <= len(window) and expected < end:
             body = index + RECORD_START
             fields = window[index : body - 4]
@@ -302,7 +309,7 @@ class _Run:
                     break
                 if self.start is None:
                     self.start, self.first = index, position
-            if base + index - noted >= STEP:
+            if base + index - noted >= STEP or index == 0:
                 noted = base + index
                 self.places.append(Place(position, noted))
             index, expected = after, position + count

@@ -1,0 +1,315 @@
+"""Ranges as they lie on disk, against what was appended."""
+
+import errno
+import itertools
+import random
+import struct
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.wal.conftest import Open
+from tests.wal.tools import FaultyDisk, checkpoint, commit, put
+from walflow.errors import DiskFull
+from walflow.wal import Log, Options, Record
+from walflow.wal.extract import Extract, Loss, Slice, Trimmed
+from walflow.wal.format import crc
+
+HEADER = struct.Struct("<4sI QqQ I HHI I")  # as docs/reference/wal-format.md has it
+
+
+class Found(NamedTuple):
+    records: list[Record]
+    lost: list[tuple[int, int]]
+
+
+def records_of(found: Slice) -> list[Record]:
+    """Its records, by the format's page and not by the engine's code."""
+    records: list[Record] = []
+    data, at = found.data, 0
+    while at < len(data):
+        sync, length, position, ingest, _, count, _, tag, body_crc, header_crc = HEADER.unpack_from(data, at)
+        assert sync == b"WF\xa5\x1e"
+        assert crc(found.seed, data[at : at + 44]) == header_crc
+        body = data[at + 48 : at + 48 + length]
+        assert crc(found.seed, body) == body_crc
+        records.append(Record(position, count, body[:tag], body[tag:], ingest))
+        at += (48 + length + 7) & ~7
+    assert at == len(data)
+    assert (found.first, found.last) == (records[0].position, records[-1].position + records[-1].count - 1)
+    return records
+
+
+def extracted(extract: Extract, first: int, end: int) -> Found:
+    walk = extract.begin(first, end)
+    records: list[Record] = []
+    lost: list[tuple[int, int]] = []
+    expected = first
+    while (found := walk.next()) is not None:
+        if isinstance(found, Loss):
+            extract.settle(found)
+            lost.append((found.first, found.last))
+            assert found.first == expected
+        else:
+            extract.passed(found)
+            assert found.first <= expected
+            records += records_of(found)
+        expected = found.last + 1
+    walk.close()
+    assert expected >= end
+    return Found(records, lost)
+
+
+def overlapping(appended: list[Record], first: int, end: int) -> list[Record]:
+    return [record for record in appended if record.position < end and record.position + record.count > first]
+
+
+def fill(log: Log, sizes: list[tuple[int, int]]) -> list[Record]:
+    """(bytes, positions) of each record; some in one commit, some not."""
+    appended: list[Record] = []
+    dice = random.Random(len(sizes))
+    for size, count in sizes:
+        tag, payload = dice.randbytes(size % 5), dice.randbytes(size)
+        position = log.append(tag, payload, count, size)
+        appended.append(Record(position, count, tag, payload, size))
+        if dice.random() < 0.5:
+            commit(log)
+    commit(log)
+    return appended
+
+
+SIZES = st.lists(st.tuples(st.integers(0, 700), st.integers(1, 9)), min_size=1, max_size=40)
+
+
+@given(
+    sizes=SIZES,
+    chunk_size=st.sampled_from((1024, 5000, 1 << 17)),
+    window=st.integers(48, 3000),
+    step=st.integers(1, 2000),
+    ranges=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6),
+)
+def test_any_range_gives_the_records_that_overlap_it(
+    sizes: list[tuple[int, int]],
+    chunk_size: int,
+    window: int,
+    step: int,
+    ranges: list[tuple[float, float]],
+) -> None:
+    with TemporaryDirectory() as path:
+        log = Log(Options(path, chunk_size, 100))
+        appended = fill(log, sizes)
+        extract = Extract(log, window, step)
+        for one, other in ranges:  # the later ones find places remembered
+            first, end = sorted(1 + round(share * log.durable) for share in (one, other))
+            assert extracted(extract, first, end) == (overlapping(appended, first, end) if end > first else [], [])
+            assert 0 <= extract.size(first, end) <= log.used
+            reach = extract.reach(first, end, window)
+            assert first <= reach <= end
+        log.close()
+
+
+@given(
+    sizes=SIZES,
+    chunk_size=st.sampled_from((1024, 5000, 1 << 17)),
+    window=st.integers(48, 3000),
+    where=st.lists(st.floats(0, 0.999), min_size=1, max_size=3),
+    share=st.floats(0, 1),
+)
+def test_what_is_damaged_is_lost_and_nothing_else(
+    sizes: list[tuple[int, int]], chunk_size: int, window: int, where: list[float], share: float
+) -> None:
+    """Bytes are turned anywhere behind the headers of chunks; what is given is right, and all of the range is
+    either given or lost."""
+    with TemporaryDirectory() as path:
+        log = Log(Options(path, chunk_size, 100))
+        appended = fill(log, sizes)
+        for at in where:
+            chunk = log.chunks[int(at * len(log.chunks))]
+            offset = 160 + int(at * (chunk.end - 160))
+            with open(f"{path}/{chunk.name}", "r+b") as file:
+                file.seek(offset)
+                byte = file.read(1)
+                file.seek(offset)
+                file.write(bytes((byte[0] ^ 0x55,)))
+        first = 1 + int(share * (log.durable - 1))
+        extract = Extract(log, window)
+        found = extracted(extract, first, log.durable + 1)
+        right = overlapping(appended, first, log.durable + 1)
+        assert [record for record in found.records if record not in right] == []
+        lost = {position for one, last in found.lost for position in range(one, last + 1)}
+        for record in right:
+            assert (record in found.records) == lost.isdisjoint(range(max(first, record.position), _after(record)))
+        assert len(right) - len(found.records) <= len(where)
+        assert extracted(extract, first, log.durable + 1) == found  # told again to whoever asks again
+        assert sum(len(log.unacked(one, last)) for one, last in found.lost) == 0
+        assert {position for gap in log.gaps for position in range(gap.first, gap.last + 1)} >= lost
+        log.close()
+
+
+def _after(record: Record) -> int:
+    return record.position + record.count
+
+
+def test_a_chunk_that_is_missing_is_lost_wholly(open_log: Open, directory: Path) -> None:
+    log = open_log(1024, 100)
+    appended = [Record(position, 1, b"", bytes(400), 7) for position in put(log, *[bytes(400)] * 10)]
+    second = log.chunks[1]
+    (directory / second.name).unlink()
+    extract = Extract(log)
+    found = extracted(extract, 1, log.durable + 1)
+    assert found.lost == [(second.first, second.last)]
+    assert found.records == [record for record in appended if not second.first <= record.position <= second.last]
+    assert log.gaps[0].reason == "its file is gone"
+    found = extracted(extract, second.last, second.last + 2)
+    assert found.lost == [(second.last, second.last)]
+
+
+def test_positions_that_no_chunk_holds_are_lost(open_log: Open) -> None:
+    """Of a consumer that was left behind: the log itself has let them go."""
+    log = open_log(1024, 100)
+    put(log, *[bytes(400)] * 10)
+    log.ack(1, 5)
+    checkpoint(log)
+    first = log.chunks[0].first
+    found = extracted(Extract(log), 1, log.durable + 1)
+    assert found.lost == [(1, first - 1)]
+    assert found.records[0].position == first
+    assert log.gaps == []  # nobody has lost anything that was not acked
+
+
+def test_a_bad_sector_costs_what_lies_on_it(open_log: Open) -> None:
+    class BadSector(FaultyDisk):
+        bad = False
+
+        def read(self, fd: int, size: int, offset: int) -> bytes:
+            if self.bad and offset < 9000 and offset + size > 8192:
+                raise OSError(errno.EIO, "bad")
+            return super().read(fd, size, offset)
+
+    disk = BadSector()
+    log = open_log(1 << 20, 4, disk=disk)
+    put(log, *[bytes(1000)] * 30)
+    disk.bad = True
+    found = extracted(Extract(log), 1, 31)
+    assert 20 <= len(found.records) < 30
+    assert log.gaps[0].reason == "the disk cannot read them"
+    disk.bad = False
+
+
+def test_with_no_descriptor_left_it_is_tried_again(open_log: Open) -> None:
+    disk = FaultyDisk()
+    log = open_log(1 << 20, 4, disk=disk)
+    put(log, b"one")
+    walk = Extract(log).begin(1, 2)
+    disk.fault = lambda operation, path: errno.EMFILE if operation == "open" else None
+    with pytest.raises(DiskFull, match="cannot open"):
+        walk.next()
+    disk.fault = lambda operation, path: None
+    assert isinstance(walk.next(), Slice)
+    walk.close()
+
+
+def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_log: Open) -> None:
+    log = open_log(1 << 16, 16)
+    payloads = [b"%d" % number * 2000 for number in range(100)]
+    put(log, *payloads)
+    extract = Extract(log, window=8192)
+    walk = extract.begin(1, 101)
+    found = walk.next()
+    assert isinstance(found, Slice)
+    log.ack(1, 100)
+    checkpoint(log)
+    for _ in range(4):
+        put(log, *[b"new" * 2000] * 8)  # into the file that was read just now
+        log.ack(1, log.durable)
+        checkpoint(log)
+    given = {record.payload for record in records_of(found)}
+    for found in iter(walk.next, None):
+        if isinstance(found, Loss):
+            with pytest.raises(Trimmed, match="committed and deleted while they were read"):
+                extract.settle(found)
+            break
+        given |= {record.payload for record in records_of(found)}
+    else:
+        pytest.fail("all of it was read from a file that had been written over")
+    walk.close()
+    assert given <= set(payloads)
+    assert log.gaps == []
+
+
+def test_only_what_was_durable_when_it_began_is_given(open_log: Open) -> None:
+    log = open_log(1 << 20, 4)
+    put(log, b"one", b"two")
+    log.append(b"", b"three", 1, 7)
+    walk = Extract(log).begin(1, 100)
+    put(log, b"four")
+    found = walk.next()
+    assert isinstance(found, Slice)
+    assert [record.payload for record in records_of(found)] == [b"one", b"two"]
+    assert walk.next() is None
+    walk.close()
+
+
+def test_a_large_record_is_a_slice_of_its_own(open_log: Open) -> None:
+    log = open_log(8 << 20, 4)
+    sizes = [100, 3 << 20, 100, 100, 2 << 20]
+    put(log, *map(bytes, sizes))
+    walk = Extract(log).begin(1, 6)
+    slices = [found for found in iter(walk.next, None) if isinstance(found, Slice)]
+    assert [[len(record.payload) for record in records_of(found)] for found in slices] == [
+        [100],
+        [3 << 20],
+        [100, 100],
+        [2 << 20],
+    ]
+    walk.close()
+
+
+def test_a_later_range_does_not_walk_from_the_beginning(open_log: Open) -> None:
+    class Counting(FaultyDisk):
+        read_bytes = 0
+
+        def read(self, fd: int, size: int, offset: int) -> bytes:
+            data = super().read(fd, size, offset)
+            self.read_bytes += len(data)
+            return data
+
+    disk = Counting()
+    log = open_log(64 << 20, 2, disk=disk)
+    for _ in range(16):
+        put(log, *[bytes(60_000)] * 16)
+    extract = Extract(log)
+    spent: list[int] = []
+    for first in (256, 250, 256, 120):
+        before = disk.read_bytes
+        assert [record.position for record in extracted(extract, first, first + 1).records] == [first]
+        spent.append(disk.read_bytes - before)
+    assert spent[0] > 14 << 20  # cold
+    assert max(spent[1:]) < 3 << 20
+
+
+def test_places_are_bounded_and_go_with_their_chunks(open_log: Open) -> None:
+    log = open_log(1 << 16, 16)
+    extract = Extract(log, window=1024, step=1)
+    for _ in range(50):
+        put(log, *[bytes(500)] * 100)
+        extracted(extract, log.low + 1, log.durable + 1)
+        log.ack(1, log.durable - 10)
+        checkpoint(log)
+    assert int(repr(extract).rpartition(", ")[2].split()[0]) < 2000
+
+
+def test_size_and_reach_agree_with_what_is_there(open_log: Open) -> None:
+    log = open_log(1 << 20, 64)
+    for size in (100, 3000, 50, 20_000):
+        put(log, *[bytes(size)] * 200, count=10)
+    extract = Extract(log)
+    extracted(extract, 1, log.durable + 1)
+    ends = list(itertools.accumulate((48 + size + 7) & ~7 for size in (100, 3000, 50, 20_000) for _ in range(200)))
+    for first, end in ((1, 8001), (1, 2001), (2001, 4001), (3000, 7000), (6001, 8001)):
+        real = ends[(end - 2) // 10] - (ends[(first - 1) // 10 - 1] if first > 10 else 0)
+        assert abs(extract.size(first, end) - real) < 300_000 + real // 10
+        assert abs(extract.size(first, extract.reach(first, end, real // 2)) - real // 2) < 300_000
