@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
-from pyspark_walflow.acks import attach
 from pyspark_walflow.condense import Refusal
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def _python_path(plan: Plan) -> list[str]:
 
 def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     """What runs from here on."""
+    from pyspark_walflow.acks import attach
+
     stream = spark.readStream.format("walflow").options(**plan.options).load()
     attach(spark, **plan.options)
     if plan.query is not None:

@@ -164,10 +164,37 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
     "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),
-    "wal_sync_seconds": Family("histogram", "How long a commit took to write and sync."),
+    "wal_acked_events_total": Family(
+        "counter", "Events that every sink has acked, or that left by the err port and were acked there."
+    ),
+    "wal_acked_bytes_total": Family("counter", "Bytes of these events, without headers."),
+    "wal_failed_events_total": Family("counter", "Events that a sink failed after the log had sent them."),
+    "wal_failed_bytes_total": Family("counter", "Bytes of these events, without headers."),
+    "wal_redelivered_bytes_total": Family("counter", "Bytes of the redelivered events, without headers."),
+    "wal_rejected_bytes_total": Family("counter", "Bytes of the events that left by the log's err port."),
+    "wal_quarantined_bytes_total": Family(
+        "counter", "Bytes of the log that could not be read any more and lie in quarantine/."
+    ),
+    "wal_dropped_events_total": Family(
+        "counter", 'Events not acked that were given up for want of space, with on_full = "drop_oldest".'
+    ),
+    "wal_dropped_bytes_total": Family(
+        "counter", "Bytes of the log that held these events, by their share of a file."
+    ),
+    "wal_dropped_events": Family("gauge", "Events dropped since the log was made; a restart does not forget them."),
+    "wal_dropped_bytes": Family("gauge", "Bytes dropped since the log was made."),
+    "wal_unsynced_events": Family(
+        "gauge", 'Events acked to their sources and not synced; 0 with sync = "always". A power cut may take them.'
+    ),
+    "wal_unsynced_seconds": Family("gauge", "Since when the oldest of these events waits for its sync."),
+    "wal_full": Family("gauge", "1 while the budget has no room, or hardly any, for what comes."),
+    "wal_disk_full": Family("gauge", "1 while the disk has no room, or no file can be opened."),
+    "wal_sync_seconds": Family(
+        "histogram", 'How long a commit took to write and sync; with sync = "interval", how long a sync took.'
+    ),
     "wal_commit_bytes": Family("histogram", "How large a commit was."),
     "wal_low_position": Family("gauge", "Up to here every event is acked."),
-    "wal_durable_position": Family("gauge", "Up to here every event is on disk."),
+    "wal_durable_position": Family("gauge", "Up to here every event is on disk, or written where acks do not wait."),
     "wal_next_position": Family("gauge", "The position that the next event gets."),
     "wal_backlog_events": Family("gauge", "Events that are durable and not acked by every sink."),
     "wal_backlog_bytes": Family("gauge", "Bytes of the log from the first event that is not acked on."),
@@ -186,6 +213,13 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_served_events_total": Family("counter", "Events that Spark read, each time it read them."),
     "spark_served_bytes_total": Family("counter", "Bytes of the log that Spark read, headers included."),
     "spark_commits_total": Family("counter", "Commits of consumers that moved their position."),
+    "spark_running": Family("gauge", "1 while the pipeline on Spark runs, 0 while its driver starts."),
+    "spark_restarts_total": Family("counter", "How often the pipeline's driver ended and was started again."),
+    "spark_input_rows_total": Family("counter", "Rows that the pipeline's batches have read."),
+    "spark_input_rows_per_second": Family("gauge", "How fast the last batch was: its rows by its seconds."),
+    "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline took."),
+    "spark_state_rows": Family("gauge", "Rows that the pipeline remembers between batches: open windows, say."),
+    "spark_late_rows_total": Family("counter", "Rows left out because the watermark had passed their window."),
     "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
     # the process
     "build_info": Family("info", "1, with what runs.", ("version", "python"), own=True),

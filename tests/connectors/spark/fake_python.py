@@ -25,7 +25,7 @@ def batch(number: int) -> None:
 if mode == "dies":
     say("running", queries=["q"])
     batch(1)
-    print("Traceback (most recent call last):\n  File ...\nMemoryError: no more", file=sys.stderr)
+    sys.stderr.write("Traceback (most recent call last):\n  File ...\nMemoryError: no more\n")
     sys.exit(3)
 if mode == "refuses":
     say("refused", message="[PARSE] at 'whre'", excerpt=[" whre x", " ^^^^"], hint="spell it", text="long")
@@ -44,12 +44,14 @@ if mode == "silent":
 
 say("running", queries=["q"])
 child = subprocess.Popen([sys.executable, "-c", "import time; print('child'); time.sleep(600)"])  # the JVM
-print(f"child {child.pid}", flush=True)
+sys.stdout.write(f"child {child.pid}\n")
+sys.stdout.flush()
 if mode == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600)
 assert sys.stdin.readline() == "stop\n"
 batch(2)
 say("stopped")
-print("ended well", flush=True)
+sys.stdout.write("ended well\n")
+sys.stdout.flush()
 child.kill()

@@ -152,13 +152,17 @@ async def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(
     async with supervised_with(given, out):
         await child_of(out)
         (starting,) = await logged(out, "spark starting")
-        seen = Path(f"/proc/{starting['pid']}/environ").read_bytes()
-        named = next(part for part in seen.split(b"\0") if part.startswith(b"WALFLOW_TOKEN_FILE="))
-        file = Path(os.fsdecode(named.split(b"=", 1)[1]))
-        assert file.read_text() == "sesame"
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert b"sesame" not in seen + Path(f"/proc/{starting['pid']}/cmdline").read_bytes()
+        check_secrecy(int(str(starting["pid"])), "sesame")
     assert "sesame" not in str(out.logged)
+
+
+def check_secrecy(pid: int, token: str) -> None:
+    seen = Path(f"/proc/{pid}/environ").read_bytes()
+    named = next(part for part in seen.split(b"\0") if part.startswith(b"WALFLOW_TOKEN_FILE="))
+    file = Path(os.fsdecode(named.split(b"=", 1)[1]))
+    assert file.read_text() == token
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert token.encode() not in seen + Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @asynccontextmanager

@@ -1,0 +1,89 @@
+"""Errors of Spark 4.3.0 as they came, and what is told of them."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_walflow.condense import Refusal, condense, one_line
+from pyspark_walflow.pipeline import load_job
+
+
+class AnalysisException(Exception):
+    """Known by its name: this package must be importable without Spark."""
+
+
+PARSE = "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'whre'. SQLSTATE: 42601 (line 3, pos 1)\n\n== SQL ==\nselect value,\n  from in\n whre x\n-^^^\n"
+ANALYSIS = (
+    "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot be resolved."
+    " Did you mean one of the following? [`value`]. SQLSTATE: 42703; line 1 pos 7;\n'Project ['valu]\n+- ~SubqueryAlias in"
+)
+STREAM = (
+    "[STREAM_FAILED] Query [id = 6ac0f291-0686, runId = bf0a5e27-0d4b] terminated with exception: "
+    "[USER_RAISED_EXCEPTION] '(value < 5)' is not true! SQLSTATE: P0001 SQLSTATE: XXKST\n=== Streaming Query ===\n"
+    "Identifier: [id = 6ac0f291-0686]\nCurrent Committed Offsets: {}"
+)
+PYTHON = (
+    "[STREAM_FAILED] Query [id = aa3b, runId = ad6d] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown"
+    ' from the Python worker: Traceback (most recent call last):\n  File "worker.py", line 4207, in invoke_udf\n'
+    "    import pyarrow as pa\nModuleNotFoundError: No module named 'pyarrow'\n SQLSTATE: 38000 SQLSTATE: XXKST\n"
+    "=== Streaming Query ===\n"
+)
+JAVA = "An error occurred while calling o25.start.\n: org.apache.spark.SparkException: no space left\n\tat org.apache.X(Y.scala)"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (PARSE, "[PARSE_SYNTAX_ERROR] Syntax error at or near 'whre'. (line 3, pos 1)"),
+        (
+            ANALYSIS,
+            (
+                "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot"
+                " be resolved. Did you mean one of the following? [`value`]. line 1 pos 7"
+            ),
+        ),
+        (STREAM, "[USER_RAISED_EXCEPTION] '(value < 5)' is not true!"),
+        (PYTHON, "ModuleNotFoundError: No module named 'pyarrow'"),
+        (JAVA, "no space left"),
+        ("walflow.error: position 5 is gone", "position 5 is gone"),
+    ],
+)
+def test_one_line_is_told(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+def test_the_caret_stands_under_its_line() -> None:
+    trouble = condense(AnalysisException(PARSE), "ck")
+    assert trouble.excerpt == (" whre x", " ^^^")
+    assert trouble.lasting
+
+
+def test_what_fails_on_data_may_be_tried_again() -> None:
+    assert not condense(RuntimeError(STREAM), "ck").lasting
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match",
+        "[STREAM_FAILED] Query [id = a] terminated with exception: [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] x",
+    ],
+)
+def test_a_checkpoint_of_another_query_comes_with_what_to_do(text: str) -> None:
+    trouble = condense(RuntimeError(text), "/var/ck")
+    assert trouble.lasting
+    assert "name another `checkpoint`" in trouble.hint
+    assert "/var/ck" in trouble.hint
+
+
+def test_a_refusal_keeps_its_advice() -> None:
+    trouble = condense(Refusal("it does not", "do this"), "ck")
+    assert (trouble.message, trouble.hint, trouble.lasting) == ("it does not", "do this", True)
+
+
+def test_a_jobs_error_names_its_line(tmp_path: Path) -> None:
+    job = tmp_path / "hosts.py"
+    job.write_text("def pipeline(spark, stream):\n    raise KeyError('amount')\n")
+    with pytest.raises(KeyError) as raised:
+        load_job(str(job))(None, None)  # type: ignore[arg-type]
+    assert condense(raised.value, "ck", str(job)).message == f"{job}:2: KeyError: 'amount'"

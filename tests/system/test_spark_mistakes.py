@@ -1,0 +1,139 @@
+"""What is missing or wrong on the way to Spark: one line that says what to type, and exit code 78."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import ROOT, WALFLOW, running
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector ticks from metronome with config = {"interval": 1000000000} end;
+  define connector spark from spark
+  with
+    config = {"path": "state", "url": "127.0.0.1:0", SETTINGS}
+  end;
+  define connector file from file with codec = "json", config = {"path": "out", "mode": "append"} end;
+  create connector ticks;
+  create connector spark;
+  create connector file;
+  create pipeline there from pipelines::passthrough;
+  create pipeline back from pipelines::passthrough;
+  connect /connector/ticks to /pipeline/there;
+  connect /pipeline/there to /connector/spark;
+  connect /connector/spark to /pipeline/back;
+  connect /pipeline/back to /connector/file;
+end;
+deploy flow main;
+"""
+QUERY = '"query": "select value from in"'
+CARET = " " * len("select value from in whre ") + "^^^"  # under what Spark did not expect
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def flow(directory: Path, settings: str) -> Path:
+    file = directory / "main.troy"
+    file.write_text(FLOW.replace("SETTINGS", settings))
+    return file
+
+
+def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
+    with running(file, file.parent, environment=environment) as daemon:
+        error = str(daemon.wait_for("fatal")["error"])
+        assert daemon.wait() == 78
+    assert not any("Traceback" in line for line in daemon.raw)
+    return error
+
+
+def checked(file: Path, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+    done = subprocess.run(
+        [*WALFLOW, "check", "--spark", str(file), "--workdir", str(file.parent)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def without_java(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "bin").mkdir()
+    return {"PATH": str(tmp_path / "bin"), "JAVA_HOME": ""}
+
+
+def test_without_java(tmp_path: Path) -> None:
+    file, environment = flow(tmp_path, QUERY), without_java(tmp_path)
+    said = refused(file, environment)
+    assert said.startswith("main::spark: Spark needs Java 17 or newer and there is none on PATH: ")
+    assert "apt-get install openjdk-17-jre-headless" in said
+    code, report = checked(file, environment)
+    assert code == 78
+    assert "apt-get install openjdk-17-jre-headless" in report
+    assert "Traceback" not in report
+
+
+def test_a_java_home_that_leads_nowhere(tmp_path: Path) -> None:
+    said = refused(flow(tmp_path, QUERY), {"JAVA_HOME": "/opt/no-java"})
+    assert "there is no /opt/no-java/bin/java, where JAVA_HOME points" in said
+
+
+@pytest.mark.skipif(not os.access(SYSTEM_PYTHON, os.X_OK), reason=f"no {SYSTEM_PYTHON}")
+@pytest.mark.spark
+def test_an_interpreter_without_pyspark(tmp_path: Path) -> None:
+    file = flow(tmp_path, f'{QUERY}, "python": "{SYSTEM_PYTHON}"')
+    advice = f"{SYSTEM_PYTHON} has no pyspark: {SYSTEM_PYTHON} -m pip install 'walflow[spark]'"
+    assert refused(file) == f"main::spark: {advice}"
+    assert advice in checked(file)[1]
+
+
+@pytest.mark.spark
+def test_a_spark_that_is_too_old(tmp_path: Path) -> None:
+    (tmp_path / "old" / "pyspark").mkdir(parents=True)
+    (tmp_path / "old" / "pyspark" / "__init__.py").write_text('__version__ = "3.5.1"\n')
+    said = refused(flow(tmp_path, QUERY), {"PYTHONPATH": f"{tmp_path / 'old'}:{ROOT}"})
+    assert said == (
+        "main::spark: pyspark 3.5.1 is too old, walflow needs 4.2 or newer: "
+        f"{sys.executable} -m pip install 'walflow[spark]'"
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read the job job.py: No such file or directory"),
+        ("def pipeline(spark, stream)\n  return 1\n", "job.py:1: SyntaxError: expected ':' (job.py, line 1)"),
+    ],
+)
+def test_a_job_that_cannot_be_loaded(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "job.py").write_text(text)
+    assert refused(flow(tmp_path, '"job": "job.py"')) == f"main::spark: {said}"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(150)
+def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
+    file = flow(tmp_path, '"query": "select value from in whre x"')
+    code, report = checked(file)
+    assert code == 78
+    assert "main.troy:8:63: error: connector `main::spark`: [PARSE_SYNTAX_ERROR] Syntax error at or near" in report
+    assert f"      = | select value from in whre x\n      = | {CARET}\n" in report
+    with running(file, tmp_path) as daemon:
+        error = str(daemon.wait_for("fatal")["error"])
+        assert daemon.wait() == 78
+    assert error.startswith("main::spark: [PARSE_SYNTAX_ERROR] Syntax error at or near")
+    assert [str(line["event"]) for line in daemon.lines if str(line["event"]).startswith("|")] == [
+        "| select value from in whre x",
+        f"| {CARET}",
+    ]
+    assert not any("Traceback" in line or "\tat " in line for line in daemon.raw)
