@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pyspark_walflow.reader import BatchReader, StreamReader
+    from pyspark_walflow.writer import BatchWriter, StreamWriter
 
 OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
+SPARKS: Final = ("checkpointLocation", "queryName")  # its own, among the options of a stream
 BINARY_SCHEMA: Final = "position long, ingest_ts timestamp, key string, value binary"
 
 
@@ -42,6 +44,18 @@ class DefaultSource(DataSource):
         from pyspark_walflow.reader import StreamReader
 
         return StreamReader(self._options(schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
+        from pyspark_walflow.writer import BatchWriter
+
+        if overwrite:
+            raise WalflowError("what was published cannot be overwritten: write with mode append")
+        return BatchWriter(Options.of(self.options))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":
+        from pyspark_walflow.writer import StreamWriter
+
+        return StreamWriter(Options.of(self.options, SPARKS))
 
     def _options(self, schema: "StructType") -> Options:
         asked = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
