@@ -32,7 +32,7 @@ Target = Annotated[
     Path, typer.Argument(metavar="PATH", help="The directory of the new log: none yet, or empty.", readable=False)
 ]
 Source = Annotated[
-    str, typer.Argument(metavar="[FILE]", help="What export printed; - for stdin.", show_default=False)
+    str, typer.Argument(metavar="FILE", help="What export printed; - or nothing for stdin.", show_default=False)
 ]
 ChunkSize = Annotated[
     int, typer.Option(help="As in the flow file: bytes at which a new file begins.", min=1024, metavar="BYTES")

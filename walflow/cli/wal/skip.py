@@ -9,11 +9,11 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli.wal.terminal import (
-    EVERYTHING,
     EX_FINDINGS,
     EX_USAGE,
     AsJson,
     At,
+    a_position,
     end,
     gap_line,
     progress,
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 def skip(
     path: At,
     position: Annotated[
-        int, typer.Argument(metavar="POSITION", help="Of the event, as dump shows it.", min=1, max=EVERYTHING)
+        int, typer.Argument(metavar="POSITION", help="Of the event, as dump shows it.", parser=a_position)
     ],
     last: Annotated[
         int | None,
-        typer.Option("--to", help="Skip all from POSITION to this one, included.", min=1, show_default=False),
+        typer.Option(
+            "--to", help="Skip all from POSITION to this one, included.", parser=a_position, metavar="POSITION"
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be skipped.")] = False,
     as_json: AsJson = False,

@@ -25,7 +25,7 @@ EX_NOINPUT = 66
 EX_CANTCREAT = 73
 EX_IOERR = 74
 EX_TEMPFAIL = 75
-EVERYTHING = (1 << 64) - 1
+EVERYTHING = (1 << 64) - 1  # the highest position
 
 At = Annotated[
     Path,
@@ -33,9 +33,23 @@ At = Annotated[
     typer.Argument(metavar="PATH", help="The log's directory, as the flow file names it.", readable=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for scripts.")]
-From = Annotated[int, typer.Option("--from", help="The first position.", min=1, max=EVERYTHING)]
+
+
+def a_position(given: str | int) -> int:
+    text = str(given)  # a default comes as what it is
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= EVERYTHING):
+        raise typer.BadParameter(f"{text!r} is no position: these are whole numbers from 1 on")
+    return int(text)
+
+
+From = Annotated[
+    int, typer.Option("--from", help="The first position.", parser=a_position, metavar="POSITION", show_default=False)
+]
 To = Annotated[
-    int, typer.Option("--to", help="The last position, included.", min=1, max=EVERYTHING, show_default=False)
+    int,
+    typer.Option(
+        "--to", help="The last position, included.", parser=a_position, metavar="POSITION", show_default=False
+    ),
 ]
 
 
