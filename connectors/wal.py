@@ -1,4 +1,5 @@
-"""A log between a source and its sinks: what it acknowledged is delivered, whatever dies.
+"""A log between a source and its sinks: what it acknowledged is delivered, whatever dies (and, where it is told not to
+wait for the disk or to drop what is oldest, what it may lose instead is said).
 
 One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk; the source half
 sends it on, again and again, until every sink linked to it has acked.
@@ -7,14 +8,14 @@ sends it on, again and again, until every sink linked to it has acked.
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 
 from walflow.contract import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
-from walflow.relay import Checkpoints, Reader, Writer, measure
+from walflow.relay import Checkpoints, Dropping, Reader, Syncing, Writer, measure, measure_writer
 from walflow.relay.tag import Tags
-from walflow.wal import Log, Options
+from walflow.wal import Commit, Log, Options
 
 
 class Wal(Connector):
@@ -34,46 +35,114 @@ class Wal(Connector):
         None, ge=1, description="How often one event may fail before it leaves by the err port. Default: no limit."
     )
 
+    sync: Literal["always", "interval", "never"] = Field(
+        "always",
+        description="When the disk must have an event. `always`: before it is acked to its source. `interval`: at most "
+        "`sync_interval` after that. `never`: when the kernel likes; the log is synced when it is closed. If only "
+        "walflow dies, none of them loses anything; if the power is cut, `interval` may lose the events of the last "
+        "interval, and `never` all that the kernel had not written (half a minute of it, as a rule).",
+    )
+    sync_interval: int = Field(
+        1_000_000_000, ge=1_000_000, description='For `sync = "interval"`, in nanoseconds: 1 s by default.'
+    )
+    on_full: Literal["block", "drop_oldest"] = Field(
+        "block",
+        description="What becomes of an event that the budget has no room for. `block`: the sources are stopped until "
+        "events were acked. `drop_oldest`: the oldest file goes, with all events in it that are not acked; each such gap "
+        "is logged and counted, and a restart does not forget the count. A full disk always blocks.",
+    )
+
+    @model_validator(mode="after")
+    def _interval_is_used(self) -> Self:
+        if "sync_interval" in self.model_fields_set and self.sync != "interval":
+            raise ValueError(f'sync_interval is for sync = "interval", and sync is "{self.sync}"')
+        return self
+
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks
-        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"]
+        then = "it stops its sources" if self.on_full == "block" else "its oldest file is dropped"
+        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then {then}"]
         if self.chunk_size < 1 << 20:
             warnings.append(
                 f"a chunk_size of {self.chunk_size:,} bytes costs a new file for every {self.chunk_size:,} bytes "
                 "logged; 1 MiB and more is several times as fast"
             )
         return Guarantee(
-            source="every event is sent to every sink linked to it, again after a failure or a restart, "
-            "until that sink has acked it; then it may come twice, and it is never lost",
-            sink="an event is acked after its bytes were written to the log and fdatasync returned",
+            source=self._delivers(),
+            sink=self._acks(),
             warnings=tuple(warnings),
         )
 
+    def _delivers(self) -> str:
+        until = (
+            "every event is sent to every sink linked to it, again after a failure or a restart, until that sink has "
+            "acked it; then it may come twice, and it is "
+        )
+        kept = "never lost" if self.sync == "always" else "lost only with what a power cut takes from the log"
+        if self.on_full == "block":
+            return until + kept
+        return (
+            f"{until}{kept}; but while the log is full, the oldest events that are not acked are dropped and counted"
+        )
+
+    def _acks(self) -> str:
+        if self.sync == "always":
+            return "an event is acked after its bytes were written to the log and fdatasync returned"
+        acked = (
+            "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, "
+        )
+        if self.sync == "interval":
+            return f"{acked}and a power cut once it was synced, at most {self.sync_interval / 1e9:g} s later"
+        return f"{acked}not a power cut before the kernel has written it"
+
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(Options(self.path, self.chunk_size, self.max_chunks))
+        log = Log(self.options())
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
-        out.log.info("log open", replays=log.durable - log.low, durable=log.durable, budget=log.budget)
-        tags = Tags()
-        checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: writer.room())
-        reader = Reader(log, out, tags, checkpoints, self.max_attempts)
-
-        def want_space(wanted: bool) -> None:
-            checkpoints.wanted = wanted
-            checkpoints.acked()
-
-        writer = Writer(log, inlet, tags, reader.pump, want_space, measure(log, inlet, reader))
-        inlet.serve(writer.accept)
-        reader.pump()
+        out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
+        running = Running(self, log, inlet, out)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            writer.stop()
-            checkpoints.stop()
-            await _close(log, reader, out)
+            running.stop()
+            await _close(log, running.reader, out)
+
+    def options(self) -> Options:
+        return Options(self.path, self.chunk_size, self.max_chunks, sync=self.sync)
+
+
+class Running:
+    """The parts of a log, put together; they work from here on."""
+
+    def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet) -> None:
+        tags = Tags()
+        self.checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self.writer.room())
+        self.reader = Reader(log, out, tags, self.checkpoints, config.max_attempts)
+        self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
+        self._measure = measure(log, inlet, self.reader)
+        on_commit = self._written if config.sync == "interval" else self._measure
+        make_way = Dropping(log, inlet, self.reader.forget).make_way if config.on_full == "drop_oldest" else None
+        self.writer = Writer(log, inlet, tags, self.reader.pump, self._want_space, on_commit, make_way)
+        measure_writer(self.writer, inlet)
+        inlet.serve(self.writer.accept)
+        self.reader.pump()
+
+    def stop(self) -> None:
+        """Nothing is begun any more; what is in the air goes on."""
+        self.writer.stop()
+        self.syncing.stop()
+        self.checkpoints.stop()
+
+    def _want_space(self, wanted: bool) -> None:
+        self.checkpoints.wanted = wanted
+        self.checkpoints.acked()
+
+    def _written(self, commit: Commit) -> None:
+        self._measure(commit)
+        self.syncing.written()
 
 
 async def _close(log: Log, reader: Reader, out: Outlet) -> None:

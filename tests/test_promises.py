@@ -40,9 +40,18 @@ MADE: list[Connector] = [
     UnixSocketServer(path="s"),
     Wal(path="w"),
     Wal(path="w", chunk_size=1024),
+    Wal(path="w", sync="interval"),
+    Wal(path="w", sync="never"),
+    Wal(path="w", on_full="drop_oldest"),
+    Wal(path="w", sync="interval", on_full="drop_oldest"),
 ]
 
 KILLS = "system/test_kill.py::test_twenty_kills_under_load"
+RELAXED_KILLS = "system/test_kill.py::test_kills_under_load_where_acks_do_not_wait_for_the_disk"
+DELIVERS = (
+    "every event is sent to every sink linked to it, again after a failure or a restart, until that sink has acked it; "
+    "then it may come twice, and "
+)
 FILE = "connectors/test_file.py::"
 CLIENT = "connectors/test_tcp_client.py::"
 APPEND = "connectors/test_file_append.py::"
@@ -112,10 +121,29 @@ HELD = {
     "0.0.0.0:1 is open to the network without TLS": [
         "system/test_tls.py::test_open_to_the_network_is_said_unless_there_is_a_reason"
     ],
-    "every event is sent to every sink linked to it": [
+    f"{DELIVERS}it is never lost": [
         "relay/test_relay.py::test_identity_survives_a_restart",
         "system/test_fanout.py::test_fifty_failures_of_one_sink_are_not_seen_by_the_other",
+        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
         KILLS,
+    ],
+    f"{DELIVERS}it is lost only with what a power cut takes from the log": [
+        "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
+        "relay/test_modes.py::test_a_killed_process_loses_nothing_and_gives_no_position_out_twice",
+        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
+        RELAXED_KILLS,
+    ],
+    "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, and a power "
+    "cut once it was synced": [
+        "relay/test_modes.py::test_with_interval_an_ack_means_written_and_the_sync_follows_on_the_thread",
+        "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
+        RELAXED_KILLS,
+    ],
+    "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, not a power "
+    "cut before the kernel has written it": [
+        "relay/test_modes.py::test_with_never_nothing_is_synced_until_the_log_is_closed",
+        "wal/test_relaxed.py::test_the_process_may_be_killed_at_any_operation_and_nothing_is_lost",
+        RELAXED_KILLS,
     ],
     "an event is acked after its bytes were written to the log and fdatasync returned": [
         "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
@@ -137,7 +165,15 @@ HELD = {
         "connectors/test_exit.py::test_an_event_stops_the_daemon",
         "flows/test_flows.py::test_flow",
     ],
-    "the log in w takes up to": ["relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"],
+    "the log in w takes up to 1,073,741,824 bytes on disk, then it stops its sources": [
+        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+    ],
+    "the log in w takes up to 16,384 bytes on disk, then it stops its sources": [
+        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+    ],
+    "the log in w takes up to 1,073,741,824 bytes on disk, then its oldest file is dropped": [
+        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on"
+    ],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
         "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
     ],

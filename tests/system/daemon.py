@@ -32,12 +32,13 @@ class Daemon:
         admin: str = "off",
         environment: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         command = command or [*prefix, *WALFLOW, "run"]
         command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *options]
         self.process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
@@ -100,7 +101,7 @@ class Daemon:
         self.process.wait(PATIENCE)
         for reader in self._readers:
             reader.join(PATIENCE)
-        for pipe in (self.process.stdout, self.process.stderr):
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
 
@@ -130,9 +131,10 @@ def running(
     prefix: Sequence[str] = (),
     admin: str = "off",
     environment: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
 ) -> Iterator[Daemon]:
     """Killed at the end if it still runs."""
-    daemon = Daemon(flow, workdir, *options, prefix=prefix, admin=admin, environment=environment)
+    daemon = Daemon(flow, workdir, *options, prefix=prefix, admin=admin, environment=environment, stdin=stdin)
     try:
         yield daemon
     finally:
@@ -221,8 +223,10 @@ deploy flow server;
 """
 
 
-def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16) -> Path:
+def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always") -> Path:
     """tcp -> wal -> file and back, on a free port."""
     file = directory / "echo.troy"
-    file.write_text(ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks)))
+    file.write_text(
+        ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks)).replace("SYNC", sync)
+    )
     return file

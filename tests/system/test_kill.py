@@ -58,3 +58,26 @@ def test_twenty_stops_under_load_with_a_slow_file(tmp_path: Path) -> None:
         assert daemon.last("stopped")["left"] == 0
     settle(senders, file)
     assert sum(len(sender.echoed) for sender in senders) > TIMES * 100
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("sync", ["interval", "never"])
+def test_kills_under_load_where_acks_do_not_wait_for_the_disk(tmp_path: Path, sync: str) -> None:
+    """What the log has written and not synced is the kernel's, and outlives the process."""
+    flow = echo_flow(tmp_path, sync=sync, chunk_size=1 << 20)
+    chance = random.Random(5)
+    senders = [Sender(number) for number in range(CLIENTS)]
+    replayed = 0
+    for _ in range(6):
+        with running(flow, tmp_path) as daemon:
+            port = daemon.port()
+            replayed += int(str(daemon.last("log open")["replays"]))
+            asyncio.run(load(senders, port, chance.uniform(0.1, 0.6), daemon.kill))
+            assert not [line for line in daemon.lines if line["event"] == "quarantined"]
+    with running(flow, tmp_path) as daemon:
+        daemon.port()
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+    settle(senders, tmp_path / "out.log")
+    assert sum(len(sender.echoed) for sender in senders) > 600
+    assert replayed > 0

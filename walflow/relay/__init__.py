@@ -3,14 +3,18 @@
     Writer      blocks in -> Log.append, one commit for all that waited -> ack upstream
     Reader      Log.Reader -> blocks out, the receipts back -> Log.ack, redelivery
     Checkpoints what is acked -> the cursor, and space back
+    Syncing     where acks do not wait for the disk: the sync that follows
+    Dropping    where a full log does not stop its sources: the oldest chunk goes
 
 All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while
 commits are small and the disk is fast.
 """
 
 from walflow.relay.checkpoints import Checkpoints
-from walflow.relay.measures import measure
+from walflow.relay.dropping import Dropping
+from walflow.relay.measures import measure, measure_writer
 from walflow.relay.reader import Reader
+from walflow.relay.syncing import Syncing
 from walflow.relay.writer import Writer
 
-__all__ = ["Checkpoints", "Reader", "Writer", "measure"]
+__all__ = ["Checkpoints", "Dropping", "Reader", "Syncing", "Writer", "measure", "measure_writer"]

@@ -6,9 +6,11 @@ from typing import Final, Protocol
 
 from walflow.contract import Inlet
 from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
+from walflow.relay.writer import Writer
 from walflow.wal import Commit, Log
 
 RESOLUTION: Final = 1.0  # seconds between two marks
+UNSYNCED_RESOLUTION: Final = 0.01
 MARKS: Final = 1024  # more, and every second one goes: a backlog of days is not known to the second
 
 
@@ -59,6 +61,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
     """Registers a log's metrics. What it returns is to be called with each commit that has become durable."""
     clock = inlet.scheduler.time
     oldest = _Oldest(log, clock, reader)
+    unsynced = Ages(UNSYNCED_RESOLUTION)
     gauges: dict[str, Callable[[], float]] = {
         "wal_low_position": lambda: log.low,
         "wal_durable_position": lambda: log.durable,
@@ -70,6 +73,10 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         "wal_used_bytes": lambda: log.used,
         "wal_budget_bytes": lambda: log.budget,
         "wal_fill_ratio": lambda: log.fill,
+        "wal_unsynced_events": lambda: log.durable - log.safe,
+        "wal_unsynced_seconds": lambda: unsynced.oldest(clock(), log.safe),
+        "wal_dropped_events": lambda: log.dropped_events,
+        "wal_dropped_bytes": lambda: log.dropped_bytes,
         "wal_recovery_seconds": lambda: log.recovery.ms / 1000,
     }
     for name, read in gauges.items():
@@ -85,11 +92,22 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         events.value += commit.last - last
         last = commit.last
         size.value += commit.size
-        seconds.observe(commit.seconds)
+        if not log.relaxed:
+            seconds.observe(commit.seconds)
+        else:
+            unsynced.note(clock(), commit.last, log.safe)
+            if commit.overdue is not None:
+                seconds.observe(commit.overdue.seconds)
         sizes.observe(commit.size)
         oldest.ages.note(clock(), commit.last, log.low)
 
     return committed
+
+
+def measure_writer(writer: Writer, inlet: Inlet) -> None:
+    """Why a log takes nothing, if it does not."""
+    inlet.gauge("wal_full", lambda: writer.full)
+    inlet.gauge("wal_disk_full", lambda: writer.no_space)
 
 
 class _Oldest:

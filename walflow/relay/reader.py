@@ -33,7 +33,15 @@ class Reader:
         self._redelivery = Redelivery()
         self._pumping = self._pump_again = self._pump_planned = False
         self._redelivered = out.counter("redelivered_events_total")
+        self._redelivered_bytes = out.counter("wal_redelivered_bytes_total")
         self._quarantined = out.counter("quarantined_events_total")
+        self._quarantined_bytes = out.counter("wal_quarantined_bytes_total")
+        self._rejected_bytes = out.counter("wal_rejected_bytes_total")
+        self._acked = out.counter("wal_acked_events_total")
+        self._acked_bytes = out.counter("wal_acked_bytes_total")
+        self._failed = out.counter("wal_failed_events_total")
+        self._failed_bytes = out.counter("wal_failed_bytes_total")
+        self._dropped = 0
         self._gaps_told = 0
         self._reads_later = False
         self.first_ingest_ns = 0  # when what it read first had been received
@@ -45,6 +53,12 @@ class Reader:
         """Events that are durable and not acked by every sink."""
         log = self._log
         return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
+
+    def forget(self, last: int) -> None:
+        """Up to this position the log has dropped what was not acked. What a sink has of it may still settle; nobody
+        minds."""
+        self._dropped = last
+        self._redelivery.forget(last)
 
     def pump(self) -> None:
         """Sends what may be sent. A block may settle while it is being sent, hence the guard."""
@@ -67,7 +81,7 @@ class Reader:
                 if not self._ready:
                     return
             part = self._ready[0]
-            block = self._block(part)
+            block = self._block(part) if part.last > self._dropped else None
             if block is None:
                 self._ready.popleft()
                 continue
@@ -78,6 +92,7 @@ class Reader:
         """False: not now. The part is taken off first, it may settle (and fail) while it is being sent."""
         self._ready.popleft()
         if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
+            self._rejected_bytes.value += part.size
             self._out.reject(block, f"failed {part.attempts} times")
             return True
         if self._out.send(block):
@@ -111,6 +126,7 @@ class Reader:
         """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
         for gap in self._log.gaps[self._gaps_told :]:
             self._quarantined.value += gap.last - gap.first + 1
+            self._quarantined_bytes.value += gap.size
             self._out.log.error("quarantined", found=str(gap))
         self._gaps_told = len(self._log.gaps)
 
@@ -124,9 +140,11 @@ class Reader:
         receipt = Receipt(self._settled, part.count, part, part.skip)
         frames = Frames(record.payload, record.count, tag.framing)
         start = part.first - record.position
+        frames = frames.slice(start, start + part.count)
+        part.size = len(frames.data)
         return Block(
             tag.stream,
-            frames.slice(start, start + part.count),
+            frames,
             tag.codec,
             receipt,
             ingest_ns=record.ingest_ns,
@@ -144,20 +162,39 @@ class Reader:
     def _settled(self, receipt: Receipt) -> None:
         part = receipt.ref
         assert isinstance(part, Part)
+        if part.last > self._dropped:
+            self._account(part, receipt)
+        if not self._pumping and not self._pump_planned:
+            self._pump_planned = True
+            self._out.scheduler.call_soon(self._planned_pump)
+
+    def _account(self, part: Part, receipt: Receipt) -> None:
+        size = self._size_of(part, receipt.done)
         if receipt.done:
+            self._acked.value += receipt.done
+            self._acked_bytes.value += size
             self._log.ack(part.first, part.first + receipt.done - 1)
             self._checkpoints.acked()
         if receipt.cause is not None and receipt.done < part.count:
             left = part.failed(receipt.done, receipt.delivered)
+            self._failed.value += left.count
+            self._failed_bytes.value += part.size - size
             self._redelivered.value += left.count
+            self._redelivered_bytes.value += part.size - size
             self._out.log.warning(
                 "redelivery", position=left.first, events=left.count, attempts=left.attempts, cause=str(receipt.cause)
             )
             delay = self._redelivery.add(left)
             self._out.scheduler.call_later(delay, self._redeliver)
-        if not self._pumping and not self._pump_planned:
-            self._pump_planned = True
-            self._out.scheduler.call_soon(self._planned_pump)
+
+    def _size_of(self, part: Part, count: int) -> int:
+        """In bytes, of its first `count` events."""
+        if not 0 < count < part.count:
+            return part.size if count else 0
+        record = part.record
+        start = part.first - record.position
+        frames = Frames(record.payload, record.count, self._tags.decode(record.tag).framing)
+        return len(frames.slice(start, start + count).data)
 
     def _planned_pump(self) -> None:
         self._pump_planned = False

@@ -25,6 +25,7 @@ class Part:
     record: Record = field(compare=False)
     attempts: int = field(default=0, compare=False)  # that failed
     skip: frozenset[str] = field(default=frozenset(), compare=False)  # sinks that have it
+    size: int = field(default=0, compare=False)  # bytes, once it was sent
 
     @property
     def count(self) -> int:
@@ -58,6 +59,10 @@ class Redelivery:
         for half in part.halves():
             insort(self._parts, half)
         return min(LONGEST_DELAY, FIRST_DELAY * GROWTH ** min(part.attempts - 1, 20))
+
+    def forget(self, last: int) -> None:
+        """What lies at or below that position is not to be sent again."""
+        self._parts = [part for part in self._parts if part.last > last]
 
     def take(self) -> list[Part]:
         """All that failed, oldest first."""

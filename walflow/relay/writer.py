@@ -26,6 +26,9 @@ def _unmeasured(commit: Commit) -> None: ...
 
 
 class Writer:
+    """`make_way`, if there is one, drops what is oldest for a record with a tag and a payload of so many bytes; then a
+    full log never stops its sources. A full disk always does."""
+
     def __init__(
         self,
         log: Log,
@@ -34,6 +37,7 @@ class Writer:
         on_durable: Callable[[], None],
         want_space: Callable[[bool], None],
         on_commit: Callable[[Commit], None] = _unmeasured,
+        make_way: Callable[[int, int], None] | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -41,6 +45,8 @@ class Writer:
         self._on_durable = on_durable
         self._want_space = want_space
         self._on_commit = on_commit
+        self._make_way = make_way
+        self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
         self._gathering = False
@@ -51,6 +57,16 @@ class Writer:
         self._no_space = False
         self._retry_delay = FIRST_RETRY
         self._stopped = False
+
+    @property
+    def full(self) -> bool:
+        """The budget has no room, or hardly any."""
+        return self._full
+
+    @property
+    def no_space(self) -> bool:
+        """The disk is full, or no file can be opened."""
+        return self._no_space
 
     def accept(self, block: Block) -> None:
         frames = block.frames
@@ -64,7 +80,9 @@ class Writer:
         """Space came back: what waited goes in, the breaker restores at the low mark."""
         while self._held and self._append(self._held[0]):
             self._held.popleft()
-        if self._full and not self._held and self._log.fill <= LOW_MARK:
+        if self._make_way is not None:
+            self._push(self._make_way)
+        elif self._full and not self._held and self._log.fill <= LOW_MARK:
             self._full = False
             self._want_space(False)
             self._signal()
@@ -76,9 +94,22 @@ class Writer:
             self._inlet.reject(
                 block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
             )
+            self._rejected_bytes.value += size
         elif self._held or not self._append(block):
             self._held.append(block)
-            self._fill_up()
+            if self._make_way is None:
+                self._fill_up()
+            elif len(self._held) == 1:
+                self._push(self._make_way)
+
+    def _push(self, make_way: Callable[[int, int], None]) -> None:
+        """Something goes for what waits, and the space is wanted at once."""
+        if self._held:
+            block = self._held[0]
+            make_way(len(self._tags.encode(block)), len(block.frames.data))
+        if self._held or self._full:
+            self._full = bool(self._held)
+            self._want_space(self._full)
 
     def _append(self, block: Block) -> bool:
         log, frames = self._log, block.frames
@@ -89,7 +120,7 @@ class Writer:
         if not self._gathering and self._flying is None:
             self._gathering = True
             self._scheduler.call_soon(self._gathered)
-        if log.fill >= HIGH_MARK:
+        if log.fill >= HIGH_MARK and self._make_way is None:
             self._fill_up()
         return True
 
@@ -115,6 +146,8 @@ class Writer:
 
     def _may_block(self, commit: Commit) -> bool:
         """Whether to sync on the loop: small, on a fast disk, and not one after the other."""
+        if commit.overdue is not None:
+            return False
         idle = self._scheduler.time() - self._last_end
         return commit.size <= INLINE_BYTES and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
 
@@ -147,6 +180,8 @@ class Writer:
             self._no_space = False
             self._retry_delay = FIRST_RETRY
             self._signal()
+        if self._held and self._make_way is not None:
+            self.room()  # what could not be dropped can be now, for it is written
         self._on_durable()
 
     def _wait_for_space(self, error: DiskFull) -> None:
@@ -170,7 +205,7 @@ class Writer:
         """One breaker, two reasons for it."""
         if self._no_space:
             return  # said already
-        if self._full:
+        if self._full and self._make_way is None:
             self._inlet.trigger(f"the log is full: {self._log.used} of {self._log.budget} bytes")
         else:
             self._inlet.restore()
