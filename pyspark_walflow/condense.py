@@ -30,6 +30,7 @@ _STATE: Final = re.compile(r" *\bSQLSTATE: \w+;?")
 _OURS: Final = re.compile(
     r"^(?:walflow|pyspark_walflow)\.\w+(?:\.\w+)*: "
 )  # the name of the exception before its line
+_MODULE: Final = re.compile(r"^(?:\w+\.)+(?=[A-Z]\w*: )")
 _CARET: Final = re.compile(r"^[-\s]*\^+\s*$")
 _JAVA: Final = re.compile(r"(?m)^: (?:[\w$]+\.)+[\w$]+: (.*)")
 _CHECKPOINT: Final = re.compile(
@@ -66,7 +67,7 @@ def one_line(text: str) -> str:
     if _TRACEBACK in text:
         text = last_of_traceback(text) or text
     first = next((line for line in text.splitlines() if line.strip()), "")
-    return _OURS.sub("", " ".join(_STATE.sub("", first).split())).rstrip("; ")
+    return _MODULE.sub("", _OURS.sub("", " ".join(_STATE.sub("", first).split()))).rstrip("; ")
 
 
 def last_of_traceback(text: str) -> str:
@@ -78,7 +79,7 @@ def last_of_traceback(text: str) -> str:
 
 def excerpt(error: BaseException) -> tuple[str, ...]:
     for text in (str(error), *_contexts(error)):
-        lines = text.splitlines()
+        lines = text.partition("== SQL")[2].splitlines()
         for number, line in enumerate(lines):
             if number and _CARET.match(line):
                 return lines[number - 1], line.replace("-", " ")

@@ -20,7 +20,6 @@ from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, session, 
 from pyspark_walflow.progress import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 EX_CONFIG: Final = 78
@@ -32,7 +31,7 @@ def main() -> int:
     plan = Plan.parse(sys.stdin.readline())
     os.set_inheritable(plan.report, False)  # the JVM must not hold it open
     report = Report(plan.report)
-    stop = threading.Event()
+    stop = Stop()
     threading.Thread(target=_follow_daemon, args=(stop,), daemon=True).start()
     try:
         return _run(plan, report, stop)
@@ -56,14 +55,22 @@ class Report:
         self._file.write(json.dumps({"event": event, **fields}) + "\n")
 
 
-def _follow_daemon(stop: threading.Event) -> None:
+class Stop(threading.Event):
+    """Asked for. `running`: there are batches, and so something to wait for."""
+
+    running = False
+
+
+def _follow_daemon(stop: Stop) -> None:
     for line in sys.stdin:
         if line.strip() == "stop":
             stop.set()
+            if not stop.running:
+                os._exit(0)  # a JVM that loses this process ends, too
     os.killpg(0, signal.SIGKILL)  # the JVM is of this group; its Python workers end with it
 
 
-def _run(plan: Plan, report: Report, stop: threading.Event) -> int:
+def _run(plan: Plan, report: Report, stop: Stop) -> int:
     versions = _versions()
     if plan.job is not None:
         compile_job(plan.job)
@@ -72,8 +79,10 @@ def _run(plan: Plan, report: Report, stop: threading.Event) -> int:
     if plan.check:
         check(spark, plan)
         report.say("sound")
-    elif not stop.is_set():
-        _watch(spark, start(spark, plan), report, stop)
+    else:
+        queries = start(spark, plan)
+        stop.running = True
+        _watch(queries, report, stop)
         report.say("stopped" if stop.is_set() else "ended")
     spark.stop()
     return 0
@@ -102,7 +111,7 @@ def _install() -> str:
     return f"{sys.executable} -m pip install 'walflow[spark]'"
 
 
-def _watch(spark: "SparkSession", queries: list["StreamingQuery"], report: Report, stop: threading.Event) -> None:
+def _watch(queries: list["StreamingQuery"], report: Report, stop: Stop) -> None:
     """Until they end, or one of them fails. A query that is asked to stop ends with the batch it is at."""
     report.say("running", queries=[str(query.id) for query in queries])
     progress = {query.id: Progress(query) for query in queries}

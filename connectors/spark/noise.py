@@ -24,6 +24,7 @@ _EXPECTED: Final = tuple(
         r"^\{\"ts\":.*\"logger\": ?\"SQLQueryContextLogger\"",
         r" WARN Utils: (Your hostname|Set SPARK_LOCAL_IP|Service '\w+' could not bind)",
         r" WARN NativeCodeLoader:",
+        r" WARN MicroBatchExecution: Disabling AQE",
         r" WARN DAGScheduler: Failed to cancel job group",
         r" WARN ResolveWriteToStream: spark.sql.adaptive",
         r" ERROR (Utils: Aborting task|DataWritingSparkTask|Executor: Exception in task|WriteToDataSourceV2Exec)",
