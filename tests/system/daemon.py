@@ -226,7 +226,6 @@ deploy flow server;
 def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always") -> Path:
     """tcp -> wal -> file and back, on a free port."""
     file = directory / "echo.troy"
-    file.write_text(
-        ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks)).replace("SYNC", sync)
-    )
+    text = ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks))
+    file.write_text(text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"'))
     return file

@@ -231,16 +231,16 @@ async def test_a_line_that_was_begun_for_one_is_not_ended_for_the_next(tmp_path:
 
 async def test_a_reader_that_does_not_read_stops_the_sending(tmp_path: Path) -> None:
     world = World(tmp_path, max_lines_per_second=1_000_000)
-    for number in range(1, 65):
-        world.give(number, size=256 << 10)
+    for number in range(1, 129):
+        world.give(number, size=64 << 10)
     async with world.running():
         reader = await world.reading()
         reached = 0
         while world.committed > reached:
             reached = world.committed
             await asyncio.sleep(0.3)
-        assert reached < 60, "16 MiB do not fit the buffers of one connection"
-        assert await reader.until(world, 64) == [*range(1, 65)]
+        assert reached < 120, "8 MiB do not fit the buffers of one connection"
+        assert await reader.until(world, 128) == [*range(1, 129)]
         reader.socket.close()
         await world.until(lambda: world.said("socket reader gone"))
     world.close()

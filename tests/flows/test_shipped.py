@@ -1,0 +1,36 @@
+"""Every flow file in flows/ starts as it is, on ports of its own, and stops when asked."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import ROOT, free_port, running
+
+FLOWS = ROOT / "flows"
+SHIPPED = sorted(str(path.relative_to(FLOWS)) for path in FLOWS.rglob("*.troy"))
+WITH_SPARK = {"spark/hosts.troy"}  # a query, so a JVM
+
+
+def marked(name: str) -> object:
+    return pytest.param(name, marks=[pytest.mark.spark, pytest.mark.timeout(180)] if name in WITH_SPARK else [])
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in SHIPPED])
+def test_it_runs(name: str, tmp_path: Path) -> None:
+    text = (FLOWS / name).read_text()
+    for address in sorted(set(re.findall(r'"127\.0\.0\.1:(\d+)"', text))):
+        text = text.replace(f'"127.0.0.1:{address}"', f'"127.0.0.1:{free_port()}"')
+    flow = tmp_path / Path(name).name
+    flow.write_text(text)
+    (tmp_path / "client_in.json").touch()  # what client.troy reads
+
+    with running(flow, tmp_path) as daemon:
+        daemon.wait_for("running")
+        daemon.wait_for("log open" if "wal" in text or "from spark" in text else "listening")
+        assert daemon.terminate() == 0, daemon.raw
+        assert not [line for line in daemon.lines if line.get("level") in ("error", "critical")], daemon.raw
+
+
+def test_the_ones_with_a_query_are_known() -> None:
+    assert {name for name in SHIPPED if re.search(r'"(query|job)":', (FLOWS / name).read_text())} == WITH_SPARK
