@@ -71,7 +71,9 @@ def test_kills_under_load_where_acks_do_not_wait_for_the_disk(tmp_path: Path, sy
     for _ in range(6):
         with running(flow, tmp_path) as daemon:
             port = daemon.port()
-            replayed += int(str(daemon.last("log open")["replays"]))
+            opened = daemon.last("log open")
+            assert opened["sync"] == sync
+            replayed += int(str(opened["replays"]))
             asyncio.run(load(senders, port, chance.uniform(0.1, 0.6), daemon.kill))
             assert not [line for line in daemon.lines if line["event"] == "quarantined"]
     with running(flow, tmp_path) as daemon:
