@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, NoReturn
 from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused
 
-CONNECT_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 10.0  # until the first answer too
 ANSWER_SECONDS: Final = 60.0  # without a byte; whoever keeps us waiting longer says BUSY meanwhile
 RECEIVE_BUFFER: Final = 4 << 20
 
@@ -44,6 +44,11 @@ class Client:
         self._socket = _connect(endpoint)
         try:
             self.log = self._greet(key, log)
+            self._socket.settimeout(ANSWER_SECONDS)
+        except ConnectionError:
+            self.close()
+            wants = "" if endpoint.cafile is not None else "; does it want TLS?"
+            raise ConnectionResetError(f"{endpoint} closed the connection before it said who it is{wants}") from None
         except BaseException:
             self.close()
             raise
@@ -148,7 +153,6 @@ def _connect(endpoint: Endpoint) -> socket.socket:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        raw.settimeout(ANSWER_SECONDS)
         if endpoint.cafile is None:
             return raw
         context = ssl.create_default_context(cafile=endpoint.cafile or None)

@@ -38,20 +38,23 @@ class Patience:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._began = 0.0
+        self._began: float | None = None
         self._delay = FIRST_DELAY
 
     def renew(self) -> None:
-        self._began = 0.0
+        self._began = None
         self._delay = FIRST_DELAY
 
     def wait(self, error: Exception, seconds: float) -> None:
-        """Raises WalflowError where waiting helps nothing, or does not help any more."""
-        now = time.monotonic()
-        self._began = self._began or now
-        left = self._began + seconds - now
+        """The first always waits: it may have been an old connection that is dead. Raises WalflowError where waiting
+        helps nothing, or does not help any more."""
         if not _may_mend(error):
             raise WalflowError(line_of(error, self._endpoint)) from None
+        now = time.monotonic()
+        if self._began is None:
+            self._began, left = now, max(seconds, FIRST_DELAY)
+        else:
+            left = self._began + seconds - now
         if left <= 0:
             tried = f" (tried for {now - self._began:.0f} s)" if now - self._began >= 1 else ""
             raise Unreachable(line_of(error, self._endpoint) + tried) from None
@@ -138,8 +141,10 @@ def line_of(error: Exception, endpoint: Endpoint) -> str:
     match error:
         case Refused(code=Code.DENIED):
             return f"{endpoint} does not accept the token: {error}"
+        case _ if str(endpoint) in str(error):
+            return str(error)
         case Refused() | Damaged():
-            return str(error) if str(endpoint) in str(error) else f"{endpoint}: {error}"
+            return f"{endpoint}: {error}"
         case ssl.SSLCertVerificationError():
             return f"the certificate of {endpoint} is not trusted: {error.verify_message} (option cafile)"
         case ssl.SSLError():
@@ -152,10 +157,8 @@ def line_of(error: Exception, endpoint: Endpoint) -> str:
             return f"{endpoint} does not answer"
         case FileNotFoundError() | PermissionError():
             return f"no connection to {endpoint}: {error.strerror}: {endpoint.cafile or ''} (option cafile)"
-        case OSError() if endpoint.cafile is None:
-            return f"no connection to {endpoint}: {error.strerror or error} (if it has `tls`, so must the options)"
         case _:
-            return f"no connection to {endpoint}: {error}"
+            return f"no connection to {endpoint}: {getattr(error, 'strerror', None) or error}"
 
 
 def _may_mend(error: Exception) -> bool:

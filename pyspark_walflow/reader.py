@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pyspark_walflow.client import Client, Lost, integer
-from pyspark_walflow.columns import Columns, find_crc
+from pyspark_walflow.columns import Columns, find_crc, first_of
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Patience, Planned, Planner, Unreachable, line_of
@@ -174,8 +174,9 @@ class BatchReader(DataSourceReader):
             head = planner.head()
             first = head.next if options.starting is None else options.starting or head.floor
             end = head.next if options.ending is None else options.ending
-            if end > head.next:
-                raise WalflowError(f"option endingPosition is {end}: the log ends before {head.next}")
+            for name, position in (("starting", first), ("ending", end)):
+                if position > head.next:
+                    raise WalflowError(f"option {name}Position is {position}: the log ends before {head.next}")
             if end < first:
                 raise WalflowError(f"option endingPosition is {end}, and it begins at {first}")
             begin = max(first, head.floor)
@@ -234,7 +235,7 @@ def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordB
 
 
 def _expect(position: int, batch: pa.RecordBatch) -> None:
-    came: int = batch.column(0)[0].as_py()  # pyright: ignore[reportUnknownMemberType]
+    came = first_of(batch)
     if came != position:
         raise WalflowError(f"position {position} was to come, {came} came")
 
@@ -273,13 +274,18 @@ _kept: dict[tuple[object, ...], Client] = {}
 
 def _take(options: Options, wanted: Range) -> Client:
     client = _kept.pop(_name(options, wanted), None)
-    while _kept:
-        _kept.popitem()[1].close()
+    forget()
     return client or Client(options.endpoint, wanted.ticket, wanted.log)
 
 
 def _give_back(options: Options, wanted: Range, client: Client) -> None:
     _kept[_name(options, wanted)] = client
+
+
+def forget() -> None:
+    """Closes what is kept."""
+    while _kept:
+        _kept.popitem()[1].close()
 
 
 def _name(options: Options, wanted: Range) -> tuple[object, ...]:

@@ -5,14 +5,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
-
-from pyspark.sql import Row
+from typing import TYPE_CHECKING, Self
 
 from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.wire import Key, Kind
 from tests.pyspark_walflow.logs import Given, write
 from tests.system.daemon import PATIENCE, Client as Sender, Daemon, free_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
 
 FLOW = """\
 define flow server
@@ -113,7 +114,7 @@ class Lake:
             client.close()
 
 
-def ids(rows: Iterable[Row]) -> list[int]:
+def ids(rows: "Iterable[Row]") -> list[int]:
     """Of events that `numbered` made, in the order of the rows."""
     return [int(json.loads(row.value)["id"]) for row in rows]
 
