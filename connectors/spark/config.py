@@ -40,6 +40,16 @@ class SparkConfig(Connector):
         description="Who reads: nothing is deleted before each of them has committed it. Any other name is refused.",
     )
 
+    handshake_timeout: int = Field(
+        10_000_000_000, gt=0, description="Nanoseconds a connection has to prove that it knows the token."
+    )
+    max_connections: int = Field(
+        256,
+        ge=1,
+        description="Connections from Spark at a time. One more takes the place of the oldest that has proved "
+        "nothing; if there is none, it is refused.",
+    )
+
     socket_url: str | None = Field(
         None, description="host:port of a plain listener for Spark's own socket source: one reader, at most once."
     )

@@ -5,7 +5,8 @@
     {"log": "…", "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000"}}}
     crc32 1a2b3c4d
 
-A file that is damaged or missing costs repetition and no event: every consumer begins at the floor.
+A file that is damaged or missing costs repetition and no event: every consumer begins at the floor, which is where
+the log itself knows that all before was committed.
 """
 
 import asyncio
@@ -197,6 +198,8 @@ class Consumers:
                 log.error("consumer beyond the log", consumer=name, committed=cursor.position, starts_at=after)
                 cursor = cursor._replace(position=after)
             found[name] = cursor
+        if found != known:  # written now: the log acks what it has lost, and whoever has not committed it must know
+            self._write(self._text(found))
         return found
 
     def _read(self) -> dict[str, Cursor]:

@@ -12,7 +12,7 @@ from connectors.spark.heads import Heads
 from connectors.spark.leases import Leases
 from connectors.spark.link import Link, Stranger
 from connectors.spark.ranges import Ranges
-from connectors.spark.session import HANDSHAKE_SECONDS, Session, Staging, refusal
+from connectors.spark.session import Session, Staging, refusal
 from pyspark_walflow.wire import Code, Kind, Refused, control
 from walflow.contract import Inlet, Outlet
 from walflow.errors import WalflowError
@@ -21,7 +21,6 @@ from walflow.net.listener import Listener
 from walflow.net.secure import TlsProtocol
 from walflow.net.tls import check_name
 
-MAX_CONNECTIONS: Final = 256
 CLOSING: Final = 1.0  # seconds a stopping daemon gives its peers to read why
 KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 NOT_HTTP: Final = (
@@ -44,9 +43,6 @@ class SparkBridge:
         results: Staging | None,
         inlet: Inlet,
         out: Outlet,
-        *,
-        handshake_seconds: float = HANDSHAKE_SECONDS,
-        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self.log_id = log_id
         self.token = token
@@ -64,8 +60,8 @@ class SparkBridge:
         self._out = out
         self._sessions: dict[Link, Session] = {}
         self._tasks: dict[Link, asyncio.Task[None]] = {}
-        self._handshake_seconds = handshake_seconds
-        self._max_connections = max_connections
+        self._handshake_seconds = config.handshake_timeout / 1e9
+        self._max_connections = config.max_connections
         self._handed: set[asyncio.Task[None]] = set()
         inlet.on_reopen(self._reload)
         out.gauge("spark_sessions", lambda: sum(bool(session.right) for session in self._sessions.values()))

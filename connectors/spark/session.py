@@ -16,7 +16,6 @@ from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
 from walflow.contract import Counter
 
-HANDSHAKE_SECONDS: Final = 10.0
 LONGEST_WAIT: Final = 10.0  # seconds that WAIT keeps its peer at most
 BUSY_SECONDS: Final = 5.0  # between two signs of life while a peer waits for its answer
 NONCE: Final = re.compile(r"[0-9a-f]{16,64}")
@@ -300,7 +299,7 @@ def refusal(error: Exception) -> Refused:
     if isinstance(error, RecursionError):
         return Refused(Code.PROTOCOL, "a frame whose JSON is nested too deeply")
     if isinstance(error, TimeoutError):
-        return Refused(Code.PROTOCOL, f"no proof of the token within {HANDSHAKE_SECONDS:g} s")
+        return Refused(Code.PROTOCOL, "no proof of the token within handshake_timeout")
     return Refused(Code.INTERNAL, f"{type(error).__name__}: {error}".splitlines()[0])
 
 
