@@ -121,6 +121,11 @@ class Columns:
         return batch
 
 
+def first_of(batch: pa.RecordBatch) -> int:
+    """The position of its first row."""
+    return cast(int, batch.column(0)[0].as_py())  # pyright: ignore[reportUnknownMemberType]
+
+
 def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes) -> "Array":
     """Without nulls."""
     return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
@@ -218,9 +223,8 @@ def _check_text(batch: pa.RecordBatch) -> None:
     try:
         batch.column(3).validate(full=True)
     except pa.ArrowInvalid:
-        first: int = batch.column(0)[0].as_py()  # pyright: ignore[reportUnknownMemberType]
-        events: list[bytes] = batch.column(3).cast(pa.binary()).to_pylist()  # pyright: ignore[reportUnknownMemberType]
-        for position, event in enumerate(events, first):
+        events = cast(list[bytes], batch.column(3).cast(pa.binary()).to_pylist())  # pyright: ignore[reportUnknownMemberType]
+        for position, event in enumerate(events, first_of(batch)):
             try:
                 event.decode()
             except UnicodeDecodeError as error:
