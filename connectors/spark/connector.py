@@ -12,6 +12,7 @@ from connectors.spark.listener import SparkBridge
 from connectors.spark.plain import PROMISE, Plain
 from connectors.spark.probe import probe
 from connectors.spark.ranges import Ranges
+from connectors.spark.results import Results
 from connectors.spark.secret import find_token
 from connectors.spark.session import Staging
 from walflow.contract import Guarantee, Inlet, Objection, Outlet
@@ -85,8 +86,6 @@ class _Running:
         self._writer = Writer(log, inlet, Tags(), self._heads.moved, self._want_space, committed)
 
     async def serve(self) -> None:
-        from connectors.spark.results import Results
-
         results = Results(self._config, self._inlet, self._out) if self._out.linked else None
         try:
             await self._serve(results)
