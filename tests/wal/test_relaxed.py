@@ -1,13 +1,14 @@
 """`sync = "interval"` and `"never"`: what is acked before it is synced. The process may be killed at any operation and
 nothing is lost. The power may be cut at any operation, in recovery too: what was synced is there; what was acked and is
-not there is reported with its positions, or stood behind everything that is; and no position is given out twice."""
+not there is reported with its positions, or stood behind everything that is; and no position is given out twice. What is
+dropped for want of space is dropped once the cursor says so, and until then it is there."""
 
 import re
 from random import Random
 
 import pytest
 
-from tests.wal.tools import EVERYTHING
+from tests.wal.tools import EVERYTHING, checkpoint, payloads, put, works
 from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.disk import Kept
 from walflow.wal import Log, Options
@@ -31,6 +32,9 @@ class Story:
         self.done: set[int] = set()
         self.safe: set[int] = set()
         self.given: set[int] = set()  # positions that sinks may know
+        self.dropping: dict[int, bytes] = {}  # given up, and maybe not on disk yet
+        self.dropped = 0  # told by a cursor that was synced
+        self.killed = True  # since the last recovery that came to its end, and the power was not cut
         self.interrupted = False  # a recovery was, before it could tell
         self.lost = 0
         self.untraced = 0
@@ -39,7 +43,7 @@ class Story:
         self.disk.operations_left = operations
         opened = False
         try:
-            log = self.open(kill=kill)
+            log = self.open()
             opened = True
             for _ in range(self.dice.randrange(40)):
                 self.step(log)
@@ -48,26 +52,32 @@ class Story:
                 self.safe |= self.acked.keys()
         except PowerCut:
             self.interrupted |= not opened
+        self.killed = kill and (opened or self.killed)
         if kill:
             self.disk.after_kill(writeback_fails=False)
         else:
             found = self.dice.choice(list(images(self.disk, self.dice, 8)))
             self.disk = self.disk.like_this(found.files)
 
-    def open(self, *, kill: bool) -> Log:
+    def open(self) -> Log:
         mode = self.dice.choice(self.modes)
         log = Log(Options("/log", *self.shape, sync=mode), self.disk)  # type: ignore[arg-type]
         reader = log.reader()
         found = {record.position: record.payload for record in reader.read(EVERYTHING)}
         reader.close()
         assert found.items() <= self.appended.items(), "never altered, never out of thin air"
+        assert log.dropped_events >= self.dropped, "the count survives"
+        self.dropped = log.dropped_events
+        self.acked |= {position: self.dropping[position] for position in self.dropping.keys() & found.keys()}
+        self.done |= self.dropping.keys() - found.keys()
+        self.dropping.clear()
         missing = self.acked.keys() - found.keys()
         assert all(gap.last - gap.first < SKIP // 2 for gap in log.gaps), "a skip is no loss"
         reported = {position for gap in log.gaps for position in range(gap.first, gap.last + 1)}
         assert not missing & self.safe, "what was synced is there"
         assert not reported & found.keys(), "what is there is not called lost"
         assert not reported & self.safe - self.done
-        if kill:
+        if self.killed:
             assert log.gaps == []
             assert not missing, "a process that dies loses nothing"
         silent = missing - reported
@@ -97,8 +107,12 @@ class Story:
         elif what == 6:
             checkpoint = log.checkpoint()
             if checkpoint is not None:
+                counted = log.dropped_events
                 checkpoint.flush()
                 log.checkpointed(checkpoint)
+                self.dropped = counted
+                self.done |= self.dropping.keys()
+                self.dropping.clear()
             assert sum(size for path, size in self.disk.sizes().items() if _counts(path)) <= log.budget
         else:
             sync = log.sync()
@@ -114,6 +128,18 @@ class Story:
                 position = log.append(b"", payload, 1, 0)
                 assert position not in self.done | self.acked.keys(), "a position was given out twice"
                 self.appended[position] = payload
+            elif self.dice.random() < 0.3:
+                self.drop(log, len(payload))
+
+    def drop(self, log: Log, size: int) -> None:
+        for one in log.drop_oldest(0, size):
+            gone = {
+                position: payload for position, payload in self.acked.items() if one.first <= position <= one.last
+            }
+            assert one.events == len(gone)
+            self.dropping |= gone
+            for position in gone:
+                del self.acked[position]
 
     def commit(self, log: Log) -> None:
         commit = log.commit()
@@ -136,7 +162,7 @@ def _counts(path: str) -> bool:
     return "/quarantine/" not in path and (path.endswith(".wal") or "/spare." in path)
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(5))
 @pytest.mark.parametrize("modes", [["interval"], ["never"], MODES], ids=["interval", "never", "changing"])
 def test_the_power_may_be_cut_at_any_operation(modes: list[str], block: int) -> None:
     lost = untraced = 0
@@ -155,3 +181,124 @@ def test_the_process_may_be_killed_at_any_operation_and_nothing_is_lost(modes: l
         story = Story(seed, modes)
         for _ in range(8):
             story.live(story.dice.choice((3, 10, 30, 60, 1000)), kill=True)
+
+
+@pytest.mark.parametrize("modes", [["interval"], ["never"], MODES], ids=["interval", "never", "changing"])
+def test_what_is_delivered_after_a_kill_is_synced_first(modes: list[str]) -> None:
+    """Recovery may have to sync what no commit did: a power cut behind it takes none of that."""
+    for seed in range(150):
+        story = Story(seed, modes)
+        for _ in range(8):
+            story.live(story.dice.choice((10, 30, 60, 1000)), kill=story.dice.random() < 0.6)
+
+
+def cut(disk: SimulatedDisk, *names: str) -> SimulatedDisk:
+    """The power goes: of these files everything is kept, of all others what was synced."""
+    for path, inode in disk.inodes.items():
+        if path.endswith(names):
+            inode.sync()
+    disk.durable |= {path: inode for path, inode in disk.inodes.items() if path.endswith(names)}
+    return disk.like_this({path: Kept(inode.synced, inode.number) for path, inode in disk.durable.items()} | LOG)
+
+
+LOG = {"/log": Kept(None, 1)}
+CHUNK = b"." * 900  # the first record of a chunk, and the last one
+
+
+def relaxed(disk: SimulatedDisk, mode: str = "never") -> Log:
+    return Log(Options("/log", 1024, 16, sync=mode), disk)  # type: ignore[arg-type]
+
+
+def test_what_the_cursor_knows_to_have_been_acked_is_reported() -> None:
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, b"1", b"2", b"3")
+    log.ack(2, 2)
+    checkpoint(log)
+    put(log, b"4")
+    after = cut(disk)
+    log = relaxed(after)
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1), (3, 3)]
+    assert "acked and not synced when the power was cut" in log.gaps[0].reason
+    assert "behind position 3 may be gone" in log.recovery.lines()[0]
+    assert sorted(name for name in after.names("/log/quarantine") if name.endswith(".json")) == [
+        f"{1:020d}-{1:020d}.json",
+        f"{3:020d}-{3:020d}.json",
+    ]
+    works(log)
+
+
+def test_a_file_that_did_not_make_it_before_one_that_did_is_reported() -> None:
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, CHUNK, CHUNK, CHUNK)
+    log = relaxed(cut(disk, "03.wal"))
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 2)]
+    assert payloads(log) == [CHUNK]
+    works(log)
+
+
+def test_a_name_alone_proves_what_stood_before_it() -> None:
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, CHUNK, CHUNK, CHUNK)
+    disk.durable["/log/" + "3".rjust(20, "0") + ".wal"] = disk.inodes["/log/" + "3".rjust(20, "0") + ".wal"]
+    log = relaxed(cut(disk, "01.wal"))
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 2)]
+    assert payloads(log) == [CHUNK]
+    works(log)
+
+
+def test_an_acked_position_beyond_all_that_is_there_is_not_given_out_again() -> None:
+    """The cursor is synced and newer than the data."""
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, b"1", b"2")
+    log.ack(1, 2)
+    checkpoint(log)
+    log = relaxed(cut(disk))
+    assert log.gaps == []
+    assert put(log, b"next") == [2 + SKIP + 1]
+    assert payloads(log) == [b"next"]
+    works(log)
+
+
+def test_the_skip_is_not_missed_by_anybody() -> None:
+    """Neither by a reader, nor by the next recovery, nor where the cursor is gone."""
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, b"1", b"2")
+    disk.after_kill(writeback_fails=False)
+    log = relaxed(disk)
+    (position,) = put(log, b"3")
+    assert payloads(log) == [b"1", b"2", b"3"]
+    assert log.unacked(1, log.durable) == [(1, 2), (position, position)]
+    log.close()
+    log = relaxed(disk)
+    assert (log.gaps, log.recovery.lines(), payloads(log)) == ([], [], [b"1", b"2", b"3"])
+    log.close()
+    disk.unlink("/log/cursor")
+    log = relaxed(disk)
+    assert (log.gaps, payloads(log)) == ([], [b"1", b"2", b"3"])
+    works(log)
+
+
+def test_so_many_positions_are_never_unsynced() -> None:
+    """Or the skip would not be wide enough. A commit that would go too far takes the sync along."""
+    log = relaxed(SimulatedDisk(LOG))
+    for _ in range(8):
+        log.append(b"", b".", SKIP // 3, 0)
+        one = log.commit()
+        assert one is not None
+        assert (one.overdue is not None) == (one.last - log.safe >= SKIP)
+        one.flush()
+        log.committed(one)
+        assert log.durable - log.safe < SKIP
+    assert log.safe > 0
+    log.close()
+
+
+@pytest.mark.parametrize("mode", ["interval", "never", "always"])
+def test_what_was_closed_is_opened_as_if_it_had_never_been_otherwise(mode: str) -> None:
+    log = relaxed(disk := SimulatedDisk(LOG), mode)
+    put(log, CHUNK, CHUNK, b"3")
+    log.close()
+    log = relaxed(cut(disk), "always")
+    assert (log.recovery.lines(), log.next) == ([], 4)
+    assert payloads(log) == [CHUNK, CHUNK, b"3"]
+    works(log)
