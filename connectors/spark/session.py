@@ -186,7 +186,7 @@ class Session:
     async def _stage(self, fields: Fields) -> None:
         lines = _Lines(self._link)
         try:
-            rows, size = await self._results().stage(_name(fields, "name"), lines.each())
+            rows, size = await self._patiently(self._results().stage(_name(fields, "name"), lines.each()))
         except Refused:
             await lines.drop()  # what follows is no request
             raise
