@@ -136,7 +136,7 @@ def test_a_torn_tail_is_told_and_is_no_damage(path: Path, before: int) -> None:
     assert run("repair", path, "--yes").exit_code == 0
     assert run("check", path).output.startswith("sound: ")
     (copy,) = (path / "quarantine").iterdir()
-    assert copy.name == f"{last.name}.torn"
+    assert copy.name == f"{last.name}.copy"
     assert left.endswith(copy.read_bytes())
     assert b'{"tor' in copy.read_bytes()
 
@@ -413,6 +413,92 @@ def test_damage_that_a_start_heals_is_told_before(path: Path) -> None:
     assert "a start does the rest: the cursor is gone: everything in the log is delivered again" in result.output
     assert not (path / "cursor").exists()
     assert run("repair", path, "--yes").exit_code == 0
+
+
+def the_meta_is_gone(path: Path) -> None:
+    (path / "meta").unlink()
+
+
+def the_meta_is_damaged(path: Path) -> None:
+    flip(path / "meta", 14)
+
+
+def the_cursor_is_garbage(path: Path) -> None:
+    (path / "cursor").write_bytes(b"garbage!" * 1024)
+
+
+def a_chunk_is_cut(path: Path) -> None:
+    os.truncate(chunk_files(str(path))[1], 500)
+
+
+def the_last_chunk_is_cut(path: Path) -> None:
+    os.truncate(chunk_files(str(path))[-1], 300)
+
+
+def a_chunk_is_empty(path: Path) -> None:
+    os.truncate(chunk_files(str(path))[1], 0)
+
+
+def a_bit_is_flipped(path: Path) -> None:
+    flip(path / FIRST, 500)
+
+
+def a_foreign_file_has_a_chunks_name(path: Path) -> None:
+    (path / f"{777:020d}.wal").write_text("not mine")
+
+
+def all_chunks_are_gone(path: Path) -> None:
+    for file in chunk_files(str(path)):
+        os.unlink(file)
+
+
+HARM = (
+    the_meta_is_gone,
+    the_meta_is_damaged,
+    the_cursor_is_garbage,
+    a_chunk_is_cut,
+    the_last_chunk_is_cut,
+    a_chunk_is_empty,
+    a_bit_is_flipped,
+    a_foreign_file_has_a_chunks_name,
+    all_chunks_are_gone,
+)
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_what_check_names_repair_settles(path: Path, harm: Callable[[Path], None]) -> None:
+    """Check, the command that it names, check again; nothing that was there is gone."""
+    harm(path)
+    before = inventory(path)
+    result = run("check", path)
+    assert result.exit_code == 1, result.output
+    command = result.output.splitlines()[-1].partition("walflow wal ")[2].removesuffix(" does now")
+    assert command == f"repair '{path}'"
+    assert run("repair", path, "--dry-run").exit_code == 1
+    assert inventory(path) == before
+    repaired = run("repair", path, "--yes")
+    assert repaired.exit_code == 0, repaired.output
+    again = run("check", path)
+    assert again.exit_code == 0, again.output
+    assert all(line.startswith(("reported: ", "sound: ")) for line in again.output.splitlines())
+    assert run("repair", path, "--dry-run").output == "nothing to do: it opens\n"
+    written_on = ("cursor", "LOCK")  # but for what was sound, or a pid
+    for name, data in before.items():
+        kept = data in contents(path) or any(data and data in one for one in contents(path))
+        assert kept or name.endswith(written_on) or not data, name
+    if harm is the_cursor_is_garbage:
+        assert before["cursor"] in contents(path)
+
+
+def test_each_lost_position_has_its_report(path: Path) -> None:
+    a_chunk_is_cut(path)
+    flip(path / FIRST, 500)
+    result = run("repair", path, "--yes")
+    assert "done: positions 5 to 6 are lost: corrupt in" in result.output
+    known = json.loads(run("stats", path, "--json").output)
+    reports = [one["report"] for one in known["quarantine"]]
+    assert [(one["first"], one["last"]) for one in reports] == [(5, 6), (13, 15), (16, 18)]
+    assert known["backlog_events"] == 26 - 2 - 6
 
 
 def test_no_lock_is_taken_by_looking(path: Path) -> None:

@@ -159,12 +159,14 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
 
 def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[Note]) -> bytes:
     """The log's uuid. Where the file that has it is gone, everything else still says it."""
+    known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
     if "meta" in directory.disk.names(directory.path):
         identity = _read_meta(directory)
         if identity is not None:
             return identity
         notes.append(Note("meta", "was damaged: written again"))
-    known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
+    elif known:
+        notes.append(Note("meta", "was gone: written again"))
     if len(known) > 1:
         raise directory.unusable("meta", f"is not sound, and the files are of {len(known)} different logs")
     identity = known.pop() if known else uuid.uuid4().bytes

@@ -1,7 +1,8 @@
 """What stands between a directory and a log that opens, and how each of it is put out of the way.
 
 A start heals damage by itself (recovery.py). Here is what it refuses: names that are taken by what is no file, files
-that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved.
+that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved, and what a start
+would write over is copied.
 """
 
 import errno
@@ -25,11 +26,13 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
-from walflow.wal.inspect import View, removed
-from walflow.wal.quarantine import FOLDER, Quarantine
+from walflow.wal.inspect import Finding, Read, View, removed
+from walflow.wal.log import Log
+from walflow.wal.quarantine import FOLDER, Gap, Quarantine
 from walflow.wal.recovery import write_meta
 from walflow.wal.survey import LEFTOVER
 
+PIECE: Final = 8 << 20
 PLAIN: Final = ("LOCK", "meta", "cursor", "meta.tmp")  # nothing but a file will do
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
@@ -171,23 +174,49 @@ def _kind(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-def cut_off(view: View) -> list[Step]:
-    """Copies of what the next start is going to cut away because nobody was promised it."""
+def overwritten(view: View) -> list[Step]:
+    """Copies of what the next start is going to cut away, because nobody was promised it, or to write anew."""
     directory = view.directory
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
     if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
         steps.append(_copy_aside(directory, tail.name, tail.end, "was never finished and will be cut"))
+    plain = Directory(directory.path, RealDisk())
+    if _is_plain(plain.file("meta")) and unpack_meta(_begin(plain, "meta", META.size + 4)) is None:
+        steps.append(_copy_aside(directory, "meta", 0, "is not sound and will be written anew"))
+    slots = [_begin(plain, "cursor", SLOT, offset) for offset in (0, SLOT)]
+    if any(unpack_slot(slot) is None and slot.strip(b"\0") for slot in slots):
+        steps.append(_copy_aside(directory, "cursor", 0, "is not sound in part and will be written anew"))
     return steps
+
+
+def unreadable(view: View, findings: list[Finding]) -> list[str]:
+    """What `pass_over` will report, beside what the next start will."""
+    known = {(gap.first, gap.last) for gap in view.found.recovery.gaps}
+    return [
+        f"{finding}: report these positions as lost in {FOLDER}/, with a copy of what is left of them"
+        for finding in findings
+        if finding.first and finding.damage and (finding.first, finding.last) not in known
+        if not view.found.acked.covers(finding.first, finding.last)
+    ]
+
+
+def pass_over(log: Log, read: Read) -> list[Gap]:
+    """Reads all that is to be delivered, so that what cannot be read is reported and given up now, as it would be when
+    its turn comes. `read` is told the bytes."""
+    reader = log.reader()
+    while records := reader.read(PIECE):
+        read(sum(len(record.tag) + len(record.payload) for record in records))
+    return reader.gaps
 
 
 def _copy_aside(directory: Directory, name: str, offset: int, why: str) -> Step:
     size = os.stat(directory.file(name)).st_size - offset
     words = f"{directory.file(name)} from byte {offset} on ({size} bytes) {why}: copy it to {FOLDER}/"
-    return Step(words, lambda: _copy_torn(Directory(directory.path, RealDisk()), name, offset, size))
+    return Step(words, lambda: _copy_as_it_is(Directory(directory.path, RealDisk()), name, offset, size))
 
 
-def _copy_torn(directory: Directory, name: str, offset: int, size: int) -> None:
+def _copy_as_it_is(directory: Directory, name: str, offset: int, size: int) -> None:
     fd = directory.open(name)
     try:
         data = directory.disk.read(fd, size, offset)
@@ -195,7 +224,7 @@ def _copy_torn(directory: Directory, name: str, offset: int, size: int) -> None:
         directory.disk.close(fd)
     target = Directory(directory.file(FOLDER), directory.disk)
     target.disk.makedir(target.path)
-    _save(target, os.path.basename(_free(target.file(f"{name}.torn"))), data)
+    _save(target, os.path.basename(_free(target.file(f"{name}.copy"))), data)
     target.sync_names()
     directory.sync_names()
 

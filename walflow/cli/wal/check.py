@@ -1,6 +1,7 @@
 """`walflow wal check`."""
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 def check(path: At, as_json: AsJson = False) -> None:
     """Verify every header and record, and name each that is not sound. Changes nothing and takes no lock.
 
-    Exit codes: 0 sound, 1 something is damaged, 74 not a log or not readable. What a crash left half written is
-    told, but is no damage: nobody was promised it.
+    What a crash left half written is told, but is no damage: nobody was promised it. Nor is what was lost and is
+    reported in quarantine/ already.
+
+    Exit codes: 0 sound, 1 something is damaged, 74 not a log or not readable.
     """
     from walflow.wal.inspect import check as verify
 
@@ -32,7 +35,7 @@ def check(path: At, as_json: AsJson = False) -> None:
 
 
 def _damages(findings: "list[Finding]") -> "list[Finding]":
-    return [finding for finding in findings if finding.kind != "torn"]
+    return [finding for finding in findings if finding.damage]
 
 
 def _check_document(view: "View", findings: "list[Finding]") -> dict[str, object]:
@@ -54,7 +57,8 @@ def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
     what = f"{count} damaged" if count else "sound"
     lines.append(f"{what}: {len(view.chunks)} chunks, {size} bytes read")
     if count:
+        path = shlex.quote(view.directory.path)
         lines.append(
-            "the log opens all the same: it keeps a copy in quarantine/ of what was lost and goes on behind it"
+            f"the log opens all the same, and reports what is lost when its turn comes; walflow wal repair {path} does now"
         )
     return lines

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.wal.terminal import EX_FINDINGS, EX_USAGE, AsJson, At, agreed, end, told
+from walflow.cli.wal.terminal import EX_FINDINGS, EX_USAGE, AsJson, At, agreed, end, progress, told
 from walflow.errors import WalflowError
 
 if TYPE_CHECKING:
-    from walflow.wal import Log
+    from walflow.wal import Gap, Log
     from walflow.wal.repair import Hold, Step
 
 ROUNDS = 8  # what is put out of the way may have hidden something else
@@ -46,6 +46,15 @@ class Account:
         for line in lines:
             self.say(f"a start does the rest: {line}")
 
+    def losses(self, lines: list[str]) -> None:
+        self._to_do += lines
+        for line in lines:
+            self.say(f"to do: {line}")
+
+    def lost(self, gap: "Gap") -> None:
+        self._done.append(str(gap))
+        self.say(f"done: {gap}")
+
     def would_open(self) -> None:
         self._known["opens"] = True
         self.say("nothing to do: it opens")
@@ -71,9 +80,10 @@ def repair(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a log open again. Says first what it would do; what is in the way goes to quarantine/, nothing is deleted.
+    """Make a log open again, and whole. Says first what it would do; what is in the way goes to quarantine/.
 
-    Stop the daemon before. --json needs --dry-run or --yes, for nobody can be asked.
+    Stop the daemon before. Nothing is deleted: what would be written over is copied to quarantine/, and so is what is
+    left of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, for nobody can be asked.
 
     Exit codes: 0 it opens (with --dry-run: nothing to do), 1 there is something to do that was not done, 74 it needs
     a person, and the lines say what for, 75 a process holds the log.
@@ -118,17 +128,19 @@ def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
 
 
 def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
-    """What a daemon does when it starts: the rest of the repair, and the proof of it."""
+    """What a daemon does when it starts and as it goes on: the rest of the repair, and the proof of it."""
     from walflow.wal import Log, Options
-    from walflow.wal.inspect import look
-    from walflow.wal.repair import Hold, cut_off
+    from walflow.wal.inspect import backlog_bytes, check
+    from walflow.wal.repair import Hold, overwritten, unreadable
 
     with Hold(path) as hold:
-        view = look(path)
-        steps = cut_off(view)
+        with progress("reading") as begin:
+            view, findings = check(path, begin)
+        steps, lost = overwritten(view), unreadable(view, findings)
         account.to_do(steps)
         account.start(view.to_do)
-        if (steps or view.to_do) and not agreed(account.say, dry_run=dry_run, yes=yes):
+        account.losses(lost)
+        if (steps or view.to_do or lost) and not agreed(account.say, dry_run=dry_run, yes=yes):
             return False
         if dry_run:
             account.would_open()
@@ -136,7 +148,17 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
         _do(steps, hold, account)
     log = Log(Options(path))
     try:
+        if lost:
+            _pass_over(log, account, backlog_bytes(view))
         account.opens(log)
     finally:
         log.close()
     return True
+
+
+def _pass_over(log: "Log", account: Account, size: int) -> None:
+    from walflow.wal.repair import pass_over
+
+    with progress("reporting") as begin:
+        for gap in pass_over(log, begin(size)):
+            account.lost(gap)

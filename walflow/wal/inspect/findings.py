@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
+from walflow.wal.inspect.kept import reported
 from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
 from walflow.wal.inspect.walk import Counted, Read, nobody, open_chunk
 from walflow.wal.note import Note
@@ -16,7 +17,8 @@ from walflow.wal.tail import Damage, Scan
 
 
 class Finding(NamedTuple):
-    """`kind` torn: nobody was promised it, and a start cuts it; any other: damage. No positions: first is 0."""
+    """`kind` torn: nobody was promised it, and a start cuts it; reported: lost, and told in quarantine/ already; any
+    other: damage. No positions: first is 0."""
 
     kind: str
     file: str
@@ -25,6 +27,10 @@ class Finding(NamedTuple):
     first: int
     last: int
     what: str
+
+    @property
+    def damage(self) -> bool:
+        return self.kind not in ("torn", "reported")
 
     def __str__(self) -> str:
         where = f"{self.file} at {self.offset}, {self.size} bytes: " if self.size else f"{self.file}: "
@@ -38,7 +44,7 @@ def check(path: str, begin: Callable[[int], Read] = lambda size: nobody) -> tupl
     view = look(path)
     findings = _findings(view, begin)
     for _ in range(TRIES):
-        damages = [finding for finding in findings if finding.kind != "torn"]
+        damages = [finding for finding in findings if finding.damage]
         if not view.holder or not damages:
             break
         view = look(path)
@@ -56,8 +62,9 @@ def _findings(view: View, begin: Callable[[int], Read]) -> list[Finding]:
     findings += _cursor_findings(view)
     for chunk in view.chunks:
         findings += _header_findings(view, chunk)
+    reports = reported(view.directory.path)
     for damage, promised in _damages(view, read):
-        findings.append(_damaged(view, damage, promised=promised))
+        findings.append(_damaged(view, damage, reports, promised=promised))
     known = [(finding.first, finding.last) for finding in findings]
     findings += [_lost(gap) for gap in recovery.gaps if (gap.first, gap.last) not in known]
     if not view.holder:
@@ -126,20 +133,24 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
         yield one, proof or (one.first, one.last) in lost
 
 
-def _damaged(view: View, damage: Damage, *, promised: bool) -> Finding:
+def _damaged(view: View, damage: Damage, reports: list[tuple[int, int, str]], *, promised: bool) -> Finding:
     file = damage.chunk.name if damage.chunk is not None else ""
     where = (file, damage.offset, damage.size, damage.first, damage.last)
     if not promised:
         return Finding("torn", *where, "never synced, nobody was promised it; a start skips it")
-    if damage.chunk is None:
-        return Finding("missing", *where, "no chunk holds them")
-    what = "the disk cannot read it" if damage.unreadable else "not what was written"
-    acked = view.found.acked.covers(damage.first, damage.last) and not _reported(view, damage)
-    return Finding("corrupt", *where, f"{what}{'; all acked, so nothing is lost' if acked else ''}")
+    kind, what = ("corrupt", "not what was written") if file else ("missing", "no chunk holds them")
+    if damage.unreadable:
+        what = "the disk cannot read it"
+    if not view.found.acked.covers(damage.first, damage.last) or _lost_now(view, damage):
+        return Finding(kind, *where, what)
+    names = [name for first, last, name in reports if first <= damage.last and last >= damage.first]
+    if names:
+        return Finding("reported", *where, f"{what}; lost or skipped, as {', '.join(names)} says")
+    return Finding(kind, *where, f"{what}; all acked, so nothing is lost")
 
 
-def _reported(view: View, damage: Damage) -> bool:
-    """Lost positions count as acked once they are reported."""
+def _lost_now(view: View, damage: Damage) -> bool:
+    """Lost positions count as acked once they are reported, which the next start does."""
     return any(gap.first <= damage.first and damage.last <= gap.last for gap in view.found.recovery.gaps)
 
 

@@ -17,6 +17,13 @@ def quarantined(path: str) -> list[dict[str, object]]:
     return [_kept(folder, name) for name in names if not (name.endswith(".bytes") and f"{name[:-5]}json" in names)]
 
 
+def reported(path: str) -> list[tuple[int, int, str]]:
+    """First and last position and file of each report."""
+    folder = os.path.join(path, FOLDER)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [(int(name[:20]), int(name[21:41]), f"{FOLDER}/{name}") for name in names if REPORT.fullmatch(name)]
+
+
 def _kept(folder: str, name: str) -> dict[str, object]:
     path = os.path.join(folder, name)
     known: dict[str, object] = {"name": name}
