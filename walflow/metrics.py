@@ -219,8 +219,15 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_input_rows_per_second": Family("gauge", "How fast the last batch was: its rows by its seconds."),
     "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline took."),
     "spark_state_rows": Family("gauge", "Rows that the pipeline remembers between batches: open windows, say."),
-    "spark_late_rows_total": Family("counter", "Rows left out because the watermark had passed their window."),
+    "spark_late_rows_total": Family("counter", "Rows left out because the watermark had passed them; Spark adds up what it has in hand before."),
     "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
+    "spark_published_batches_total": Family("counter", "Batches of results that were published."),
+    "spark_published_rows_total": Family("counter", "Rows in these batches."),
+    "spark_repeated_batches_total": Family("counter", "Batches that Spark published again, and that were left out."),
+    "spark_staged_bytes": Family("gauge", "Bytes of results that Spark has written and not published."),
+    "spark_orphaned_stages_total": Family("counter", "Results of a task that nobody published, removed unasked."),
+    "spark_results_backlog_events": Family("gauge", "Rows that are published and not acked by every sink."),
+    "spark_results_fill_ratio": Family("gauge", "What of their budget the results' records take, 0 to 1."),
     # the process
     "build_info": Family("info", "1, with what runs.", ("version", "python"), own=True),
     "topology_edge_info": Family(
