@@ -1,6 +1,6 @@
 """Lives of an output file and its sidecar: the power is cut at any operation, and each event is in the file once."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from random import Random
 from typing import Final, Self
 
@@ -111,6 +111,7 @@ class Sidecar:
 
     def __init__(self, seed: int, steps: int = 25, effort: Effort = USUAL) -> None:
         self.name = f"sidecar {seed}"
+        self.kind = "sidecar"
         self.disk = SimulatedDisk()
         self.effort = effort
         self.promises = FilePromises()
@@ -188,5 +189,4 @@ class Sidecar:
         self._output = None
 
 
-def stories(seed: int) -> list[Story]:
-    return [Sidecar(seed)]
+SOURCES: Final[dict[str, Callable[[int], Story]]] = {"sidecar": Sidecar}

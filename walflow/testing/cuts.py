@@ -5,14 +5,13 @@ each change of a name happened or did not. So writes are lost, kept, reordered a
 Beside them stand images with a garbled sector: of the bytes that were just being written, some are arbitrary.
 """
 
-import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from random import Random
 from typing import Final
 
-from walflow.testing.disk import SECTOR, Image, Inode, Kept, SimulatedDisk, digest
+from walflow.testing.disk import SECTOR, Image, Inode, Kept, SimulatedDisk, digest, parent
 
 KINDS: Final = ("nothing", "everything", "torn", "size", "names", "garbled")
 
@@ -96,7 +95,7 @@ class Cut:
         self._axes = [size for blur in self._blurs for size in blur.axes] + [2] * len(self._changes)
 
     def images(self, dice: Random, breadth: int) -> Iterator[Image]:
-        for choice in self._choices(dice, breadth):
+        for choice in dict.fromkeys(self._choices(dice, breadth)):
             yield self._image(choice, self._contents(choice), self._kind(choice))
         written = [blur for blur in self._blurs if blur.inode.written]
         for _ in range(breadth // 4 if written else 0):
@@ -171,15 +170,15 @@ class Cut:
                 lost.update(change)
         there: dict[str, Inode] = {}
         for path in sorted(names):
-            inode, parent = names[path], posixpath.dirname(path)
-            if inode is not None and not path.endswith("/LOCK") and (parent == "/" or parent in there):
+            inode, folder = names[path], parent(path)
+            if inode is not None and not path.endswith("/LOCK") and (folder == "/" or folder in there):
                 there[path] = inode
         self._names[choice] = found = list(there.items())
         return found
 
 
 def images(disk: SimulatedDisk, dice: Random, breadth: int) -> Iterator[Image]:
-    """At most `breadth`, and a quarter more that are garbled. The same one may come twice."""
+    """At most `breadth`, and a quarter more that are garbled. Two of them may be the same."""
     return Cut(disk).images(dice, breadth)
 
 

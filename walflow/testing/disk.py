@@ -9,7 +9,6 @@ An image has no LOCK files: they hold a pid, for people, and are written anew by
 
 import errno
 import os
-import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,6 +18,10 @@ from walflow.disk import Stat
 
 SECTOR: Final = 512
 EMPTY: Final = bytes(SECTOR)
+
+
+def parent(path: str) -> str:
+    return path[: path.rfind("/")] or "/"
 
 
 class PowerCut(BaseException):
@@ -109,7 +112,7 @@ class MemoryDisk:
             self._last_number = max(self._last_number, number)
             self.inodes[path] = Inode(number, data)
         for path in list(self.inodes):
-            while (path := posixpath.dirname(path)) not in self.inodes and path != "/":
+            while (path := parent(path)) not in self.inodes and path != "/":
                 self.inodes[path] = self._inode(None)
 
     def used(self) -> int:
@@ -163,14 +166,14 @@ class MemoryDisk:
     def makedir(self, path: str) -> None:
         if path in self.inodes or path == "/":
             return
-        self.makedir(posixpath.dirname(path))
+        self.makedir(parent(path))
         self._begin("makedir", path)
         self._set({path: self._inode(None)})
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
         inode = self.inodes.get(path)
         if inode is None:
-            folder = posixpath.dirname(path)
+            folder = parent(path)
             if not (create or exclusive) or (folder != "/" and folder not in self.inodes):
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
             self._begin("create", path)
@@ -374,7 +377,7 @@ class SimulatedDisk(MemoryDisk):
         for change in self.changes:
             others: dict[str, Inode | None] = {}
             for name, inode in change.items():
-                if posixpath.dirname(name) != path:
+                if parent(name) != path:
                     others[name] = inode
                 elif inode is None:
                     self.durable.pop(name, None)

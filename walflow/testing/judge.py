@@ -40,7 +40,8 @@ class Appended(NamedTuple):
 class LogPromises:
     """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
     and not acked. `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
-    were synced have changed, so a loss may be, and must be reported."""
+    were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
+    and not synced, and may be lost, but must not be given out again."""
 
     def __init__(self, options: Options, open_log: OpenLog = Log) -> None:
         self.options = options
@@ -48,6 +49,7 @@ class LogPromises:
         self.appended: dict[int, Appended] = {}
         self.promised: set[int] = set()
         self.done: set[int] = set()
+        self.unsafe: set[int] = set()
         self.damaged = False
         self._key: Hashable = None
 
@@ -56,6 +58,7 @@ class LogPromises:
         other.appended = dict(self.appended)
         other.promised = set(self.promised)
         other.done = set(self.done)
+        other.unsafe = set(self.unsafe)
         other.damaged = self.damaged
         other._key = self._key
         return other
@@ -63,30 +66,38 @@ class LogPromises:
     @property
     def key(self) -> Hashable:
         if self._key is None:
-            self._key = hash((frozenset(self.promised), frozenset(self.done), tuple(self.appended.items())))
+            positions = map(frozenset, (self.promised, self.done, self.unsafe))
+            self._key = hash((*positions, tuple(self.appended.items())))
         return self._key
 
     # what happens
 
     def append(self, log: Log, tag: bytes, payload: bytes, positions: int = 1) -> int:
         first = log.append(tag, payload, positions, 7)
-        if not self.done.isdisjoint(range(first, first + positions)):
-            raise Broken(f"position {first} is given out again, after it was acked")
-        if not self.promised.isdisjoint(range(first, first + positions)):
-            raise Broken(f"position {first} is given out again, and was promised")
+        given = set(range(first, first + positions)) & (self.done | self.promised | self.unsafe)
+        if given:
+            raise Broken(f"position {min(given)} is given out again")
         self.appended[first] = Appended(positions, tag, payload)
         self._key = None
         return first
 
-    def committed(self, commit: Commit) -> None:
+    def committed(self, log: Log, commit: Commit) -> None:
         for record, _, _ in commit.entries:
-            self.promised.update(range(record.position, record.position + record.count))
+            self.unsafe.update(range(record.position, record.position + record.count))
+        self.synced(log)
+
+    def synced(self, log: Log) -> None:
+        """Up to there the machine may die; a log that is not relaxed commits nothing else."""
+        safe = {position for position in self.unsafe if position <= log.safe}
+        self.unsafe -= safe
+        self.promised |= safe
         self._key = None
 
     def ack(self, log: Log, first: int, last: int) -> None:
         log.ack(first, last)
-        acked = self.promised.intersection(range(first, last + 1))
+        acked = {position for position in self.promised | self.unsafe if first <= position <= last}
         self.promised -= acked
+        self.unsafe -= acked
         self.done |= acked
         self._key = None
 
@@ -99,15 +110,19 @@ class LogPromises:
         finally:
             log.abandon()
 
-    def reopen(self, disk: MemoryDisk) -> tuple[Log, Reader]:
-        """The log, open, and a reader that has read everything."""
+    def reopen(self, disk: MemoryDisk, *, killed: bool = False) -> tuple[Log, Reader]:
+        """The log, open, and a reader that has read everything. `killed`: the process was and the machine was not, so
+        nothing that was written is lost."""
         try:
             log = self.open_log(self.options, disk)
         except (WalflowError, OSError) as error:
             raise Broken(f"it does not open: {error}") from error
         try:
             reader = log.reader()
-            self._check(log, disk, self._delivered(reader))
+            found = self._delivered(reader)
+            if killed and not self.unsafe <= found:
+                raise Broken(f"position {min(self.unsafe - found)} is gone, and only the process was killed")
+            self._check(log, disk, found)
         except BaseException:
             log.abandon()
             raise
@@ -130,28 +145,30 @@ class LogPromises:
         missing = self.promised - found
         if missing and (not self.damaged or (missing := missing - reported(log, disk))):
             raise Broken(f"{len(missing)} promised events are gone, the first at position {min(missing)}: {log}")
-        if log.gaps and not self.damaged:
+        lost = positions((gap.first, gap.last) for gap in log.gaps)
+        if lost and not self.damaged and not (log.relaxed and lost.isdisjoint(self.promised)):
             raise Broken(f"nothing was lost, and it says: {log.gaps[0]}")
+        if not lost.isdisjoint(found):
+            raise Broken(f"position {min(lost & found)} is called lost, and is delivered")
         self._says_what_is(log, disk, found)
-        highest = max(max(self.promised, default=0), max(self.done, default=0), max(found, default=0))
-        if log.next <= highest:
-            raise Broken(f"position {log.next} is the next, and {highest} was given out before")
+        given = self.promised | self.unsafe | self.done | found
+        if log.next <= max(given, default=0):
+            raise Broken(f"position {log.next} is the next, and {max(given)} was given out before")
         self._expect(log, found)
 
     def _says_what_is(self, log: Log, disk: MemoryDisk, found: set[int]) -> None:
         within_budget(log, disk)
-        unacked = {at for first, last in log.unacked(1, log.durable) for at in range(first, last + 1)}
-        if not unacked <= found:
-            raise Broken(f"position {min(unacked - found)} is neither delivered nor acked nor called lost")
-        if not log.gaps and log.recovery.backlog != len(unacked):
-            raise Broken(f"it says that {log.recovery.backlog} events will be delivered, and delivers {len(unacked)}")
-        lost = {at for gap in log.gaps for at in range(gap.first, gap.last + 1)}
-        if not lost.isdisjoint(found):
-            raise Broken(f"position {min(lost & found)} is called lost, and is delivered")
+        unacked = log.unacked(1, log.durable)
+        backlog = sum(last - first + 1 for first, last in unacked)
+        if backlog > len(found) or not positions(unacked) <= found:
+            raise Broken(f"of positions {unacked} some are neither delivered nor acked nor called lost")
+        if not log.gaps and log.recovery.backlog != backlog:
+            raise Broken(f"it says that {log.recovery.backlog} events will be delivered, and delivers {backlog}")
 
     def _expect(self, log: Log, found: set[int]) -> None:
         """What was delivered once must not be gone after the next cut. What was cut may be given out again."""
         self.promised = found - self.done
+        self.unsafe.clear()
         self.appended = {first: what for first, what in self.appended.items() if first <= log.durable}
         self._key = None
 
@@ -161,11 +178,11 @@ class LogPromises:
             self.ack(log, 1, log.durable)
             checkpoint(log)
         reader = log.reader(log.next)
-        positions = [self.append(log, b"", payload) for payload in FRESH if log.fits(0, len(payload))]
-        if not positions:
+        fresh = [self.append(log, b"", payload) for payload in FRESH if log.fits(0, len(payload))]
+        if not fresh:
             raise Broken(f"it takes no events: {log}")
         commit_all(log, self)
-        if [record.position for record in reader.read(EVERYTHING)] != positions:
+        if [record.position for record in reader.read(EVERYTHING)] != fresh:
             raise Broken(f"fresh events are not delivered: {log}")
         within_budget(log, disk)
 
@@ -178,7 +195,7 @@ def reported(log: Log, disk: MemoryDisk) -> set[int]:
         if name.endswith(".json"):
             report = json.loads(disk.content(f"{folder}/{name}"))
             lost.append((report["first"], report["last"]))
-    return {at for first, last in lost for at in range(first, last + 1)}
+    return positions(lost)
 
 
 def within_budget(log: Log, disk: MemoryDisk) -> None:
@@ -201,7 +218,7 @@ def commit_all(log: Log, promises: LogPromises) -> None:
     while (commit := log.commit()) is not None:
         commit.flush()
         log.committed(commit)
-        promises.committed(commit)
+        promises.committed(log, commit)
 
 
 def checkpoint(log: Log, *, force: bool = False) -> None:

@@ -25,9 +25,10 @@ THOROUGH: Final = Effort((4096, 4096, 4096, 4096), (1.0, 1.0, 1.0))
 
 
 class Story(Protocol):
-    """`live` works on the disk, keeps `promises` up to date, and may call nothing else of the proof."""
+    """`live` works on the disk and keeps `promises` up to date. `kind`: under which it stands in the ledger."""
 
     name: str
+    kind: str
     disk: SimulatedDisk
     effort: Effort
 

@@ -9,7 +9,7 @@ from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import PowerCut, SimulatedDisk
 from walflow.testing.judge import Broken, LogPromises, OpenLog, checkpoint
-from walflow.testing.proof import USUAL, Effort
+from walflow.testing.proof import USUAL, Effort, Story
 from walflow.wal import Commit, Log, Options, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
 
@@ -26,6 +26,7 @@ class Life:
         self.dice = dice
         self.promises = LogPromises(options, open_log)
         self.flying: Commit | None = None
+        self._killed = False
         self._log: Log | None = None
         self._reader: Reader | None = None
 
@@ -33,7 +34,7 @@ class Life:
     def log(self) -> Log:
         if self._log is None:
             try:
-                self._log, self._reader = self.promises.reopen(self.disk)
+                self._log, self._reader = self.promises.reopen(self.disk, killed=self._killed)
             except Broken as broken:
                 if not isinstance(broken.__cause__, WalflowError) or not self.disk.failures:
                     raise
@@ -56,7 +57,7 @@ class Life:
             except DiskFull:
                 return False
             self.log.committed(self.flying)
-            self.promises.committed(self.flying)
+            self.promises.committed(self.log, self.flying)
             self.flying = None
         return True
 
@@ -73,6 +74,19 @@ class Life:
             checkpoint(self.log, force=force)
         except DiskFull:
             self.restart()
+
+    def sync(self) -> None:
+        """Of a relaxed log; another one has nothing to sync."""
+        sync = self.log.sync()
+        if sync is not None:
+            sync.flush()
+            self.log.synced(sync)
+            self.promises.synced(self.log)
+
+    def drop_oldest(self, size: int) -> None:
+        """Gives up what is oldest, where an event of that size wants its place."""
+        for dropped in self.log.drop_oldest(0, size):
+            self.promises.ack(self.log, dropped.first, dropped.last)
 
     def read(self, max_bytes: int) -> None:
         """On from where the reader is; what comes is what was appended."""
@@ -97,6 +111,7 @@ class Life:
         """The process is killed, and another one starts."""
         self._well_again()
         self.disk.after_kill(writeback_fails=writeback_fails)
+        self._killed = not writeback_fails
 
     def cut(self) -> None:
         """The power is cut, and comes back."""
@@ -106,6 +121,7 @@ class Life:
     def _well_again(self) -> None:
         self.disk.fault = self.disk.capacity = None
         self.disk.failures = 0
+        self._killed = False
         self.gone()
 
     def gone(self) -> None:
@@ -119,12 +135,16 @@ class Generated:
         dice = self._dice = Random(seed)
         large = seed % 12 == 11
         self.name = f"generated {seed}"
+        self.kind = "generated, large" if large else "generated, relaxed" if seed % 6 == 4 else "generated"
         self.effort = Effort((6, 3, 2, 2), (0.1, 0.1, 0.1)) if large else effort
         shape = dice.choice(LARGE if large else SHAPES)
         # its uuid is known, so that images of two stories are never distinct by that alone
         self.disk = SimulatedDisk({f"{PATH}/meta": pack_meta(b"a log of the dice")} if seed % 5 else {})
         self.disk.preallocates = large
-        self._life = Life(self.disk, Options(PATH, *shape, cache_bytes=dice.choice((0, 3000))), dice, open_log)
+        options = Options(PATH, *shape, cache_bytes=dice.choice((0, 3000)))
+        if seed % 6 == 4:
+            options = options._replace(sync=dice.choice(("interval", "never")))
+        self._life = Life(self.disk, options, dice, open_log)
         self._steps = steps
         self._acts: list[Callable[[], object]] = [
             *[self._append] * 5,
@@ -134,6 +154,8 @@ class Generated:
             lambda: self._life.checkpoint(force=True),
             lambda: self._life.read(dice.choice((1, 500, 1 << 20))),
             self._life.read_again,
+            self._life.sync,
+            lambda: self._life.drop_oldest(dice.choice((10, 500, 2000))) if seed % 7 == 0 else None,
             *[self._end] * (1 if seed % 3 else 2),
             self._trouble,
         ]
@@ -219,3 +241,6 @@ class Once:
             return None
         self._disk.fault = None
         return self._number
+
+
+SOURCES: Final[dict[str, Callable[[int], Story]]] = {"generated": Generated}
