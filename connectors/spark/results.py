@@ -66,9 +66,9 @@ class Results:
         self._woken = asyncio.Event()
         self._closing = False
         self._tasks: set[asyncio.Task[object]] = set()
-        self._batches = out.counter("published_batches_total")
-        self._events = out.counter("published_events_total")
-        self._repeated = out.counter("repeated_batches_total")
+        self._batches = out.counter("spark_published_batches_total")
+        self._rows = out.counter("spark_published_rows_total")
+        self._repeated = out.counter("spark_repeated_batches_total")
         self._publications = Publications(log.directory)
         self._staging = Staging(
             f"{config.path}/staging",
@@ -77,17 +77,18 @@ class Results:
             out.scheduler.time,
             out.codec,
             Limits(config.max_result_bytes, min(config.max_result_bytes, log.max_record - TAG_BYTES)),
-            out.counter("orphaned_stages_total"),
+            out.counter("spark_orphaned_stages_total"),
         )
         try:
             self._open(config.path)
         except BaseException:
             log.abandon()
             raise
-        out.gauge("staged_bytes", lambda: self._staging.size)
-        out.gauge("results_fill_ratio", lambda: log.fill)
+        out.gauge("spark_staged_bytes", lambda: self._staging.size)
+        out.gauge("spark_results_fill_ratio", lambda: log.fill)
         self._checkpoints = Checkpoints(log, out.scheduler, inlet, self._woken.set)
         self._reader = Reader(log, out, self._tags, self._checkpoints)
+        out.gauge("spark_results_backlog_events", self._reader.backlog)
         self._reader.pump()
         self._task(self._resume())
         out.scheduler.call_later(SWEEP_SECONDS, self._sweep)
@@ -192,7 +193,7 @@ class Results:
         await self._insist(self._publications.end)
         self._staging.held = frozenset()
         self._batches.value += 1
-        self._events.value += intent.rows
+        self._rows.value += intent.rows
         self._out.log.info("published", query=intent.query, batch=intent.batch, rows=intent.rows)
         await self._staging.remove(intent.names)
 

@@ -41,9 +41,9 @@ async def test_what_is_staged_goes_out_when_it_is_published_and_not_before() -> 
     await bench.settle()
     assert bench.out.count_backlog() == 0
     counters = {name: counter.value for name, counter in bench.out.counters.items()}
-    assert counters["published_batches_total"] == 1
-    assert counters["published_events_total"] == 5
-    assert counters["repeated_batches_total"] == 0
+    assert counters["spark_published_batches_total"] == 1
+    assert counters["spark_published_rows_total"] == 5
+    assert counters["spark_repeated_batches_total"] == 0
     await bench.close()
 
 
@@ -59,7 +59,7 @@ async def test_a_batch_is_published_once() -> None:
     await bench.stage(C, rows_of(C, 1))
     assert await bench.publish("q", 6, C) == (False, 0)  # an older one
     assert bench.rows() == rows_of(A, 3)
-    assert bench.out.counters["repeated_batches_total"].value == 3
+    assert bench.out.counters["spark_repeated_batches_total"].value == 3
     await bench.stage(C, rows_of(C, 1))
     assert await bench.publish("q", 8, C) == (True, 1)
     await bench.stage(C, rows_of(C, 1))
@@ -137,7 +137,7 @@ async def test_what_nobody_asks_for_dies_after_an_hour() -> None:
     bench.scheduler.advance(700)
     await bench.settle()
     assert files(disk) == [f"{PATH}/staging/{B}.1"]
-    assert bench.out.counters["orphaned_stages_total"].value == 1
+    assert bench.out.counters["spark_orphaned_stages_total"].value == 1
     await bench.close()
 
 
@@ -151,7 +151,7 @@ async def test_a_restart_keeps_what_is_whole_for_the_driver_may_be_about_to_publ
     disk.close(fd)
     again = Bench(disk)
     assert files(disk) == [f"{PATH}/staging/{A}.2"]
-    assert again.out.gauges["staged_bytes"]() == sum(len(row) + 1 for row in rows_of(A, 2))
+    assert again.out.gauges["spark_staged_bytes"]() == sum(len(row) + 1 for row in rows_of(A, 2))
     assert await again.publish("q", 0, A) == (True, 2)
     assert again.rows() == rows_of(A, 2)
     await again.close()
@@ -175,7 +175,7 @@ async def test_what_is_no_event_is_not_staged(data: bytes, line: str) -> None:
         await bench.finish(bench.results.stage(A, pieces(data)))
     assert refused.value.code == Code.PROTOCOL
     assert files(disk) == []
-    assert bench.out.gauges["staged_bytes"]() == 0
+    assert bench.out.gauges["spark_staged_bytes"]() == 0
     await bench.close()
 
 
@@ -268,7 +268,7 @@ async def test_staging_has_an_end_and_old_stages_make_room() -> None:
     assert refused.value.code == Code.NO_SPACE
     bench.scheduler.advance(61)
     await bench.stage(names[4], row)
-    assert bench.out.counters["orphaned_stages_total"].value == 1
+    assert bench.out.counters["spark_orphaned_stages_total"].value == 1
     with pytest.raises(Refused):
         await bench.publish("q", 0, names[0])
     assert await bench.publish("q", 0, names[4]) == (True, 1)
@@ -388,7 +388,7 @@ async def test_a_log_that_cannot_promise_anything_ends_the_process() -> None:
     disk.fault = lambda what, path: errno.EIO if what == "sync" and ".wal" in path else None
     with pytest.raises(Fatal, match="sync failed"):
         await bench.publish("q", 0, A)
-    assert bench.out.counters["published_batches_total"].value == 0
+    assert bench.out.counters["spark_published_batches_total"].value == 0
     bench.results._log.abandon()
 
 
