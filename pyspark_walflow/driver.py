@@ -67,7 +67,9 @@ def _follow_daemon(stop: Stop) -> None:
             stop.set()
             if not stop.running:
                 os._exit(0)  # a JVM that loses this process ends, too
-    os.killpg(0, signal.SIGKILL)  # the JVM is of this group; its Python workers end with it
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # the JVM is of this group; its Python workers end with it
+    os._exit(1)
 
 
 def _run(plan: Plan, report: Report, stop: Stop) -> int:

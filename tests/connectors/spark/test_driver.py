@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -105,6 +106,19 @@ async def test_one_that_does_not_stop_is_killed_with_its_jvm_after_its_grace_tim
         (starting,) = await logged(out, "spark starting")
     assert not exists(child)
     assert not exists(int(str(starting["pid"])))
+
+
+async def test_a_driver_that_is_killed_takes_its_jvm_along_and_is_started_again(
+    tmp_path: Path, out: MemoryOutlet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "runs")
+    async with supervised(config(tmp_path), out):
+        child = await child_of(out)
+        (starting,) = await logged(out, "spark starting")
+        os.kill(int(str(starting["pid"])), signal.SIGKILL)
+        assert (await logged(out, "spark failed"))[0]["error"] == "the driver was killed by signal 9"
+        assert not exists(child)
+        await logged(out, "spark running", 2)
 
 
 async def test_a_query_that_was_never_sound_ends_the_daemon_with_sparks_words_and_caret(

@@ -1,0 +1,93 @@
+"""A query and the checkpoint it finds. Nothing here needs Spark; what does is tests/system/test_spark_pipeline.py."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspark_walflow.condense import Refusal
+from pyspark_walflow.pipeline import PROCESSORS, Plan, compile_job, keep_query, load_job
+
+PLAN = Plan(
+    name="main::counts",
+    query="select 1 from in",
+    job=None,
+    output_mode="append",
+    master=None,
+    conf={},
+    checkpoint="",
+    trigger_ms=None,
+    options={},
+    results=True,
+    scratch="",
+    package="",
+    report=3,
+)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return PLAN._replace(checkpoint=str(tmp_path / "checkpoint"))
+
+
+def test_the_same_query_goes_on(plan: Plan) -> None:
+    keep_query(plan)
+    Path(plan.checkpoint, "state").mkdir()
+    keep_query(plan._replace(query="\n  select 1 from in\n"))  # white space around it is no change
+
+
+@pytest.mark.parametrize("change", [{"query": "select 2 from in"}, {"output_mode": "update"}])
+def test_another_query_does_not_go_on_with_the_windows_of_the_first(plan: Plan, change: dict[str, str]) -> None:
+    keep_query(plan)
+    Path(plan.checkpoint, "state").mkdir()
+    kept = Path(plan.checkpoint, "query.sql")
+    with pytest.raises(Refusal, match="holds windows and counts of another query") as refused:
+        keep_query(plan._replace(**change))
+    assert f"`rm {kept}`" in refused.value.hint
+    keep_query(plan)  # it was put back
+    kept.unlink()
+    keep_query(plan._replace(**change))  # somebody who knows said so
+
+
+def test_where_nothing_is_remembered_any_query_may_go_on(plan: Plan) -> None:
+    keep_query(plan)
+    keep_query(plan._replace(query="select 2 from in"))
+    assert "select 2" in Path(plan.checkpoint, "query.sql").read_text()
+
+
+def test_tasks_are_tried_again_by_default() -> None:
+    assert PLAN.chosen_master == f"local[{PROCESSORS},4]"
+    assert PLAN.local
+    assert PLAN._replace(conf={"spark.master": "spark://there:7077"}).chosen_master == "spark://there:7077"
+    assert not PLAN._replace(master="yarn").local
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read the job"),
+        ("def pipeline(\n", "job.py:1: SyntaxError"),
+        ("x = '\0'\n", "job.py: SyntaxError|job.py:1: SyntaxError|job.py: ValueError"),
+    ],
+)
+def test_a_job_that_is_none_is_refused_before_a_session_is_made(tmp_path: Path, text: str | None, said: str) -> None:
+    job = tmp_path / "job.py"
+    if text is not None:
+        job.write_text(text)
+    with pytest.raises(Refusal, match=said):
+        compile_job(str(job))
+
+
+def test_a_job_needs_its_function(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("pipelines = 1\n")
+    with pytest.raises(Refusal, match="defines no function `pipeline`"):
+        load_job(str(tmp_path / "job.py"))
+
+
+def test_a_job_finds_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "beside_the_job.py").write_text("ROWS = 'rows'\n")
+    (tmp_path / "job.py").write_text(
+        "from beside_the_job import ROWS\n\ndef pipeline(spark, stream):\n    return ROWS\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert load_job(str(tmp_path / "job.py"))(None, None) == "rows"  # type: ignore[arg-type]
