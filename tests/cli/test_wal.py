@@ -452,7 +452,17 @@ def all_chunks_are_gone(path: Path) -> None:
         os.unlink(file)
 
 
+def a_header_is_damaged(path: Path) -> None:
+    flip(path / FIRST, 30)
+
+
+def the_other_copy_of_a_header_is_damaged(path: Path) -> None:
+    flip(path / FIRST, 110)
+
+
 HARM = (
+    a_header_is_damaged,
+    the_other_copy_of_a_header_is_damaged,
     the_meta_is_gone,
     the_meta_is_damaged,
     the_cursor_is_garbage,
@@ -482,10 +492,10 @@ def test_what_check_names_repair_settles(path: Path, harm: Callable[[Path], None
     assert again.exit_code == 0, again.output
     assert all(line.startswith(("reported: ", "sound: ")) for line in again.output.splitlines())
     assert run("repair", path, "--dry-run").output == "nothing to do: it opens\n"
-    written_on = ("cursor", "LOCK")  # but for what was sound, or a pid
     for name, data in before.items():
-        kept = data in contents(path) or any(data and data in one for one in contents(path))
-        assert kept or name.endswith(written_on) or not data, name
+        if harm in (a_header_is_damaged, the_other_copy_of_a_header_is_damaged) and name == FIRST:
+            data = data[:160]
+        assert name in ("cursor", "LOCK") or any(data in one for one in contents(path)), name
     if harm is the_cursor_is_garbage:
         assert before["cursor"] in contents(path)
 

@@ -16,6 +16,7 @@ from walflow.disk import Disk, RealDisk
 from walflow.errors import DirectoryLocked, Unusable
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
+    CHUNK_COPY,
     CHUNK_START,
     META,
     SLOT,
@@ -190,6 +191,34 @@ def overwritten(view: View) -> list[Step]:
     return steps
 
 
+def half_headers(view: View) -> list[Step]:
+    """Of a chunk's header one copy is damaged: it is written again from the other."""
+    plain = Directory(view.directory.path, RealDisk())
+    steps: list[Step] = []
+    for chunk in view.chunks:
+        header = _begin(plain, chunk.name, CHUNK_START)
+        copies = [header[:CHUNK_COPY], header[CHUNK_COPY:]]
+        sound = [copy for copy in copies if unpack_chunk_header(copy) is not None]
+        if len(sound) == 1:
+            steps += [
+                _copy_aside(plain, chunk.name, 0, "has a damaged header", CHUNK_START),
+                _write_header(plain, chunk.name, sound[0] * 2),
+            ]
+    return steps
+
+
+def _write_header(directory: Directory, name: str, header: bytes) -> Step:
+    def write() -> None:
+        fd = directory.open(name)
+        try:
+            directory.write(name, fd, [header], 0)
+            directory.sync(name, fd)
+        finally:
+            directory.disk.close(fd)
+
+    return Step(f"{directory.file(name)} has one sound copy of its header: write the other from it", write)
+
+
 def unreadable(view: View, findings: list[Finding]) -> list[str]:
     """What `pass_over` will report, beside what the next start will."""
     known = {(gap.first, gap.last) for gap in view.found.recovery.gaps}
@@ -210,9 +239,9 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
     return reader.gaps
 
 
-def _copy_aside(directory: Directory, name: str, offset: int, why: str) -> Step:
-    size = os.stat(directory.file(name)).st_size - offset
-    words = f"{directory.file(name)} from byte {offset} on ({size} bytes) {why}: copy it to {FOLDER}/"
+def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> Step:
+    size = size or os.stat(directory.file(name)).st_size - offset
+    words = f"{directory.file(name)} {why}: copy its {size} bytes from byte {offset} on to {FOLDER}/"
     return Step(words, lambda: _copy_as_it_is(Directory(directory.path, RealDisk()), name, offset, size))
 
 

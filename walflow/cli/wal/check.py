@@ -55,7 +55,8 @@ def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
     count = len(_damages(findings))
     size = sum(chunk.synced for chunk in view.chunks)
     what = f"{count} damaged" if count else "sound"
-    lines.append(f"{what}: {len(view.chunks)} chunks, {size} bytes read")
+    chunks = f"{len(view.chunks)} {'chunk' if len(view.chunks) == 1 else 'chunks'}"
+    lines.append(f"{what}: {chunks}, {size} bytes read")
     if count:
         path = shlex.quote(view.directory.path)
         lines.append(

@@ -46,7 +46,7 @@ class BadLine(WalflowError):
 def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, as_json: AsJson = False) -> None:
     """Make a log out of the lines that `walflow wal export` printed: the same positions, acks, metadata and records.
 
-    It is built in PATH.importing and gets its name when all of it is on disk; if anything is wrong, nothing is left.
+    It is built in PATH.importing and gets its name when all of it is on disk: there is the whole log, or none.
 
     Exit codes: 0 done, 65 a line is wrong, 66 FILE cannot be read, 73 something is at PATH already, 74 the disk
     fails, 75 another process imports to PATH.

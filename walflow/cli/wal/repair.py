@@ -131,12 +131,12 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
     """What a daemon does when it starts and as it goes on: the rest of the repair, and the proof of it."""
     from walflow.wal import Log, Options
     from walflow.wal.inspect import backlog_bytes, check
-    from walflow.wal.repair import Hold, overwritten, unreadable
+    from walflow.wal.repair import Hold, half_headers, overwritten, unreadable
 
     with Hold(path) as hold:
         with progress("reading") as begin:
             view, findings = check(path, begin)
-        steps, lost = overwritten(view), unreadable(view, findings)
+        steps, lost = overwritten(view) + half_headers(view), unreadable(view, findings)
         account.to_do(steps)
         account.start(view.to_do)
         account.losses(lost)

@@ -47,7 +47,7 @@ def skip(
     report of who skipped what and when; events of that record that are not skipped are still delivered.
 
     Exit codes: 0 skipped, or shown, 1 there is nothing to skip (not in the log, or acked), 74 not a log, or its disk
-    fails, 75 a process holds the log. Other than with 0, nothing was skipped.
+    fails (run it again then: the cursor may have been written or not), 75 a process holds the log.
     """
     from walflow.wal.skip import NothingToSkip
 
@@ -73,13 +73,13 @@ def _skip(path: str, first: int, last: int, *, dry_run: bool, as_json: bool) -> 
         parts = skippable(view.found.acked, view.found.durable, first, last)
         if dry_run:
             places = list(walk(view.directory, view.chunks, first, last))
-            _tell(path, within(places, parts), view.found.acked, as_json=as_json)
+            _tell(path, within(places, parts), view.found.acked, view.found.durable, as_json=as_json)
             return
     log = Log(Options(path))
     try:
         with progress("copying") as begin:
             skipped = go_past(log, first, last, _who(), begin(view.bytes_from(first, last)))
-        _tell(path, skipped, log.acked, as_json=as_json)
+        _tell(path, skipped, log.acked, log.durable, as_json=as_json)
     finally:
         log.abandon()  # the cursor is written; after a failure it must not be
 
@@ -93,21 +93,24 @@ def _who() -> str:
     return f"{name}, sudo by {sudo}" if sudo else name
 
 
-def _tell(path: str, skipped: "list[Skipped]", acked: "Acked", *, as_json: bool) -> None:
+def _tell(path: str, skipped: "list[Skipped]", acked: "Acked", durable: int, *, as_json: bool) -> None:
     """After it was done, or, where there is no report, instead of it."""
     from walflow.relay.tag import Tags
 
     tags, done = Tags(), any(one.report for one in skipped)
+    left = durable - acked.low - acked.above
     if as_json:
         entries = [_entry(tags, one, acked) for one in skipped]
-        typer.echo(json.dumps({"path": path, "skipped": done, "positions": entries}, indent=2))
+        known = {"path": path, "skipped": done, "low": acked.low, "backlog_events": left, "positions": entries}
+        typer.echo(json.dumps(known, indent=2))
         return
     for one in skipped:
         for line in _event_lines(tags, one):
             typer.echo(f"{'skipped' if done else 'to skip'}: {line}")
         if one.report:
             typer.echo(printable(f"kept: {os.path.join(path, one.report)}"))
-    typer.echo(f"acked to {acked.low}" if done else "nothing was changed: this was a dry run")
+    after = f"acked to {acked.low}, {left} events to deliver"
+    typer.echo(after if done else "nothing was changed: this was a dry run")
 
 
 def _entry(tags: "Tags", one: "Skipped", acked: "Acked") -> dict[str, object]:
