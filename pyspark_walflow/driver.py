@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_walflow.condense import Refusal, condense
 from pyspark_walflow.java import NoJava, find_java
-from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, session, start
+from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, refuse_change, session, start
 from pyspark_walflow.progress import Progress
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ def _run(plan: Plan, report: Report, stop: Stop) -> int:
     versions = _versions()
     if plan.job is not None:
         compile_job(plan.job)
+    elif not plan.check:
+        refuse_change(plan)
     spark = session(plan)
     report.say("session", master=plan.chosen_master, **versions)
     if plan.check:

@@ -104,9 +104,10 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     stream = spark.readStream.format("walflow").options(**plan.options).load()
     attach(spark, **plan.options)
     if plan.query is not None:
-        keep_query(plan)
         stream.createOrReplaceTempView("in")
-        return [_send(spark.sql(plan.query), plan)]
+        rows = spark.sql(plan.query)
+        keep_query(plan)
+        return [_send(rows, plan)]
     assert plan.job is not None
     made = load_job(plan.job)(spark, stream)
     if _is_frame(made):
@@ -141,7 +142,7 @@ def compile_job(job: str) -> None:
     except OSError as error:
         raise Refusal(f"cannot read the job {job}: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
-        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise Refusal(f"{job}{line}: {type(error).__name__}: {error}") from None
 
 
@@ -155,20 +156,28 @@ def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
 
 
 def keep_query(plan: Plan) -> None:
-    """Beside Spark's own files lies the query that made them. Spark would go on with another one's windows as long
-    as their columns fit, and count wrongly without a word."""
-    assert plan.query is not None
-    kept, text = Path(plan.checkpoint, QUERY_FILE), f"{plan.output_mode}\n{plan.query.strip()}\n"
-    if kept.exists() and kept.read_text() != text and Path(plan.checkpoint, "state").exists():
+    """Beside Spark's own files lies the query that made them."""
+    kept = Path(plan.checkpoint, QUERY_FILE)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    new = kept.with_suffix(".new")
+    new.write_text(_kept_text(plan))
+    new.replace(kept)
+
+
+def refuse_change(plan: Plan) -> None:
+    """Spark would go on with another query's windows as long as their columns fit, and count wrongly without a word.
+    Raises Refusal."""
+    kept = Path(plan.checkpoint, QUERY_FILE)
+    if kept.exists() and kept.read_text() != _kept_text(plan) and Path(plan.checkpoint, "state").exists():
         raise Refusal(
             f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
             f"put back the query in {kept}, or name another `checkpoint` to begin anew without them, or "
             f"`rm {kept}` to go on with them as they are",
         )
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    new = kept.with_suffix(".new")
-    new.write_text(text)
-    new.replace(kept)
+
+
+def _kept_text(plan: Plan) -> str:
+    return f"{plan.output_mode}\n{(plan.query or '').strip()}\n"
 
 
 def _send(frame: "DataFrame", plan: Plan) -> "StreamingQuery":

@@ -49,7 +49,7 @@ class Driver:
         self._log = out.log.bind(pipeline=config.job or "query")
         self._backoff = Backoff(RETRY)
         self._measures = Measures(out)
-        self._ran = False  # it got as far as a running query: the flow file is sound
+        self._ran = False  # a batch was done: the flow file is sound
 
     async def run(self) -> None:
         """Until it is cancelled; then the running batch may end, for as long as its grace time lasts."""
@@ -112,10 +112,10 @@ class Driver:
                 case "session":
                     self._log.info("spark session", **report)
                 case "running":
-                    self._ran = True
                     self._measures.running = 1
                     self._log.info("spark running", **report)
                 case "batch":
+                    self._ran = True
                     self._backoff.reset()
                     self._measures.batch(report)
                     self._log.debug("spark batch", **report)

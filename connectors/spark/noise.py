@@ -47,6 +47,7 @@ class Noise:
     def __init__(self) -> None:
         self.decisive = ""  # the last line that told of an error
         self._traceback = False
+        self._exception = False  # its message may have several lines
         self._quiet = False  # what was said last is not worth showing, nor is what hangs below it
 
     def feed(self, line: str) -> Line:
@@ -58,11 +59,14 @@ class Noise:
         record = _LOG4J.match(line)
         if record:
             return self._record(record, line)
-        if not line.strip() or line[0].isspace() or _STACK.match(line) or _expected(line):
-            return Line("debug", line)
-        return Line("debug" if self._quiet and line.startswith("SQLSTATE") else "info", line[:_KEPT])
+        if _STACK.match(line):
+            self._exception = not line.startswith("\t")
+        elif not self._exception and line.strip() and not line[0].isspace() and not _expected(line):
+            return Line("info", line[:_KEPT])
+        return Line("debug", line)
 
     def _record(self, record: re.Match[str], line: str) -> Line:
+        self._exception = False
         self._quiet = _expected(line)
         level = "debug" if self._quiet else _LEVELS.get(record["level"], "debug")
         if record["text"].endswith(_TRACEBACK):

@@ -36,6 +36,7 @@ if mode == "refuses-later":
         file.write(".")
     if os.path.getsize(counter) == 1:
         say("running", queries=["q"])
+        batch(1)
         sys.exit(1)
     say("refused", message="[TABLE] gone", excerpt=[], hint="", text="")
     sys.exit(78)

@@ -67,6 +67,18 @@ def test_the_workers_traceback_in_a_lost_task_is_told_by_its_last_line() -> None
     assert told[2].text == "ModuleNotFoundError: No module 'x'"
 
 
+def test_the_message_of_an_exception_may_have_several_lines() -> None:
+    noise = Noise()
+    told = [
+        f"{AT} ERROR Executor: Exception in task 0.0 in stage 5.0 (TID 11)",
+        "org.apache.spark.sql.execution.streaming.state.StateStoreException: [KEY_SCHEMA] Provided schema does not match",
+        "If you want to force running the query without schema validation, please set",
+        "\tat org.apache.spark.sql.execution.Foo",
+        "printed by the job",
+    ]
+    assert [noise.feed(line).level for line in told] == ["debug", "debug", "debug", "debug", "info"]
+
+
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r"), max_size=20)), st.integers(1, 7))
 def test_lines_come_out_as_they_went_in_however_they_were_cut(lines: list[str], size: int) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
