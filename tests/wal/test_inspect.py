@@ -89,6 +89,18 @@ def test_nobody_holds_what_is_not_locked(open_log: Open, directory: Path) -> Non
     assert holder(str(directory)) == ""
 
 
+def test_of_a_log_that_acks_before_it_syncs_it_sees_what_is_there(open_log: Open, directory: Path) -> None:
+    log = open_log(4096, 16, disk=QuickDisk(), sync="interval")
+    put(log, *[b"some"] * 5)
+    log.ack(1, 2)
+    checkpoint(log)
+    view = look(str(directory))
+    assert (view.found.durable, view.found.acked.low, view.found.acked.ranges) == (5, 2, ())
+    log.abandon()
+    view = look(str(directory))  # nobody has it now: a start leaves out positions
+    assert (view.found.durable > 5, view.found.acked.missing(1, view.found.durable)) == (True, [(3, 5)])
+
+
 def test_a_log_that_is_written_and_trimmed_meanwhile_is_sound(directory: Path) -> None:
     log = Log(Options(str(directory), 2048, 8), QuickDisk())
     stop = threading.Event()

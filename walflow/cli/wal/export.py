@@ -71,22 +71,16 @@ def _head(view: "View", acked: "Acked", durable: int) -> "Head":
 def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
     """What is acked in a log that has these positions only, and up to where it goes: records stay whole."""
     from walflow.wal.inspect import acked_by_cursor
+    from walflow.wal.inspect.view import up_to
     from walflow.wal.inspect.walk import walk
 
     acked, durable = acked_by_cursor(view), view.found.durable
     if last < durable:
         durable = max([place.last for place in walk(view.directory, view.chunks, last, last)], default=last)
-        acked = _up_to(acked, durable)
+        acked = up_to(acked, durable)
         acked.add(last + 1, durable)
     acked.add(1, min(first - 1, durable))
     return acked, durable
-
-
-def _up_to(acked: "Acked", last: int) -> "Acked":
-    from walflow.wal.cursor import Acked
-
-    ranges = [(one, min(end, last)) for one, end in acked.ranges if one <= last]
-    return Acked(min(acked.low, last), ranges)
 
 
 def _lines(found: "Iterable[Record | Gap]", acked: "Acked", gaps: "list[Gap]") -> "Iterator[Line | Lost | Gone]":

@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 
 from walflow.errors import Unusable
 from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
-from walflow.wal.format import SLOT, Slot, unpack_slot
+from walflow.wal.format import SKIP, SLOT, Slot, unpack_slot
 from walflow.wal.inspect.onlooker import Onlooker
 from walflow.wal.recovery import Found, recover
 from walflow.wal.survey import NUMBERED
@@ -57,8 +58,23 @@ def look(path: str) -> View:
             continue
         directory.disk.close(found.cursor)
         directory.release()
-        return View(directory, found, slots, holder(path))
+        held_by = holder(path)
+        if held_by and found.relaxed:
+            _as_it_runs(found)
+        return View(directory, found, slots, held_by)
     raise AssertionError("unreachable")
+
+
+def _as_it_runs(found: Found) -> None:
+    """A start would leave out positions that nobody knows of; the process that has the log knows them."""
+    found.durable -= SKIP
+    found.acked = up_to(found.acked, found.durable)
+
+
+def up_to(acked: Acked, last: int) -> Acked:
+    """The same, of positions up to `last`."""
+    ranges = [(first, min(end, last)) for first, end in acked.ranges if first <= last]
+    return Acked(min(acked.low, last), ranges)
 
 
 def _expect_log(path: str) -> None:
