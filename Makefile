@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.test ## half a minute: an echo server is killed again and again, and loses nothing
+demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
 test: $(VENV)/.test strace java ## the tests; ARGS="-k name" for some of them

@@ -2,6 +2,7 @@
 that far."""
 
 import asyncio
+import os
 import random
 import shutil
 import signal
@@ -23,6 +24,7 @@ from demo.ledger import Ledger, audit
 from demo.lines import Lines
 from demo.server import FLOWS, ROOT, Server, ServerFailed, free_port, write_flow
 from demo.show import Show, print_ledger
+from demo.spark import show as show_spark
 
 LOOK: Final = 0.25  # seconds between lines of progress
 WATCH: Final = 0.01  # seconds between looks at what the server says
@@ -173,9 +175,10 @@ class Demo:
             self._show.progress(self._elapsed(), self._traffic.sent, echoed, rate, self._kills)
 
     def _audit(self) -> Ledger:
+        file = self._workdir / FILE
         with self._console.status("reading the file back") as status:
             return audit(
-                self._workdir / FILE,
+                file if file.exists() else Path(os.devnull),  # if the server had no time to begin it
                 self._lines,
                 self._traffic.accounts,
                 lambda count: status.update(f"reading the file back: {count:,} lines"),
@@ -211,6 +214,7 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Of the lines and the moments of the kills.")] = None,
     flow: Annotated[Path, typer.Option(help="Another one with an `url`, and a file of the same name.")] = FLOWS
     / "server.troy",
+    spark: Annotated[bool, typer.Option(help="Spark counts the lines, too, where there is a Java.")] = True,
     keep: Annotated[bool, typer.Option(help="Keep the log, the file and what the server said.")] = False,
 ) -> None:
     """An echo server with a write-ahead log, killed under load. Nothing it echoed may be missing from its file."""
@@ -221,6 +225,8 @@ def main(
     try:
         outcome = _run(plan, workdir, console)
         good = _conclude(console, plan, outcome)
+        if good and spark:
+            good = show_spark(console, workdir / FILE, outcome.ledger)
         keep_it = keep or not good
         raise typer.Exit(0 if good else 1)
     except (ServerFailed, subprocess.TimeoutExpired) as error:

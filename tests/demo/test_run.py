@@ -1,6 +1,7 @@
 """The demo itself, short: a real daemon, real kills, and nothing left behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,9 @@ import pytest
 from demo.server import FLOWS, ROOT
 
 
-def start(tmp_path: Path, options: Sequence[object]) -> "subprocess.Popen[str]":
+def start(tmp_path: Path, options: Sequence[object], **more: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "demo", *map(str, options)]
-    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUTF8": "1"}
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUTF8": "1"} | more
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -27,28 +28,29 @@ def start(tmp_path: Path, options: Sequence[object]) -> "subprocess.Popen[str]":
     )
 
 
-def run(tmp_path: Path, *options: object) -> tuple[int, str]:
-    with start(tmp_path, options) as demo:
+def run(tmp_path: Path, *options: object, **more: str) -> tuple[int, str]:
+    with start(tmp_path, options, **more) as demo:
         output, _ = demo.communicate()
     return demo.returncode, output
 
 
 def processes(workdir: Path) -> list[str]:
-    """Of all processes, those started with this directory among their arguments."""
+    """Of all processes, those started with this directory among their arguments, or that work in it."""
     found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            where = os.readlink(path / "cwd")
         except OSError:
             continue
-        if str(workdir) in command:
+        if str(workdir) in f"{command} {where}":
             found.append(command)
     return found
 
 
 @pytest.mark.timeout(180)
 def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
-    code, output = run(tmp_path, "--seconds", 8, "--kills", 2, "--connections", 4, "--seed", 1)
+    code, output = run(tmp_path, "--seconds", 8, "--kills", 2, "--connections", 4, "--seed", 1, "--no-spark")
 
     assert code == 0, output
     assert output.count("kill -9") == 2
@@ -90,7 +92,7 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    with start(tmp_path, ["--seconds", 50, "--kills", 0]) as demo:
+    with start(tmp_path, ["--seconds", 50, "--kills", 0, "--no-spark"]) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
             if "the server is up" in line:
@@ -105,9 +107,50 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Sig
     assert not list(tmp_path.glob("walflow-demo-*"))
 
 
+SHORT = ("--seconds", 4, "--kills", 0, "--connections", 2, "--rate", 2000)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_spark_and_the_ledger_agree(tmp_path: Path) -> None:
+    code, output = run(tmp_path, *SHORT)
+
+    assert code == 0, output
+    assert re.search(r"Spark counted ([\d,]+) lines, all distinct: \1 different ones, 0 sent again\.", output), output
+    assert "Spark and the ledger agree." in output
+    assert not processes(tmp_path)
+    assert not list(tmp_path.glob("walflow-demo-*"))
+
+
+@pytest.mark.timeout(120)
+def test_without_java_it_says_so_and_succeeds(tmp_path: Path) -> None:
+    code, output = run(tmp_path, *SHORT, JAVA_HOME=str(tmp_path))
+
+    assert code == 0, output
+    assert f"Spark needs Java 17 or newer and there is no {tmp_path}/bin/java" in output
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_spark_counts_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    with start(tmp_path, SHORT) as demo:
+        while not any("demo.count" in command for command in processes(tmp_path)):
+            assert demo.poll() is None
+            time.sleep(0.01)
+        time.sleep(1)  # somewhere in the start of a JVM
+        demo.send_signal(number)
+        rest, _ = demo.communicate()
+
+    assert demo.returncode == 130, rest
+    assert "Traceback" not in rest
+    assert not processes(tmp_path)
+    assert not list(tmp_path.glob("walflow-demo-*"))
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_eighty_kills(tmp_path: Path) -> None:
-    code, output = run(tmp_path, "--seconds", 240, "--kills", 80, "--connections", 8, "--rate", 40_000)
+    code, output = run(tmp_path, "--seconds", 240, "--kills", 80, "--connections", 8, "--rate", 40_000, "--no-spark")
 
     assert code == 0, output
