@@ -96,6 +96,7 @@ class MemoryDisk:
     def __init__(self, files: Mapping[str, bytes | Kept] | None = None) -> None:
         self.inodes: dict[str, Inode] = {}
         self.fault: Callable[[str, str], int | None] | None = None
+        self.bad_from: Mapping[str, int] = {}  # of which files, and from which byte on, nothing can be read
         self.failures = 0  # operations that raised because of it, or because the disk was full
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._last_fd = 1000
@@ -198,6 +199,8 @@ class MemoryDisk:
         path, inode = self._fds[fd]
         if self.fault is not None:
             MemoryDisk._begin(self, "read", path)
+        if offset + size > self.bad_from.get(path, offset + size):
+            raise self._failure(errno.EIO, path)
         assert inode.data is not None
         return bytes(inode.data[offset : offset + size])
 

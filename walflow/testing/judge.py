@@ -2,7 +2,7 @@
 deliver all that was promised, as it was appended, and nothing else; say what it found; stay in its budget; go on."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
 from walflow.errors import WalflowError
@@ -51,6 +51,7 @@ class LogPromises:
         self.done: set[int] = set()
         self.unsafe: set[int] = set()
         self.damaged = False
+        self.bad_from: Mapping[str, int] = {}  # as the disk's
         self._key: Hashable = None
 
     def copy(self) -> Self:
@@ -60,6 +61,7 @@ class LogPromises:
         other.done = set(self.done)
         other.unsafe = set(self.unsafe)
         other.damaged = self.damaged
+        other.bad_from = self.bad_from
         other._key = self._key
         return other
 
@@ -104,6 +106,7 @@ class LogPromises:
     # what must be
 
     def judge(self, disk: MemoryDisk) -> None:
+        disk.bad_from = self.bad_from
         log, _ = self.reopen(disk)
         try:
             self._goes_on(log, disk)

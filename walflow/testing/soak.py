@@ -22,7 +22,7 @@ from walflow.testing.proof import Proof, Story
 
 Source = Callable[[int], Story]
 
-OURS: Final = "walflow.testing.stories"
+OURS: Final = ("walflow.testing.stories", "walflow.testing.scripts")
 SAVE_SECONDS: Final = 5.0
 
 Told = tuple[str, Row | None, str]  # the kind of story; what it adds to the ledger, or else the line that is wrong
@@ -97,7 +97,7 @@ def soak(
 ) -> None:
     """Cuts the power, over and over, and prints a ledger. Exits with 1 where a promise was broken."""
     console = Console()
-    modules = {source: module for module in (OURS, *(also or ())) for source in sources_of(module)}
+    modules = {source: module for module in (*OURS, *(also or ())) for source in sources_of(module)}
     if only and only not in modules:
         raise typer.BadParameter(f"there is no {only!r}: {', '.join(modules)}", param_hint="--only")
     if only and seed >= 0:

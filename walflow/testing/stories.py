@@ -7,8 +7,8 @@ from typing import Final
 
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.testing.cuts import power_cut
-from walflow.testing.disk import PowerCut, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises, OpenLog, checkpoint
+from walflow.testing.disk import Kept, PowerCut, SimulatedDisk
+from walflow.testing.judge import Broken, LogPromises, OpenLog
 from walflow.testing.proof import USUAL, Effort, Story
 from walflow.wal import Commit, Log, Options, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
@@ -70,10 +70,15 @@ class Life:
         self.promises.ack(self.log, first, min(last, self.log.durable))
 
     def checkpoint(self, *, force: bool = False) -> None:
+        one = self.log.checkpoint(force=force)
+        if one is None:
+            return
         try:
-            checkpoint(self.log, force=force)
+            one.flush()
         except DiskFull:
-            self.restart()
+            self.disk.fault = self.disk.capacity = None
+            one.flush()
+        self.log.checkpointed(one)
 
     def sync(self) -> None:
         """Of a relaxed log; another one has nothing to sync."""
@@ -102,6 +107,18 @@ class Life:
         if self._reader is not None:
             self._reader.close()
         self._reader = self.log.reader()
+
+    def alter(self, change: Callable[[dict[str, bytes]], object]) -> None:
+        """While nobody has the log, its files change: `change` gets them by name, without the directory."""
+        before = self.disk.snapshot()
+        start = len(self.promises.options.path) + 1
+        files = {path[start:]: kept.data for path, kept in before.items() if kept.data is not None}
+        change(files)
+        after: dict[str, bytes | Kept] = {path: kept for path, kept in before.items() if kept.data is None}
+        after |= {f"{self.promises.options.path}/{name}": data for name, data in files.items()}
+        self.disk.become(after)
+        self.promises.damaged = True
+        self.gone()
 
     def close(self) -> None:
         self.log.close()
