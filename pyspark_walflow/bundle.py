@@ -1,0 +1,69 @@
+"""`python -m pyspark_walflow.bundle [DIRECTORY]`: this package as one file, pyspark_walflow.py, for `--py-files`.
+
+Why not a zip: the process in which Spark looks for data sources has no zip of `--py-files` on its path, nor has the one
+of an executor that reads what was found in this way. Single files are on the path of all of them.
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+HEAD: Final = '''\
+"""The Spark half of walflow in one file, for `spark-submit --py-files`. Made by `python -m pyspark_walflow.bundle`."""
+
+import contextlib
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+SOURCES = {
+'''
+TAIL: Final = """\
+}
+
+
+class _Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    def find_spec(self, name, path, target=None):
+        return importlib.util.spec_from_loader(name, self) if name in SOURCES else None
+
+    def get_source(self, name):
+        return SOURCES[name]
+
+    def get_code(self, name):
+        return self.source_to_code(SOURCES[name], f"{__file__}/{name.partition('.')[2]}.py")
+
+
+def show_to_planners(directory):
+    # Spark gives the planner of a stream a directory of its own, and copies nothing into it
+    if os.path.basename(directory).startswith("userFiles-"):  # the driver's
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.join(directory, "streaming_job"), exist_ok=True)
+            os.symlink(os.path.abspath(__file__), os.path.join(directory, "streaming_job", os.path.basename(__file__)))
+
+
+show_to_planners(os.path.dirname(os.path.abspath(__file__)))
+__path__ = []
+sys.meta_path.append(_Bundle())
+exec(SOURCES[__name__], globals())
+"""
+
+
+def bundle() -> str:
+    """What goes into the file."""
+    here = Path(__file__).parent
+    lines = [HEAD]
+    for file in sorted(here.glob("*.py")):
+        name = here.name if file.stem == "__init__" else f"{here.name}.{file.stem}"
+        lines.append(f"    {name!r}: {file.read_text(encoding='utf-8')!r},\n")
+    return "".join([*lines, TAIL])
+
+
+def main(directory: str = ".") -> None:
+    file = Path(directory, f"{Path(__file__).parent.name}.py")
+    file.write_text(bundle(), encoding="utf-8")
+    sys.stdout.write(f"{file}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
