@@ -1,5 +1,6 @@
-"""A log between a source and its sinks: what it acknowledged is delivered, whatever dies (and, where it is told not to
-wait for the disk or to drop what is oldest, what it may lose instead is said).
+"""A log between a source and its sinks: what it acknowledged is delivered, whatever dies.
+
+Where it is told not to wait for the disk (`sync`), or to drop what is oldest (`on_full`), it says what it may lose.
 
 One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk; the source half
 sends it on, again and again, until every sink linked to it has acked.
@@ -95,7 +96,7 @@ class Wal(Connector):
             "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, "
         )
         if self.sync == "interval":
-            return f"{acked}and a power cut once it was synced, at most {self.sync_interval / 1e9:g} s later"
+            return f"{acked}and a power cut once the sync is done that begins at most {self.sync_interval / 1e9:g} s later"
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

@@ -134,7 +134,7 @@ HELD = {
         RELAXED_KILLS,
     ],
     "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, and a power "
-    "cut once it was synced": [
+    "cut once the sync is done": [
         "relay/test_modes.py::test_with_interval_an_ack_means_written_and_the_sync_follows_on_the_thread",
         "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
         RELAXED_KILLS,

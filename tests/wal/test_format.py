@@ -1,5 +1,6 @@
 """The format is a promise: these bytes were written by the first version, and every later one reads them."""
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -7,16 +8,22 @@ import pytest
 from tests.wal.tools import QuickDisk, files_of, put, read, restore
 from walflow.wal import Log, Options
 from walflow.wal.format import (
+    CHECKSUM,
     CHUNK_START,
     RECORD_START,
+    SKIP,
     SLOT_RANGES,
     ChunkHeader,
+    Slot,
     chunk_seed,
+    crc,
     pack_chunk_header,
     pack_meta,
+    pack_slot,
     record_size,
     unpack_chunk_header,
     unpack_meta,
+    unpack_slot,
 )
 
 UUID = bytes(range(16))
@@ -91,3 +98,25 @@ def test_the_same_record_has_another_checksum_in_another_chunk() -> None:
     """So bytes that a recycled file still holds never pass for new ones."""
     seeds = {chunk_seed(UUID, 1, 1), chunk_seed(UUID, 2, 1), chunk_seed(UUID, 1, 2), chunk_seed(bytes(16), 1, 1)}
     assert len(seeds) == 4
+
+
+def test_a_slot_with_all_the_ranges_of_an_older_version_is_read() -> None:
+    """It had room for two more, and nothing else stood there."""
+    ranges = tuple((10 * at, 10 * at + 1) for at in range(1, 253))
+    fields = struct.pack("<8s 16s QQQ II", b"WALFCURS", UUID, 7, 3, 9000, len(ranges), 0)
+    data = (fields + b"".join(struct.pack("<QQ", *one) for one in ranges)).ljust(4092, b"\0")
+    slot = unpack_slot(data + CHECKSUM.pack(crc(0, data)))
+    assert slot == (UUID, Slot(7, 3, 9000, ranges))
+
+
+def test_a_slot_keeps_the_widest_ranges_and_all_else() -> None:
+    ranges = tuple((10 * at, 10 * at + (5 if at > 200 else 1)) for at in range(1, 400))
+    slot = Slot(7, 3, 9000, ranges, 2, 9100, 1 << 40, 1 << 50)
+    found = unpack_slot(pack_slot(UUID, slot))
+    kept = tuple([one for one in ranges if one[0] <= 10 * (SLOT_RANGES - 199) or one[0] > 2000])
+    assert found == (UUID, slot._replace(ranges=kept))
+
+
+def test_the_sum_of_all_skips_fits_a_header() -> None:
+    header = ChunkHeader(7, 3, 99, 3, 4, 500, 98, SKIP)
+    assert unpack_chunk_header(pack_chunk_header(UUID, header)) == (UUID, header)

@@ -128,7 +128,9 @@ class Reader:
             self._quarantined.value += gap.last - gap.first + 1
             self._quarantined_bytes.value += gap.size
             self._out.log.error("quarantined", found=str(gap))
-        self._gaps_told = len(self._log.gaps)
+        if self._gaps_told < len(self._log.gaps):
+            self._gaps_told = len(self._log.gaps)
+            self._checkpoints.acked()  # so that a restart does not find and count them again
 
     def _block(self, part: Part) -> Block | None:
         record = part.record
