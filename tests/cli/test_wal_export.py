@@ -6,13 +6,14 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, run
-from tests.wal.tools import QuickDisk, chunk_files, files_of, put, read
+from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, read
 from walflow.cli.wal.lines import Writer, encode, read_line, record_of
 from walflow.wal import Log, Options, Record
 from walflow.wal.cursor import Acked
@@ -169,6 +170,40 @@ def test_a_running_daemon_is_left_alone(path: Path, held: Log, tmp_path: Path) -
     lines = exported(path)
     assert json.loads(lines.splitlines()[-1])["position"] == 31
     assert exported(imported(tmp_path, lines)) == lines
+
+
+class Recycling(QuickDisk):
+    preallocates = True
+
+
+@pytest.mark.parametrize(("disk", "chunk_size", "size"), [(QuickDisk, 2048, 100), (Recycling, 65536, 7000)])
+def test_a_log_that_is_written_and_trimmed_meanwhile(
+    tmp_path: Path, disk: type[QuickDisk], chunk_size: int, size: int
+) -> None:
+    """Whatever was deleted or written over while it was read: all lines fit, and no position is called lost."""
+    log = Log(Options(str(tmp_path / "log"), chunk_size, 8), disk())
+    stop = threading.Event()
+
+    def use() -> None:
+        while not stop.wait(0.0005):
+            if log.fits(200, size + 20):
+                append(log, b'"%s"' % (b"x" * size), b"2", b"3")
+            else:
+                log.ack(1, log.durable - 4)
+                checkpoint(log)
+
+    user = threading.Thread(target=use)
+    user.start()
+    try:
+        for number in range(15):
+            assert run("dump", tmp_path / "log").exit_code == 0
+            result = run("export", tmp_path / "log")
+            assert (result.exit_code, result.stderr) == (0, "")
+            imported(tmp_path, result.stdout_bytes, f"again{number}")
+    finally:
+        stop.set()
+        user.join()
+        log.close()
 
 
 def test_what_is_delivered_meanwhile_counts_as_acked(tmp_path: Path, path: Path) -> None:

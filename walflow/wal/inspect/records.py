@@ -1,12 +1,14 @@
 """What a log holds, and how much of it is still to be delivered."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from walflow.errors import Unusable
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START, Record
-from walflow.wal.inspect.view import View, look
+from walflow.wal.inspect.kept import reported
+from walflow.wal.inspect.view import TRIES, View, look
 from walflow.wal.inspect.walk import Read, nobody, outlines, walk
 from walflow.wal.quarantine import Gap
 
@@ -29,13 +31,12 @@ def records(view: View, first: int, last: int, read: Read = nobody) -> Iterator[
     """All that hold a position from `first` to `last`, acked ones too, and a Gap for what cannot be read. What a
     process that has the log drops meanwhile is a Gap with the reason GONE."""
     before, behind = _outside(view, first, last)
-    yield from before
-    for place in walk(view.directory, view.chunks, first, last, read):
-        found = place.found
+    inside = (place.found for place in walk(view.directory, view.chunks, first, last, read))
+    for found in chain(before, inside, behind):
         if isinstance(found, Gap) and view.holder and _gone(view, found):
-            found = found._replace(file="", offset=0, size=0, reason=GONE)
-        yield found
-    yield from behind
+            yield found._replace(file="", offset=0, size=0, reason=GONE)
+        else:
+            yield found
 
 
 def _outside(view: View, first: int, last: int) -> tuple[list[Gap], list[Gap]]:
@@ -48,12 +49,21 @@ def _outside(view: View, first: int, last: int) -> tuple[list[Gap], list[Gap]]:
 
 
 def _gone(view: View, gap: Gap) -> bool:
-    """Its chunk was there when the view was made, and is no more."""
-    held = {chunk.first for chunk in view.chunks if chunk.first <= gap.last and chunk.last >= gap.first}
+    """It was acked and deleted while the view was made or since. Looked at more than once, for each look may come in
+    the middle of a deletion."""
+    path = view.directory.path
+    if any(first <= gap.last and last >= gap.first for first, last, _ in reported(path)):
+        return False
+    return any(_deleted(path, gap) for _ in range(TRIES))
+
+
+def _deleted(path: str, gap: Gap) -> bool:
     try:
-        return bool(held) and not held & {chunk.first for chunk in look(view.directory.path).chunks}
+        view = look(path)
     except Unusable:
         return False
+    held = any(chunk.first <= gap.last and chunk.last >= gap.first for chunk in view.chunks)
+    return not held and view.found.acked.covers(gap.first, gap.last)
 
 
 def acked_by_cursor(view: View) -> Acked:
