@@ -57,9 +57,19 @@ class Bay(Lake):
     def values(self, count: int) -> list[object]:
         return [json.loads(line) for line in self.lines(count)]
 
-    def said(self, event: str) -> list[dict[str, object]]:
-        """What its log says of that since its last start."""
-        return [line for line in self.daemon.lines if line.get("event") == event]
+    def said(self, event: str, count: int = 0) -> list[dict[str, object]]:
+        """What its log says of that since its last start; waits for so many lines."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = [line for line in self.daemon.lines if line.get("event") == event]
+            if len(found) >= count:
+                return found
+            assert time.monotonic() < deadline, f"{event!r} was said {len(found)} times: {self.daemon.raw[-20:]}"
+            time.sleep(0.02)
+
+    def batches(self, event: str, count: int) -> list[object]:
+        """Of which it says that."""
+        return [line["batch"] for line in self.said(event, count)]
 
     def staged(self) -> list[str]:
         return sorted(path.name for path in (self.state / "staging").iterdir())
