@@ -76,7 +76,7 @@ class Results:
             self._run,
             out.scheduler.time,
             out.codec,
-            Limits(config.max_result_bytes, min(config.max_result_bytes, log.max_record - TAG_BYTES)),
+            Limits(config.max_result_bytes, max(0, min(config.max_result_bytes, log.max_record - TAG_BYTES))),
             out.counter("spark_orphaned_stages_total"),
         )
         try:
@@ -115,6 +115,7 @@ class Results:
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._checkpoints.stop()
+        await self._on_log_thread(_nothing)  # after what the thread has in hand, and its log has heard of it
         await self._on_log_thread(self._log.close)
         self._thread.shutdown(wait=False)
 
@@ -194,7 +195,7 @@ class Results:
         self._staging.held = frozenset()
         self._batches.value += 1
         self._rows.value += intent.rows
-        self._out.log.info("published", query=intent.query, batch=intent.batch, rows=intent.rows)
+        self._out.log.debug("published", query=intent.query, batch=intent.batch, rows=intent.rows)
         await self._staging.remove(intent.names)
 
     async def _append(self, intent: Intent) -> None:
@@ -343,3 +344,6 @@ def _retrieve(task: asyncio.Task[object]) -> None:
 
 
 def _nobody(receipt: Receipt) -> None: ...
+
+
+def _nothing() -> None: ...

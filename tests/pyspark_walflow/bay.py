@@ -36,7 +36,7 @@ class Bay(Lake):
 
     def start(self) -> None:
         """It listens; ready it is only with a file."""
-        self.daemon = Daemon(self._flow, self.directory)
+        self.daemon = Daemon(self._flow, self.directory, "--log-level", "debug")
         while self.daemon.wait_for("listening")["component"] != "lake":
             pass
 
