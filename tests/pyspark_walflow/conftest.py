@@ -27,14 +27,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    quiet = tmp_path_factory.mktemp("spark") / "log4j2.properties"
-    quiet.write_text("rootLogger.level = off\nrootLogger.appenderRefs =\n")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
@@ -46,6 +43,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own, on sockets that it leaves to the collector
         session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
 

@@ -1,7 +1,7 @@
 """A streaming query for as long as a test wants one."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,13 +21,14 @@ def batch(spark: SparkSession, lake: Lake, **options: str) -> DataFrame:
 
 
 @contextmanager
-def into_memory(
-    frame: DataFrame, checkpoint: Path | None = None, trigger: Mapping[str, object] | None = None
-) -> Iterator[StreamingQuery]:
-    writer = frame.writeStream.format("memory").queryName("q" + uuid.uuid4().hex)
-    if checkpoint is not None:
-        writer = writer.option("checkpointLocation", str(checkpoint))
-    with running(writer.trigger(**trigger).start() if trigger else writer.start()) as query:
+def into_memory(frame: DataFrame) -> Iterator[StreamingQuery]:
+    with running(frame.writeStream.format("memory").queryName("q" + uuid.uuid4().hex).start()) as query:
+        yield query
+
+
+@contextmanager
+def into_nothing(frame: DataFrame, checkpoint: Path) -> Iterator[StreamingQuery]:
+    with running(frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()) as query:
         yield query
 
 

@@ -1,0 +1,102 @@
+"""format("walflow") is there without registration: from an installed wheel, from a checkout, and by --py-files."""
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.pyspark_walflow.lake import Lake, numbered
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+ROOT = Path(__file__).parents[2]
+JOB = Path(__file__).parent / "job.py"
+SPARKS = (
+    "numpy",
+    "numpy.libs",
+    "pandas",
+    "pandas.libs",
+    "py4j",
+    "pyarrow",
+    "pyspark",
+    "dateutil",
+    "pytz",
+    "six",
+    "tzdata",
+)
+
+
+@pytest.fixture(scope="module")
+def sparks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with pyspark and what it needs, and nothing of walflow."""
+    import pyspark
+
+    site, borrowed = Path(pyspark.__file__).parents[1], tmp_path_factory.mktemp("sparks")
+    for found in site.iterdir():
+        if found.name.removesuffix(".py") in SPARKS:
+            (borrowed / found.name).symlink_to(found)
+    return borrowed
+
+
+@pytest.fixture
+def python(tmp_path: Path, sparks: Path) -> Path:
+    """Of a fresh environment that has pyspark."""
+    environment = tmp_path / "venv"
+    venv.create(environment, symlinks=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "sparks.pth").write_text(f"{sparks}\n")
+    return environment / "bin/python"
+
+
+def run(command: Sequence[object], python: Path, lake: Lake, **environment: str) -> str:
+    """The last line of the job."""
+    without = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "SPARK_", "PYSPARK_"))
+    }
+    ours = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [str(word) for word in (*command, JOB, lake.port, lake.state / "token")],
+        env=without | ours | environment,
+        cwd=lake.directory,  # not the checkout, where everything would be found
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    return done.stdout.strip().splitlines()[-1]
+
+
+def install(python: Path, *what: object) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-deps", "--no-index"]
+    subprocess.run([str(word) for word in (*command, *what)], check=True, timeout=120)
+
+
+def test_an_installed_wheel(lake: Lake, python: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(ROOT)], check=True, timeout=120)
+    install(python, *tmp_path.glob("walflow-*.whl"))
+    lake.send(*numbered(30))
+    said = run([python], python, lake)
+    assert said.startswith(f"30 in lake, 30 streamed, from {python.parents[1]}/lib/")
+
+
+def test_an_editable_checkout(lake: Lake, python: Path) -> None:
+    install(python, "--no-build-isolation", "--editable", ROOT)
+    lake.send(*numbered(30))
+    assert run([python], python, lake) == f"30 in lake, 30 streamed, from {ROOT}/pyspark_walflow/__init__.py"
+
+
+def test_py_files(lake: Lake, python: Path, sparks: Path, tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "pyspark_walflow.bundle", tmp_path], check=True, capture_output=True, text=True
+    )
+    lake.send(*numbered(30))
+    submit = [sparks / "pyspark/bin/spark-submit", "--master", "local[2]", "--py-files", made.stdout.strip()]
+    said = run(submit, python, lake, SPARK_HOME=str(sparks / "pyspark"))
+    assert said.startswith("30 in lake, 30 streamed, from ")
+    assert said.endswith("/pyspark_walflow.py")
