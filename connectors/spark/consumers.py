@@ -106,14 +106,15 @@ class Consumers:
         now = self._half.scheduler.time()
         if now < self._held_until or not self._cursors:
             return
-        name = min(self._cursors, key=lambda one: self._cursors[one].position)
+        slowest = [name for name in self.names if self._cursors[name].position == self.floor]
+        name = slowest[0]
         if not self.lag(name):
             return
         self._held_until = now + 60.0
         say = self._half.log.warning if full else self._half.log.info
         say(
             "log held by a consumer",
-            consumer=name,
+            consumer=", ".join(slowest),
             events=self.lag(name),
             committed=self._cursors[name].position,
             last_commit=_when(self._cursors[name]),

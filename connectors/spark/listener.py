@@ -79,8 +79,10 @@ class SparkBridge:
     def hand_over(self, sock: socket.socket, address: object, received: bytes) -> None:
         """A connection that another listener accepted and that began as ours do. It has no TLS."""
         if self._tls is not None:
-            self._say(_named(address), Refused(Code.DENIED, "this port has no TLS, and the bridge wants it"))
-            sock.close()
+            error = Refused(Code.DENIED, "this port has no TLS, and the bridge wants it")
+            self._say(_named(address), error)
+            with sock:
+                sock.send(control(Kind.ERROR, {"code": error.code, "message": str(error)}))
             return
         task = asyncio.get_running_loop().create_task(self._set_up(self._link(address, received), sock))
         self._handed.add(task)

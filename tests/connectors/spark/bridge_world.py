@@ -71,8 +71,10 @@ class World:
         self._given += 1
         await self.until(lambda: len(self.inlet.settled) == self._given)
 
-    async def client(self, key: Key | None = None, log: str | None = None) -> "Peer":
-        endpoint = Endpoint("127.0.0.1", self.port)
+    async def client(
+        self, key: Key | None = None, log: str | None = None, endpoint: Endpoint | None = None
+    ) -> "Peer":
+        endpoint = endpoint or Endpoint("127.0.0.1", self.port)
         self._peers.append(Peer(await asyncio.to_thread(Client, endpoint, key or Key.of_token(TOKEN), log)))
         return self._peers[-1]
 
