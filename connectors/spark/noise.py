@@ -7,7 +7,7 @@ LONGEST: Final = 64 << 10  # bytes of one line; the rest of it is cut off
 _KEPT: Final = 2000  # characters of a line that is logged
 
 _LOG4J: Final = re.compile(
-    r"^(?:\[Stage .*?\])?\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<where>\S+): ?(?P<text>.*)$"
+    r"^(?:\[Stage .*?\])?\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<where>\S+?):? (?P<text>.*)$"
 )
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"^(\tat |\t\.\.\. |\s+Suppressed: |Caused by: |(?:[\w$]+\.){2,}[\w$]+(?:: |$))")
@@ -24,6 +24,7 @@ _EXPECTED: Final = tuple(
         r"^\{\"ts\":.*\"logger\": ?\"SQLQueryContextLogger\"",
         r" WARN Utils: (Your hostname|Set SPARK_LOCAL_IP|Service '\w+' could not bind)",
         r" WARN NativeCodeLoader:",
+        r" WARN HDFSBackedStateStoreProvider .* doesn't exist in loadedMaps",
         r" WARN MicroBatchExecution: Disabling AQE",
         r" WARN DAGScheduler: Failed to cancel job group",
         r" WARN ResolveWriteToStream: spark.sql.adaptive",

@@ -15,12 +15,12 @@ from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import ROOT, Client, Daemon, running
 
 FLOW = ROOT / "flows" / "spark" / "hosts.troy"
-PATIENCE = 150.0  # a session starts in five seconds, or in forty where others want the processors too
+PATIENCE = 300.0  # a session and its first batch take ten seconds, or a hundred where others want the processors too
 HOSTS = 5
 WINDOW = 10  # seconds
 BATCH = 400
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 Counts = Counter[tuple[str, str]]
 
@@ -117,6 +117,62 @@ def batches(daemon: Daemon) -> int:
 
 def logged(admin: Admin) -> float:
     return admin.metrics()["walflow_wal_durable_position", "counts"]
+
+
+JOB = """
+from beside import FACTOR
+from pyspark.sql import functions as F
+
+
+def pipeline(spark, stream):
+    @F.udf("long")
+    def scaled(number):
+        return number * FACTOR
+
+    print("job at work")
+    numbers = stream.select(F.from_json("value", "n long").alias("e")).select("e.n")
+    return numbers.select("n", scaled("n").alias("scaled"))
+"""
+JOB_FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector numbers from tcp_server
+  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"}
+  end;
+  define connector spark from spark with config = {"path": "state", "url": "127.0.0.1:0", "job": "job.py"} end;
+  define connector file from file
+  with codec = "json", postprocessors = ["separate"], config = {"path": "out", "mode": "append"}
+  end;
+  create connector lines from numbers;
+  create connector spark;
+  create connector file;
+  create pipeline there from pipelines::passthrough;
+  create pipeline back from pipelines::passthrough;
+  connect /connector/lines to /pipeline/there;
+  connect /pipeline/there to /connector/spark;
+  connect /connector/spark to /pipeline/back;
+  connect /pipeline/back to /connector/file;
+end;
+deploy flow main;
+"""
+
+
+def test_a_job_with_functions_of_its_own_and_a_module_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "beside.py").write_text("FACTOR = 3\n")
+    file = tmp_path / "main.troy"
+    file.write_text(JOB_FLOW)
+    out = tmp_path / "out"
+    with running(file, tmp_path) as daemon:
+        client = Client(ready(daemon))
+        client.send(b"".join(b'{"n": %d}\n' % number for number in range(100)))
+        until(lambda: out.exists() and out.read_bytes().count(b"\n") == 100, daemon)
+        client.close()
+        assert "job at work" in [line.get("line") for line in daemon.lines]
+        assert daemon.terminate() == 0
+    rows = [json.loads(line) for line in out.read_bytes().splitlines()]
+    assert {row["n"]: row["scaled"] for row in rows} == {number: number * 3 for number in range(100)}
 
 
 def test_each_window_once_and_right_across_kills_of_spark_and_of_the_daemon(tmp_path: Path) -> None:

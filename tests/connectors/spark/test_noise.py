@@ -17,6 +17,7 @@ QUIET = [
     f"{AT} ERROR Executor: Exception in task 0.1 in stage 5.0 (TID 11)",
     "org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] '(value < 5)' is not true! SQLSTATE: P0001",
     "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:3082)",
+    f"{AT} WARN HDFSBackedStateStoreProvider StateStoreProviderId[ x ]: The state for version 4 doesn't exist in loadedMaps.",
     "Caused by: java.lang.InterruptedException",
     f"{AT} INFO SparkContext: Running Spark version 4.3.0",
     "",
@@ -79,7 +80,7 @@ def test_the_message_of_an_exception_may_have_several_lines() -> None:
     assert [noise.feed(line).level for line in told] == ["debug", "debug", "debug", "debug", "info"]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n\r"), max_size=20)), st.integers(1, 7))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=20)), st.integers(1, 7))
 def test_lines_come_out_as_they_went_in_however_they_were_cut(lines: list[str], size: int) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
     splitter = Splitter()
