@@ -1,6 +1,7 @@
 """`walflow check`, with the shipped seed and classes of its own, so that no connector's wording matters here."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from tests.lang.world import REGISTRY
 from walflow.cli import app
+from walflow.contract import Objection
 
 SEED = Path(__file__).parent.parent / "lang" / "seeds" / "000.troy"
 
@@ -105,6 +107,31 @@ def test_an_error() -> None:
         '    5 |   define connector ticks from metronom with config = {"interval": 1} end;',
         "      |                               ^^^^^^^^",
         "      = did you mean `metronome`?",
+        "1 error",
+    ]
+
+
+class Grumbler(REGISTRY["metronome"]):  # type: ignore[misc]
+    """What it would run is found wanting."""
+
+    def probe(self) -> Sequence[Objection]:
+        return [Objection("interval", "it does not tick", "| tick\n| ^\nwind it up")]
+
+
+def test_what_only_a_try_finds_is_shown_where_it_is_written_and_only_when_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("walflow.assemble.connectors", lambda: {**REGISTRY, "metronome": Grumbler})
+    assert check(write(CLEAN)).exit_code == 0
+    result = check("--spark", write(CLEAN))
+    assert result.exit_code == 78
+    assert result.stdout.splitlines() == [
+        "main.troy:5:68: error: connector `main::ticks`: it does not tick",
+        '    5 |   define connector ticks from metronome with config = {"interval": 1} end;',
+        "      |                                                                    ^",
+        "      = | tick",
+        "      = | ^",
+        "      = wind it up",
         "1 error",
     ]
 
