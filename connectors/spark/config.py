@@ -107,6 +107,10 @@ class SparkConfig(Connector):
                 f'{self.address} is open to the network and has no `tls`; or say why that is right in `insecure = "…"`'
             )
         plain = self.socket_address
+        if plain is not None and plain == self.address and plain.port:
+            raise ValueError(
+                f'socket_url and url are both {plain}: give them a port each; format("walflow") works on either'
+            )
         if plain is not None and not plain.loopback and self.insecure is None:
             raise ValueError(
                 f"socket_url {plain} is open to the network and sends events to whoever connects; "

@@ -340,3 +340,10 @@ def test_open_to_the_network_it_wants_a_reason(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match=r"socket_url 0\.0\.0\.0:9999 is open to the network"):
         SparkConfig.model_validate(config)
     assert SparkConfig.model_validate(config | {"insecure": "a test"}).socket_address == ("0.0.0.0", 9999)
+
+
+def test_it_wants_a_port_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValidationError, match=r"socket_url and url are both 127\.0\.0\.1:7700: give them a port each"
+    ):
+        SparkConfig.model_validate({"path": str(tmp_path), "socket_url": "127.0.0.1"})
