@@ -5,9 +5,11 @@ of an executor that reads what was found in this way. Single files are on the pa
 """
 
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+PACKAGE: Final = "pyspark_walflow"
 HEAD: Final = '''\
 """The Spark half of walflow in one file, for `spark-submit --py-files`. Made by `python -m pyspark_walflow.bundle`."""
 
@@ -51,19 +53,19 @@ exec(SOURCES[__name__], globals())
 
 def bundle() -> str:
     """What goes into the file."""
-    here = Path(__file__).parent
+    modules = [file for file in files(PACKAGE).iterdir() if file.name.endswith(".py")]
     lines = [HEAD]
-    for file in sorted(here.glob("*.py")):
-        name = here.name if file.stem == "__init__" else f"{here.name}.{file.stem}"
+    for file in sorted(modules, key=lambda module: module.name):
+        name = f"{PACKAGE}.{file.name.removesuffix('.py')}".removesuffix(".__init__")
         lines.append(f"    {name!r}: {file.read_text(encoding='utf-8')!r},\n")
     return "".join([*lines, TAIL])
 
 
-def main(directory: str = ".") -> None:
-    file = Path(directory, f"{Path(__file__).parent.name}.py")
+def write(directory: str | Path = ".") -> Path:
+    file = Path(directory, f"{PACKAGE}.py")
     file.write_text(bundle(), encoding="utf-8")
-    sys.stdout.write(f"{file}\n")
+    return file
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    sys.stdout.write(f"{write(*sys.argv[1:2])}\n")
