@@ -112,7 +112,7 @@ class Driver:
                 case "session":
                     self._log.info("spark session", **report)
                 case "running":
-                    self._measures.running = 1
+                    self._measures.begin()
                     self._log.info("spark running", **report)
                 case "batch":
                     self._ran = True
@@ -151,6 +151,10 @@ class Measures:
         half.gauge("spark_running", lambda: self.running)
         half.gauge("spark_state_rows", self._state_rows)
         half.gauge("spark_input_rows_per_second", self._pace)
+
+    def begin(self) -> None:
+        self.running = 1
+        self._last.clear()
 
     def batch(self, batch: Mapping[str, object]) -> None:
         self._rows.value += int(_number(batch, "rows"))

@@ -104,6 +104,10 @@ async def spawn(
     """`plan` goes to its stdin, and the pipe stays open: its end is how the process learns that the daemon is gone.
     Raises OSError."""
     reading, writing = os.pipe()
+    report = asyncio.StreamReader()
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(report), os.fdopen(reading, "rb", 0)
+    )
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -115,16 +119,12 @@ async def spawn(
             start_new_session=True,
         )
     except BaseException:
-        os.close(reading)
+        pipe.close()
         raise
     finally:
         os.close(writing)
     assert process.stdin is not None
     process.stdin.write(json.dumps({**plan, "report": writing}).encode() + b"\n")
-    report = asyncio.StreamReader()
-    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(report), os.fdopen(reading, "rb", 0)
-    )
     return Process(process, report, pipe, grace)
 
 
