@@ -11,6 +11,7 @@ from connectors.exit import Exit
 from connectors.file import File
 from connectors.metronome import Metronome
 from connectors.null import Null
+from connectors.spark import Spark
 from connectors.stdio import Stdio
 from connectors.tcp import TcpClient, TcpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
@@ -30,6 +31,8 @@ MADE: list[Connector] = [
     File(path="f", mode="append", sync="never"),
     Metronome(interval=1),
     Null(),
+    Spark(path="s"),
+    Spark(path="s", url="0.0.0.0:1", insecure="a VPN", token="secret", socket_url="127.0.0.1:1"),
     Stdio(),
     TcpClient(url="h:1"),
     TcpClient(url="h:1", ack="echo"),
@@ -174,6 +177,19 @@ HELD = {
     "the log in w takes up to 1,073,741,824 bytes on disk, then its oldest file is dropped": [
         "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on"
     ],
+    "an event is acked once it is in the log and fdatasync returned, and stays there until spark has committed it": [
+        "connectors/spark/test_spark.py::test_what_is_logged_is_acked_and_stays_over_a_restart",
+        "connectors/spark/test_consumers.py::test_whatever_happens_nothing_uncommitted_is_acked",
+        "system/test_spark_kill.py::test_ten_kills_while_spark_reads_and_commits",
+    ],
+    "127.0.0.1:1 gives each event at most once to Spark's own socket source": [
+        "system/test_plain_socket.py::test_kills_repeat_nothing",
+        "connectors/spark/test_plain.py::test_a_crash_repeats_nothing",
+    ],
+    "the log in s takes up to 1,073,741,824 bytes on disk, then it stops its sources": [
+        "connectors/spark/test_spark.py::test_a_full_log_stops_its_sources_until_the_slowest_has_committed"
+    ],
+    "the token stands in the flow file": ["connectors/spark/test_spark.py::test_what_check_says"],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
         "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
     ],
