@@ -27,11 +27,13 @@ class Endpoint(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Positions `first` to `last`, both included, that the log cannot give any more."""
+    """Positions `first` to `last`, both included, that the log cannot give any more. `empty`: there never was an
+    event that anybody was promised, so nothing is lost."""
 
     first: int
     last: int
     reason: str
+    empty: bool = False
 
 
 class Client:
@@ -70,7 +72,7 @@ class Client:
                 yield wire.SEED.unpack_from(payload)[0], payload[wire.SEED.size :]
             elif kind == Kind.LOST:
                 fields = wire.fields_of(payload)
-                yield Lost(integer(fields, "first"), integer(fields, "last"), str(fields.get("reason")))
+                yield Lost(integer(fields, "first"), integer(fields, "last"), str(fields.get("reason")), fields.get("empty") is True)
             elif kind == Kind.OK:
                 return
             else:

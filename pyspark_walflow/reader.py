@@ -242,6 +242,8 @@ def _expect(position: int, batch: pa.RecordBatch) -> None:
 
 def _lost(options: Options, lost: Lost, position: int) -> int:
     line = f"positions {lost.first} to {lost.last} are lost: {lost.reason}"
+    if lost.empty and lost.first <= position:
+        return max(position, lost.last + 1)
     if options.fail_on_data_loss:
         raise WalflowError(f'{line}; option("failOnDataLoss", "false") goes on behind them')
     if lost.first > position:

@@ -28,11 +28,12 @@ class Data(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Positions `first` to `last`, both included."""
+    """Positions `first` to `last`, both included. `empty`: nobody was ever promised an event there."""
 
     first: int
     last: int
     reason: str
+    empty: bool
 
 
 class Plan(NamedTuple):
@@ -103,15 +104,17 @@ class Ranges:
 
     def _lost(self, loss: Loss) -> Lost:
         try:
-            self._extract.settle(loss)
+            lost = self._extract.settle(loss)
         except Trimmed as error:
             raise Refused(Code.BELOW_FLOOR, str(error)) from error
+        if not lost:
+            return Lost(loss.first, loss.last, "a crash left nothing there, and nobody was promised it", empty=True)
         self.tell_gaps()
         reason = loss.gap.reason
         for gap in self._log.gaps:  # what was known before knows better
             if gap.first <= loss.first <= gap.last:
                 reason = gap.reason
-        return Lost(loss.first, loss.last, reason)
+        return Lost(loss.first, loss.last, reason, empty=False)
 
     def tell_gaps(self) -> None:
         """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""

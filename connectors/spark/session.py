@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 from connectors.spark.consumers import Consumers
 from connectors.spark.heads import Heads
@@ -328,4 +328,4 @@ def _names(fields: Fields) -> list[str]:
     value = fields.get("names")
     if not isinstance(value, list):
         raise Refused(Code.PROTOCOL, "`names` must be a list")
-    return [_name({"names": one}, "names") for one in value]  # pyright: ignore[reportUnknownVariableType]
+    return [_name({"names": one}, "names") for one in cast(list[object], value)]

@@ -313,3 +313,48 @@ def test_size_and_reach_agree_with_what_is_there(open_log: Open) -> None:
         real = ends[(end - 2) // 10] - (ends[(first - 1) // 10 - 1] if first > 10 else 0)
         assert abs(extract.size(first, end) - real) < 300_000 + real // 10
         assert abs(extract.size(first, extract.reach(first, end, real // 2)) - real // 2) < 300_000
+
+
+def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Path) -> None:
+    """A commit is cut in its middle: what is sound of it stays, and the hole is nobody's, now and after restarts."""
+    log = Log(Options(str(directory), 1 << 16, 16))
+    put(log, b"one", b"two")
+    for name in (b"three", b"four", b"five"):
+        log.append(b"", name, 1, 7)
+    one = log.commit()
+    assert one is not None
+    one.flush()
+    chunk = directory / log.chunks[0].name
+    log.abandon()  # and nobody was told of it
+    data = bytearray(chunk.read_bytes())
+    data[data.index(b"three")] ^= 1
+    chunk.write_bytes(data)
+    for _ in range(2):
+        log = Log(Options(str(directory), 1 << 16, 16))
+        assert log.gaps == []
+        walk = Extract(log).begin(1, log.durable + 1)
+        found = list(iter(walk.next, None))
+        losses = [one for one in found if isinstance(one, Loss)]
+        assert [(one.first, one.last) for one in losses] == [(3, 3)]
+        assert [Extract(log).settle(one) for one in losses] == [False]
+        walk.close()
+        put(log, b"after")
+        log.close()
+
+
+def test_what_was_lost_in_an_earlier_life_is_still_lost(directory: Path) -> None:
+    log = Log(Options(str(directory), 1 << 16, 16))
+    put(log, *[b"%d" % number * 100 for number in range(10)])
+    put(log, b"later")
+    chunk = directory / log.chunks[0].name
+    data = bytearray(chunk.read_bytes())
+    data[data.index(b"3" * 100)] ^= 1
+    chunk.write_bytes(data)
+    assert extracted(Extract(log), 1, 12).lost == [(4, 4)]
+    log.close()
+    log = Log(Options(str(directory), 1 << 16, 16))
+    walk = Extract(log).begin(1, 12)
+    (loss,) = [one for one in iter(walk.next, None) if isinstance(one, Loss)]
+    assert Extract(log).settle(loss)
+    walk.close()
+    log.close()

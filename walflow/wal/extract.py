@@ -12,6 +12,7 @@ A chunk that is deleted or recycled meanwhile can only be one that everybody has
 checksums, which are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -21,10 +22,11 @@ from walflow.wal.chunk import Chunk, Pages, resync
 from walflow.wal.directory import FULL
 from walflow.wal.format import CHUNK_START, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc
 from walflow.wal.log import Log
-from walflow.wal.quarantine import Gap
+from walflow.wal.quarantine import FOLDER, Gap
 
 WINDOW: Final = 1 << 20
 STEP: Final = 256 << 10
+REPORT: Final = re.compile(r"\d{20}-\d{20}\.json")
 PLACES: Final = 1 << 14  # remembered at most, about; a larger log remembers with larger steps
 
 
@@ -51,13 +53,15 @@ class Slice(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Positions `first` to `last` of the range, both included, cannot be read. `gap` is all that is damaged there."""
+    """Positions `first` to `last` of the range, both included, cannot be read. `gap` is all that is damaged there.
+    `hole`: a recovery passed them over, they are nobody's."""
 
     first: int
     last: int
     gap: Gap
     chunk: Chunk | None
     pages: Pages | None
+    hole: bool = False
 
 
 class Span(NamedTuple):
@@ -108,10 +112,25 @@ class Extract:
             places.insert(at, place)
 
     def settle(self, loss: Loss) -> bool:
-        """Has the damage kept and told of. False: that was done before. Raises Trimmed."""
+        """Has the damage kept and told of, if that was not done before. False: nothing is lost, for nobody was ever
+        promised an event there. Raises Trimmed."""
         if loss.chunk is not None and loss.chunk not in self._log.chunks:
             raise Trimmed(f"positions {loss.first} to {loss.last} were committed and deleted while they were read")
-        return self._log.lose(loss.gap, loss.pages)
+        if loss.hole:
+            return False
+        return self._log.lose(loss.gap, loss.pages) or loss.chunk is None or self._was_told(loss)
+
+    def _was_told(self, loss: Loss) -> bool:
+        """Whether they were reported as lost, now or by an earlier process. What a recovery has judged to be torn is
+        acked as well, and never reported."""
+        if any(gap.first <= loss.last and gap.last >= loss.first for gap in self._log.gaps):
+            return True
+        disk, folder = self._log.disk, self._log.directory.file(FOLDER)
+        reports = [name for name in disk.names(folder) if REPORT.fullmatch(name)] if self._has_quarantine() else []
+        return any(int(name[:20]) <= loss.last and int(name[21:41]) >= loss.first for name in reports)
+
+    def _has_quarantine(self) -> bool:
+        return FOLDER in self._log.disk.names(self._log.directory.path)
 
     def size(self, first: int, end: int) -> int:
         """About how many bytes the records of positions `first` up to `end` take. Reads nothing."""
@@ -195,8 +214,10 @@ class Walk:
             if self._wanted > span.last:
                 self._spans.pop()
                 self.close()
+            elif self._wanted < span.chunk.wanted:
+                return self._missing(span.chunk.wanted - 1)
             elif self._wanted < span.chunk.first:
-                return self._missing(span.chunk.first - 1)
+                return self._missing(span.chunk.first - 1)._replace(hole=True)
             elif self._fd < 0 and not self._open(span):
                 return self._lost(span, self._wanted, span.last, 0, "its file is gone")
             elif (found := self._step(span)) is not None:

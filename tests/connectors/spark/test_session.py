@@ -293,7 +293,7 @@ async def test_what_is_damaged_is_lost_and_told(tmp_path: Path) -> None:
         peer = await world.client()
         for _ in range(2):
             read = await peer.read(1, 6)
-            assert [tuple(lost) for lost in read.lost] == [(3, 3, "corrupt")]
+            assert [tuple(lost) for lost in read.lost] == [(3, 3, "corrupt", False)]
             assert sorted(read.lines) == [1, 2, 4, 5]
         assert world.outlet.counters["quarantined_events_total"].value == 1
         assert len(world.said("quarantined")) == 1
