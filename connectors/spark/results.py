@@ -99,6 +99,7 @@ class Results:
     async def stage(self, name: str, lines: AsyncIterator[bytes]) -> tuple[int, int]:
         """Rows and bytes, durable now. `lines`: pieces of JSON lines, cut anywhere; the last one ends in a newline."""
         staged = await self._staging.add(name, lines)
+        self._out.log.debug("staged", stage=name, rows=staged.rows)
         return staged.rows, staged.size
 
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
@@ -106,6 +107,7 @@ class Results:
         return await asyncio.shield(self._task(self._publish(query, batch, names)))
 
     async def abort(self, names: Sequence[str]) -> None:
+        self._out.log.debug("aborted", stages=len(names))
         await self._staging.remove(names)
 
     async def close(self) -> None:
