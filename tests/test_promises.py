@@ -182,6 +182,11 @@ HELD = {
         "connectors/spark/test_consumers.py::test_whatever_happens_nothing_uncommitted_is_acked",
         "system/test_spark_kill.py::test_ten_kills_while_spark_reads_and_commits",
     ],
+    "each batch of a query on Spark is taken once": [
+        "connectors/spark/test_results.py::test_a_batch_is_published_once",
+        "connectors/spark/test_results.py::test_it_is_known_after_a_restart",
+        "system/test_spark_pipeline.py::test_each_window_once_and_right_across_kills_of_spark_and_of_the_daemon",
+    ],
     "127.0.0.1:1 gives each event at most once to Spark's own socket source": [
         "system/test_plain_socket.py::test_kills_repeat_nothing",
         "connectors/spark/test_plain.py::test_a_crash_repeats_nothing",

@@ -42,6 +42,9 @@ class Spark(SparkConfig):
         if self.socket_url is not None:
             warnings.append(f"{self.socket_url} gives each event {PROMISE}")
         return Guarantee(
+            source="each batch of a query on Spark is taken once, however often Spark sends it; its rows are sent to every "
+            "sink linked to it, again after a failure or a restart, until that sink has acked them; then they may come "
+            "twice, and they are never lost",
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),
