@@ -19,7 +19,8 @@ demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses
 test: $(VENV)/.test strace java ## the tests; ARGS="-k name" for some of them
 	@$(RUN) -m pytest -m "not soak" $(ARGS)
 
-soak: $(VENV)/.test java ## the tests that take long
+soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
+	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 bench: $(VENV)/.test ## events/s, CPU and memory beside others; ARGS="--rounds 3 --json FILE"
@@ -34,7 +35,7 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/lint-imports
 
 clean: ## removes .venv and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage build dist bench/.work
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json build dist bench/.work
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp a set of packages, remade whenever pyproject.toml changes.

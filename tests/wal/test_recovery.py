@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.wal.conftest import Open
-from tests.wal.simulated import SimulatedDisk
 from tests.wal.tools import (
     EVERYTHING,
     FaultyDisk,
@@ -28,6 +27,7 @@ from tests.wal.tools import (
     works,
 )
 from walflow.errors import Unusable
+from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
 
 Files = dict[str, bytes]

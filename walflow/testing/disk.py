@@ -342,8 +342,10 @@ class SimulatedDisk(MemoryDisk):
         if self._missing(size - before):
             raise self._failure(errno.ENOSPC)
         super()._resize(inode, size)
-        # behind what was synced there are zeros until something is written
-        self._touch(inode, min(size, before), max(before, min(size, len(inode.synced))))
+        if size < before:  # the rest of the sector that the file now ends in is zeroed
+            self._touch(inode, size, min(before, -(-size // SECTOR) * SECTOR))
+        else:  # behind what was synced there are zeros anyway
+            self._touch(inode, before, min(size, len(inode.synced)))
         self._resized(inode, before)
 
     def _missing(self, growth: int) -> int:

@@ -5,6 +5,7 @@ in common but the few in which there is no event yet.
 """
 
 import importlib
+import signal
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -46,6 +47,11 @@ def tell(module: str, source: str, seed: int) -> Told:
     return story.kind, row, ""
 
 
+def _ignore_ctrl_c() -> None:
+    """It goes to all processes of a terminal, and is the first one's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class Soak:
     """Keeps `jobs` processes busy, each kind of source with as many images as the others."""
 
@@ -59,7 +65,7 @@ class Soak:
     def run(self, seconds: float, tick: Callable[[float], None]) -> None:
         """For so long, or until a promise is broken; what has begun is ended. `tick` is told how long it ran."""
         started, before = time.monotonic(), self.ledger.seconds
-        with ProcessPoolExecutor(self._jobs) as pool:
+        with ProcessPoolExecutor(self._jobs, initializer=_ignore_ctrl_c) as pool:
             while True:
                 elapsed = time.monotonic() - started
                 self.ledger.seconds = before + elapsed
@@ -107,7 +113,7 @@ def soak(
     try:
         _watched(console, Soak(ledger, kinds, jobs), minutes * 60, state)
     except KeyboardInterrupt:
-        console.print("stopped; the same command goes on from here")
+        console.print("stopped; the same command goes on from here, without the stories it was at")
     ledger.save(state)
     console.print(ledger.table(), ledger.shares())
     for broken in ledger.broken:

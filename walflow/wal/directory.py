@@ -53,14 +53,16 @@ class Directory:
         self._lock = lock
 
     def _sync_path(self) -> None:
-        """Its own name, and its parents': a process that was killed may have made them and not synced them."""
+        """The names in it, its own, and its parents': a process that was killed may have made or removed them, and
+        not synced them."""
         path = os.path.abspath(self.path)
-        while (parent := os.path.dirname(path)) != path:
-            path = parent
-            try:
+        try:
+            self.disk.sync_directory(path)
+            while (parent := os.path.dirname(path)) != path:
+                path = parent
                 self.disk.sync_directory(path)
-            except PermissionError:  # not ours, so it was there before
-                return
+        except PermissionError:
+            pass  # not ours, so it was there before
 
     def _take(self, lock: int) -> None:
         if not self.disk.lock(lock):
