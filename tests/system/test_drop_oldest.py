@@ -1,0 +1,95 @@
+"""A full log that drops: the peer is away, the sources go on, and what the peer gets in the end is the newest."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import PATIENCE, Client, running
+
+EVENTS = 2500
+BUDGET = 4 * 65536
+
+FLOW = """\
+define flow server
+flow
+  use tremor::pipelines;
+
+  define connector tcp from tcp_server
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:0"}
+  end;
+
+  define connector log from wal
+  with
+    config = {"path": "state", "chunk_size": 65536, "max_chunks": 4, "on_full": "drop_oldest", "sync": "SYNC"}
+  end;
+
+  define connector peer from tcp_client
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:PORT"},
+    reconnect = {"retry": {"interval_ms": 100}}
+  end;
+
+  create connector tcp;
+  create connector log;
+  create connector peer;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/peer;
+end;
+
+deploy flow server;
+"""
+
+
+@pytest.mark.parametrize("sync", ["always", "interval"])
+def test_the_newest_come_through_a_log_that_was_full(tmp_path: Path, sync: str) -> None:
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.1", 0))  # nobody listens yet
+        flow = tmp_path / "drop.troy"
+        flow.write_text(FLOW.replace("PORT", str(peer.getsockname()[1])).replace("SYNC", sync))
+        with running(flow, tmp_path) as daemon:
+            client = Client(daemon.port())
+            for number in range(EVENTS):
+                client.send(b'{"id":%d,"pad":"%s"}\n' % (number, b"x" * 200))
+            gone = 0
+            while gone < EVENTS * 200 - BUDGET - 65536:  # what cannot but go
+                gone += int(str(daemon.wait_for("dropped")["bytes"]))
+            assert not [line for line in daemon.lines if line["event"] == "breaker triggered" and "log" in str(line)]
+            client.close()
+            daemon.kill()
+        assert sum(file.stat().st_size for file in (tmp_path / "state").glob("*.wal")) <= BUDGET
+        peer.listen()
+        peer.settimeout(PATIENCE)
+        with running(flow, tmp_path) as daemon:
+            left = int(str(daemon.last("log open")["replays"]))
+            received = _lines(peer, left)
+            assert daemon.terminate() == 0
+            assert not [line for line in daemon.lines if line["event"] == "quarantined"]
+    ids = [json.loads(line)["id"] for line in received]
+    assert ids == list(range(ids[0], ids[0] + left))
+    assert 0 < ids[0] < EVENTS
+
+
+def _lines(peer: socket.socket, count: int) -> list[bytes]:
+    connection, _ = peer.accept()
+    data = b""
+    with connection:
+        connection.settimeout(PATIENCE)
+        while data.count(b"\n") < count:
+            more = connection.recv(1 << 16)
+            assert more, f"{count} lines were to come, these did: {data!r}"
+            data += more
+    return data.splitlines()
