@@ -11,7 +11,7 @@ import pytest
 
 from tests.pyspark_walflow.lake import Lake, numbered
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).parent / "job.py"
@@ -64,29 +64,31 @@ def run(command: Sequence[object], python: Path, lake: Lake, **environment: str)
         cwd=lake.directory,  # not the checkout, where everything would be found
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout.strip().splitlines()[-1]
 
 
-def install(python: Path, *what: object) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-deps", "--no-index"]
-    subprocess.run([str(word) for word in (*command, *what)], check=True, timeout=120)
+def install(python: Path, version: str, directory: Path) -> None:
+    """`version`: standard, or editable, as `pip install -e` has it built."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", f"wheel:{version}", "-d", str(directory)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = directory.glob("walflow-*.whl")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python)]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, timeout=120)
 
 
 def test_an_installed_wheel(lake: Lake, python: Path, tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(ROOT)], check=True, timeout=120)
-    install(python, *tmp_path.glob("walflow-*.whl"))
+    install(python, "standard", tmp_path)
     lake.send(*numbered(30))
     said = run([python], python, lake)
     assert said.startswith(f"30 in lake, 30 streamed, from {python.parents[1]}/lib/")
 
 
-def test_an_editable_checkout(lake: Lake, python: Path) -> None:
-    install(python, "--no-build-isolation", "--editable", ROOT)
+def test_an_editable_checkout(lake: Lake, python: Path, tmp_path: Path) -> None:
+    install(python, "editable", tmp_path)
     lake.send(*numbered(30))
     assert run([python], python, lake) == f"30 in lake, 30 streamed, from {ROOT}/pyspark_walflow/__init__.py"
 
