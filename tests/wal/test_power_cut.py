@@ -127,3 +127,23 @@ def test_a_cursor_that_had_to_be_made_anew_holds() -> None:
     log = opened(uncut(disk))
     assert log.low == 2
     assert log.gaps == []
+
+
+def test_what_only_an_empty_chunk_knew_how_to_read_stays_readable() -> None:
+    """Its own header is gone; the chunk behind it knows, and is removed, since no record is in it."""
+    disk = SimulatedDisk()
+    log = opened(disk)
+    put(log, b"a" * 3000)
+    put(log, b"b" * 3000)
+    log.close()
+    first, second = sorted(path for path in disk.sizes() if path.endswith(".wal"))
+    for path, damage in ((first, bytes(160)), (second, bytes(3000))):
+        fd = disk.open(path)
+        disk.write(fd, [damage], 0 if path == first else 160)
+        disk.sync(fd)
+        disk.close(fd)
+    for _ in range(3):
+        log = opened(disk)
+        assert read_all(log) == [b"a" * 3000]
+        log.abandon()
+        disk = uncut(disk)

@@ -418,6 +418,13 @@ def both_headers_of_the_last_chunk(files: Files) -> None:
 
 
 @damaged
+def a_header_that_only_an_empty_chunk_knows(files: Files) -> None:
+    """That one is removed, so what it knows must be kept."""
+    spoil(files, CHUNKS[3], 20, 20 + CHUNK_COPY)
+    files[CHUNKS[4]] = files[CHUNKS[4]][:CHUNK_START]
+
+
+@damaged
 def one_header_of_each_chunk(files: Files) -> None:
     for number, name in enumerate(CHUNKS):
         spoil(files, name, 20 + CHUNK_COPY * (number % 2))

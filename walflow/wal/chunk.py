@@ -42,6 +42,7 @@ class Chunk:
         "fd",
         "first",
         "last",
+        "mended",
         "name",
         "named",
         "preallocated",
@@ -71,6 +72,7 @@ class Chunk:
         self.spare: str | None = None  # the file it will be made of
         self.preallocated = False
         self.named = False  # its name is on disk too
+        self.mended: bytes | None = None  # its header, where the file has no sound one
 
     def __repr__(self) -> str:
         return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"

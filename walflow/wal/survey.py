@@ -6,7 +6,14 @@ from typing import Final, NamedTuple
 
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.directory import Directory
-from walflow.wal.format import CHUNK_START, ChunkHeader, NewerVersion, chunk_name, unpack_chunk_header
+from walflow.wal.format import (
+    CHUNK_START,
+    ChunkHeader,
+    NewerVersion,
+    chunk_name,
+    pack_chunk_header,
+    unpack_chunk_header,
+)
 from walflow.wal.note import Note
 from walflow.wal.quarantine import Quarantine
 
@@ -133,6 +140,8 @@ def _chunks(uuid: bytes, sheets: list[Sheet]) -> list[Chunk]:
         assert sheet.header is not None
         chunk = Chunk(uuid, sheet.header, sheet.size)
         chunk.named = True
+        if not sheet.uuid:
+            chunk.mended = pack_chunk_header(uuid, sheet.header)
         chunk.end = chunk.synced = sheet.size
         if chunks:
             chunks[-1].last = chunk.wanted - 1

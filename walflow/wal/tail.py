@@ -190,7 +190,7 @@ class Tail:
         """Cuts what was judged to be nothing, and writes again what is readable but was maybe never synced: pages
         that the disk once failed to write are marked clean, and would be gone after the next power cut. False:
         there was nothing to do."""
-        fresh = [scan for scan in self._scans.values() if scan.unproven and scan.chunk in self.chunks]
+        fresh = [scan for scan in self._scans.values() if _is_unsure(scan) and scan.chunk in self.chunks]
         for scan in fresh:
             self._write_again(scan)
         cut = self._cut
@@ -309,9 +309,16 @@ class Tail:
             scan.replaced = True
         except DiskFull:  # then in place, which needs no space
             self._directory.unlink(AGAIN)
-            self._copy(scan, scan.chunk.name, scan.fd, scan.unproven, scan.end)
+            self._copy(scan, scan.chunk.name, scan.fd, scan.unproven or scan.end, scan.end)
 
     def _copy(self, scan: Scan, name: str, fd: int, start: int, end: int) -> None:
         for offset in range(start, end, PIECE):
             self._directory.write(name, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
+        if scan.chunk.mended is not None:  # the chunk behind it, which knows how to read it, may have to go
+            self._directory.write(name, fd, [scan.chunk.mended], 0)
         self._directory.sync(name, fd)
+
+
+def _is_unsure(scan: Scan) -> bool:
+    """Whether something in it would be gone after the next power cut, or not be readable."""
+    return bool(scan.unproven) or scan.chunk.mended is not None
