@@ -34,7 +34,8 @@ class Spark(SparkConfig):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks
-        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"]
+        kept = f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"
+        warnings = [f"{kept}; results take as much again where `out` is linked"]
         if not self.address.loopback and self.tls is None and self.insecure is not None:
             warnings.append(f"{self.address} is open to the network without TLS: {self.insecure}")
         if self.token is not None and self.token.inline:
