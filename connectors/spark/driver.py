@@ -86,7 +86,11 @@ class Driver:
         ]
         try:
             async with process:
-                outcome = await self._follow(process)
+                try:
+                    outcome = await self._follow(process)
+                except asyncio.CancelledError:
+                    noise.stopping = True
+                    raise
         finally:
             await asyncio.wait(readers, timeout=LAST_LINES)
             for reader in readers:

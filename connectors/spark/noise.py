@@ -47,6 +47,7 @@ class Noise:
 
     def __init__(self) -> None:
         self.decisive = ""  # the last line that told of an error
+        self.stopping = False  # from here on errors are what being interrupted looks like
         self._traceback = False
         self._exception = False  # its message may have several lines
         self._quiet = False  # what was said last is not worth showing, nor is what hangs below it
@@ -69,7 +70,7 @@ class Noise:
     def _record(self, record: re.Match[str], line: str) -> Line:
         self._exception = False
         self._quiet = _expected(line)
-        level = "debug" if self._quiet else _LEVELS.get(record["level"], "debug")
+        level = "debug" if self._quiet or self.stopping else _LEVELS.get(record["level"], "debug")
         if record["text"].endswith(_TRACEBACK):
             self._traceback = True
         text = f"{record['where']}: {record['text']}"[:_KEPT]
@@ -85,7 +86,7 @@ class Noise:
             return self.feed(line)
         if not self._quiet:
             self.decisive = line[:_KEPT]
-        return Line("debug" if self._quiet else "warning", line[:_KEPT])
+        return Line("debug" if self._quiet or self.stopping else "warning", line[:_KEPT])
 
 
 class Splitter:

@@ -51,6 +51,7 @@ if mode == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600)
 assert sys.stdin.readline() == "stop\n"
+sys.stderr.write("26/11/21 23:28:54 ERROR Shell: Interrupted while joining\n")
 batch(2)
 say("stopped")
 sys.stdout.write("ended well\n")

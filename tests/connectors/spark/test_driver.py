@@ -93,7 +93,9 @@ async def test_a_stop_lets_the_batch_end_and_leaves_no_process(
     async with supervised(config(tmp_path), out):
         child = await child_of(out)
         assert out.gauges["spark_running"]() == 1
-    assert "ended well" in [entry.get("line") for entry in out.logged]
+    told = {entry.get("line"): entry["level"] for entry in out.logged}
+    assert told["ended well"] == "info"
+    assert told["Shell: Interrupted while joining"] == "debug"
     assert not exists(child)
 
 
