@@ -1,0 +1,86 @@
+"""How fast the bridge serves a range, and how late the loop is meanwhile: `python -m bench.spark_read [BLOCK_BYTES]`.
+
+A log of a million lines of 100 bytes is made, and read through a socket by a client that looks at nothing. The
+machine's other work counts: run it on one that is idle.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import msgspec
+
+from pyspark_walflow.client import Client, Endpoint
+from pyspark_walflow.wire import Key
+from tests.system.daemon import free_port, running
+from walflow.wal import Log, Options
+
+ROWS = 1_000_000
+ROUNDS = 5
+LINE = b'{"id":7,"pad":"%s"}\n' % (b"x" * 82)
+TAG = msgspec.msgpack.encode(("main::tcp", 1, 1, "json", "separate", {}, None))
+FLOW = """\
+define flow main
+flow
+  use tremor::pipelines;
+  define connector tick from metronome with config = {"interval": 3600000000000} end;
+  define connector spark from spark
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {"path": "state", "url": "127.0.0.1:0"}
+  end;
+  create connector tick;
+  create connector spark;
+  create pipeline between from pipelines::passthrough;
+  connect /connector/tick to /pipeline/between;
+  connect /pipeline/between to /connector/spark;
+end;
+deploy flow main;
+"""
+
+
+def fill(path: str, block_bytes: int) -> int:
+    """The position after the last one."""
+    count = max(1, block_bytes // len(LINE))
+    log = Log(Options(path))
+    while log.next <= ROWS:
+        log.append(TAG, LINE * count, count, time.time_ns())
+        while log.next % 10_000 < count and (commit := log.commit()) is not None:
+            commit.flush()
+            log.committed(commit)
+    while (commit := log.commit()) is not None:
+        commit.flush()
+        log.committed(commit)
+    log.close()
+    return log.next
+
+
+def main(block_bytes: int) -> None:
+    assert len(LINE) == 100
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch)
+        end = fill(str(directory / "state"), block_bytes)
+        (directory / "flow.troy").write_text(FLOW)
+        admin = f"127.0.0.1:{free_port()}"
+        with running(directory / "flow.troy", directory, admin=admin) as daemon:
+            port = daemon.port()
+            client = Client(
+                Endpoint("127.0.0.1", port), Key.of_token((directory / "state" / "token").read_text().strip())
+            )
+            for _ in range(ROUNDS):
+                started = time.perf_counter()
+                size = sum(len(found[1]) for found in client.read(1, end, "spark") if isinstance(found[1], bytes))
+                seconds = time.perf_counter() - started
+                print(f"{size / 1e6:.0f} MB in {seconds:.3f} s: {size / 1e6 / seconds:.0f} MB/s")
+            client.close()
+            scrape = urlopen(f"http://{admin}/metrics").read().decode()
+            print(*[line for line in scrape.splitlines() if line.startswith("walflow_loop_lag_seconds")])
+            print(f"{daemon.memory >> 20} MiB at the peak")
+            daemon.terminate()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 64 << 10)
