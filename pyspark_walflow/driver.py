@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_walflow.condense import Refusal, condense
 from pyspark_walflow.java import NoJava, find_java
-from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, refuse_change, session, start
+from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
 from pyspark_walflow.progress import Progress
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _run(plan: Plan, report: Report, stop: Stop) -> int:
     else:
         queries = start(spark, plan)
         stop.running = True
-        _watch(queries, report, stop)
+        _watch(queries, plan, report, stop)
         report.say("stopped" if stop.is_set() else "ended")
     spark.stop()
     return 0
@@ -115,14 +115,18 @@ def _install() -> str:
     return f"{sys.executable} -m pip install 'walflow[spark]'"
 
 
-def _watch(queries: list["StreamingQuery"], report: Report, stop: Stop) -> None:
+def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: Stop) -> None:
     """Until they end, or one of them fails. A query that is asked to stop ends with the batch it is at."""
     report.say("running", queries=[str(query.id) for query in queries])
     progress = {query.id: Progress(query) for query in queries}
+    kept = False
     while progress:
         stopping = stop.wait(LOOK) if not stop.is_set() else True
         for each in list(progress.values()):
             for batch in each.new():
+                if plan.query is not None and not kept:
+                    keep_query(plan)
+                    kept = True
                 report.say("batch", **batch)
             error = each.query.exception()
             if error is not None:

@@ -105,9 +105,7 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     attach(spark, **plan.options)
     if plan.query is not None:
         stream.createOrReplaceTempView("in")
-        rows = spark.sql(plan.query)
-        keep_query(plan)
-        return [_send(rows, plan)]
+        return [_send(spark.sql(plan.query), plan)]
     assert plan.job is not None
     made = load_job(plan.job)(spark, stream)
     if _is_frame(made):
@@ -156,7 +154,7 @@ def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
 
 
 def keep_query(plan: Plan) -> None:
-    """Beside Spark's own files lies the query that made them."""
+    """Beside Spark's own files lies the query that made them: the last one that did a batch with them."""
     kept = Path(plan.checkpoint, QUERY_FILE)
     kept.parent.mkdir(parents=True, exist_ok=True)
     new = kept.with_suffix(".new")

@@ -223,7 +223,7 @@ def environment_of(plan: Mapping[str, object]) -> dict[str, str]:
 
 
 def said(outcome: Outcome) -> str:
-    return f"{outcome.message}: {outcome.hint}" if outcome.hint else outcome.message
+    return f"{outcome.message.rstrip('.')}: {outcome.hint}" if outcome.hint else outcome.message
 
 
 def outcome_of(report: Mapping[str, object], *, lasting: bool) -> Outcome:
