@@ -1,0 +1,16 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.exactly_once.points import DAEMON, POINTS
+from tests.exactly_once.run import Found, run
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_every_event_is_in_sparks_table_once_after_kills_at_every_point(tmp_path: Path) -> None:
+    kills, events, found = run(tmp_path, kills=2)
+
+    assert Counter(kill.point for kill in kills) == dict.fromkeys([point for point, _ in POINTS] + [DAEMON], 2)
+    assert found == Found(rows=events, distinct=events, first=0, last=events - 1, positions=events)
