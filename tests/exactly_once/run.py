@@ -144,8 +144,6 @@ def _kill_daemon(lake: Lake, tap: WireTap, here: Path, kills: int) -> list[str]:
             while files.finished <= served:
                 assert job.alive(), "Spark ended with its daemon"
                 assert time.monotonic() < deadline, "Spark did not go on with the daemon that came back"
-                    "Spark did not go on with the daemon that came back"
-                )
                 time.sleep(0.01)
     finally:
         job.kill()
