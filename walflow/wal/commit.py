@@ -140,3 +140,5 @@ class Commit:
         for chunk in self.sealed:
             if chunk.preallocated and chunk.fd is not None and chunk.capacity == chunk.end:
                 self._directory.truncate(chunk.name, chunk.fd, chunk.capacity)
+                if not self._relaxed:  # else a power cut gives it back its size, beside the chunk that has its place
+                    self._directory.sync(chunk.name, chunk.fd)
