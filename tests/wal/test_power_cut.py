@@ -22,11 +22,11 @@ Source = Callable[[int], Story]
 # a source of stories, its seeds, and how many images nobody saw before they come to at least
 BLOCKS: list[tuple[Source, range, int]] = [
     (scripted, range(0, len(SCRIPTS), 4), 23_700),
-    (scripted, range(1, len(SCRIPTS), 4), 2_300),
-    (scripted, range(2, len(SCRIPTS), 4), 2_600),
-    (scripted, range(3, len(SCRIPTS), 4), 2_300),
+    (scripted, range(1, len(SCRIPTS), 4), 1_900),
+    (scripted, range(2, len(SCRIPTS), 4), 1_900),
+    (scripted, range(3, len(SCRIPTS), 4), 1_900),
     *[(Sidecar, range(first, first + 2), 7_800) for first in range(0, 12, 2)],
-    *[(Generated, range(first, first + 24), 11_200) for first in range(0, 264, 24)],
+    *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]
 
 

@@ -286,6 +286,14 @@ def relaxed(life: Life) -> None:
     life.promises.synced(life.log)
 
 
+@script(1 << 16, 3, effort=HEAVY, sync="interval")
+def relaxed_and_cut_to_make_room(life: Life) -> None:
+    life.put(b"a" * 20000)
+    life.put(b"b" * 60000)
+    life.restart()
+    life.put(b"c")
+
+
 @script(1024, 6, sync="never")
 def never_synced(life: Life) -> None:
     """Until it is closed; and its cursor is gone."""
