@@ -19,7 +19,18 @@ from typing import Final, NamedTuple
 from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
 from walflow.wal.directory import Directory
-from walflow.wal.format import CHUNK_START, LAST, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc, record_size
+from walflow.wal.format import (
+    CHECKSUM,
+    CHUNK_START,
+    LAST,
+    RECORD_HEADER,
+    RECORD_PREFIX,
+    RECORD_START,
+    SYNC,
+    RecordHeader,
+    crc,
+    record_size,
+)
 from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
@@ -139,10 +150,16 @@ class Scan:
         rest = self.pages.read(self.end, min(self.pages.limit - self.end, RECORD_START))
         if len(rest) < RECORD_START:
             return len(rest)
-        sync, length, position, *_ = RECORD_HEADER.unpack_from(rest)
-        if sync != SYNC or position != self.last + 1:
+        header = RecordHeader(*RECORD_HEADER.unpack_from(rest))
+        ours = header._replace(sync=SYNC, position=self.last + 1)
+        if header != ours and not self._fits(ours, rest):
             return 0
-        return min(record_size(length), self.pages.limit - self.end)
+        return min(record_size(header.length), self.pages.limit - self.end)
+
+    def _fits(self, header: RecordHeader, data: bytes) -> bool:
+        """Whether the checksum in `data` is that of `header`: then only what differs has been damaged."""
+        (found,) = CHECKSUM.unpack_from(data, RECORD_HEADER.size)
+        return bool(found == crc(self.chunk.seed, RECORD_HEADER.pack(*header)))
 
 
 class Tail:
