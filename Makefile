@@ -23,8 +23,9 @@ soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; t
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar
 	@$(RUN) -m pytest -m soak $(ARGS)
 
-bench: $(VENV)/.test ## events/s, CPU and memory beside others; ARGS="--rounds 3 --json FILE"
+bench: $(VENV)/.test java ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
 	@$(RUN) -m bench $(ARGS)
+	@$(RUN) -m bench.spark $(ARGS)
 
 check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/ruff check .

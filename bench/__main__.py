@@ -14,6 +14,7 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.cases import CASES, Case
@@ -36,6 +37,9 @@ def main(
     """Events a second, CPU per event and memory: walflow beside others, in turns."""
     console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
     cases = [case for case in CASES if only in case.name]
+    if not cases:
+        console.print(f"no system has {escape(only)!r} in its name")
+        return
     WORK.mkdir(exist_ok=True)
     if shutil.disk_usage(WORK).free < NEEDED:
         console.print(f"{WORK} needs {NEEDED >> 30} GiB of free disk")

@@ -75,7 +75,7 @@ def write_json(file: Path, cases: Sequence[Case], rounds: Rounds, absent: dict[s
     document = {
         "machine": {
             "cpus": os.cpu_count(),
-            "cpu": _cpu_model(),
+            "cpu": cpu_model(),
             "kernel": platform.release(),
             "python": platform.python_version(),
             "disk": disk,
@@ -93,7 +93,7 @@ def write_json(file: Path, cases: Sequence[Case], rounds: Rounds, absent: dict[s
     file.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
