@@ -6,7 +6,7 @@ import pytest
 
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
-from walflow.errors import DiskFull
+from walflow.errors import DiskFull, FailStop
 
 
 def overwrite(path: str, offset: int, data: bytes) -> None:
@@ -150,6 +150,25 @@ def test_no_descriptor_left_is_waited_out(open_log: Open) -> None:
     disk.fault = lambda operation, path: None
     assert [record.payload for record in reader.read(1)] == [b"one"]
     assert reader.gaps == []
+
+
+@pytest.mark.parametrize(("number", "error"), [(errno.EMFILE, DiskFull), (errno.EIO, FailStop)])
+def test_a_file_that_cannot_be_opened_now_costs_no_record(
+    open_log: Open, number: int, error: type[Exception]
+) -> None:
+    """Neither those in it nor those that were read before it."""
+    disk = FaultyDisk()
+    log = open_log(1024, 16, disk, cache_bytes=0)
+    put(log, *[b"%d" % chunk * 700 for chunk in range(4)])
+    reader = log.reader()
+    third = chunk_files(log.directory.path)[2]
+    disk.fault = lambda operation, path: number if (operation, path) == ("open", third) else None
+    assert [record.payload[:1] for record in reader.read(EVERYTHING)] == [b"0", b"1"]
+    with pytest.raises(error, match=os.path.basename(third)):
+        reader.read(EVERYTHING)
+    disk.fault = lambda operation, path: None
+    assert [record.payload[:1] for record in reader.read(EVERYTHING)] == [b"2", b"3"]
+    assert log.gaps == []
 
 
 def test_a_payload_that_looks_like_a_log_is_only_a_payload(open_log: Open, directory: Path) -> None:

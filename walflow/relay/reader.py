@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import MsgspecError
 
 from walflow.contract import Outlet
-from walflow.errors import DiskFull, WalflowError
+from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.event import Block, Frames, Origin, Receipt
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.redelivery import Part, Redelivery
@@ -111,6 +111,8 @@ class Reader:
                 self._out.log.warning("log not read", reason=str(error))
                 self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self._read_again)
             return
+        except FailStop as error:
+            self._out.fatal(error)
         self._tell_gaps()
         if records and not self.first_ingest_ns:
             self.first_ingest_ns = records[0].ingest_ns

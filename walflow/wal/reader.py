@@ -8,7 +8,7 @@ once; after that, `_offset` is always where the record at `_at` begins, also whi
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from walflow.errors import DiskFull
+from walflow.errors import DiskFull, FailStop
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
 from walflow.wal.directory import FULL
 from walflow.wal.format import CHUNK_START, Record
@@ -38,7 +38,7 @@ class Reader:
     def read(self, max_bytes: int) -> list[Record]:
         """At least one record if any is durable, and then no more once there are `max_bytes`. Records that are
         wholly acked are left out; one that is acked in part comes whole. Raises DiskFull if no file can be opened
-        now: read again later."""
+        now: read again later; FailStop if one cannot be opened for another reason: nothing is given up for that."""
         log = self._log
         acked = log.acked
         records: list[Record] = []
@@ -49,7 +49,12 @@ class Reader:
                 record, self._chunk, self._offset = entry
                 self._at = record.position + record.count
             else:
-                found = self._from_disk()
+                try:
+                    found = self._from_disk()
+                except (DiskFull, FailStop):
+                    if records:  # they have been passed: who is not given them now is never given them
+                        return records
+                    raise
                 if found is None:
                     continue
                 record = found
@@ -138,10 +143,14 @@ class Reader:
         return self._pages
 
     def _open_file(self, chunk: Chunk) -> int:
-        """-1: it is gone, and with it its records."""
+        """-1: it is gone, and with it its records. What is there and cannot be opened is not lost: raises DiskFull, or
+        FailStop, for another start may open it."""
+        path = self._log.directory.file(chunk.name)
         try:
-            return self._log.disk.open(self._log.directory.file(chunk.name))
+            return self._log.disk.open(path)
+        except FileNotFoundError:
+            return -1
         except OSError as error:
             if error.errno in FULL:
                 raise DiskFull(f"{chunk.name}: cannot open: {error.strerror}") from error
-            return -1
+            raise FailStop(f"{path}: open failed: {error.strerror}") from error
