@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
+from pyspark_walflow import bundle
 from pyspark_walflow.condense import Refusal
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ PROCESSORS: Final = len(os.sched_getaffinity(0)) if sys.platform == "linux" else
 
 class Plan(NamedTuple):
     """What the daemon says, as JSON. `options`: of format("walflow"). `scratch`: a directory for Spark's own files.
-    `results`: rows go back to the daemon. `package`: a zip with this package, for executors."""
+    `results`: rows go back to the daemon. `package`: a zip with this package, for the driver and its workers here."""
 
     name: str
     query: str | None
@@ -68,6 +69,10 @@ def session(plan: Plan) -> "SparkSession":
         local.mkdir(parents=True)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    elif "spark.pyspark.python" in plan.conf:  # which spark-submit alone would read
+        os.environ["PYSPARK_PYTHON"] = plan.conf["spark.pyspark.python"]
+    # the driver's own Python processes run what executors run, `python3` unless told: here, this one
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     os.environ["PYTHONPATH"] = os.pathsep.join(_python_path(plan))
     return builder.getOrCreate()
 
@@ -81,7 +86,7 @@ def _defaults(plan: Plan, local: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(Path(plan.scratch, "warehouse")),
     }
     if not plan.local:
-        return everywhere | {"spark.submit.pyFiles": plan.package}
+        return everywhere | {"spark.submit.pyFiles": str(bundle.write(Path(plan.scratch)))}
     return everywhere | {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

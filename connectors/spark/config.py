@@ -68,6 +68,10 @@ class SparkConfig(Connector):
     output_mode: OutputMode = Field("append", description="Spark's: append, update or complete.")
     master: str | None = Field(None, description="Where Spark runs. Default: `local[N,4]` with N processors.")
     conf: dict[str, str] = Field(default={}, description="Spark's own configuration, by its names.")
+    options: dict[str, str] = Field(
+        default={},
+        description='Options of `format("walflow")` for the pipeline, by their names: `cafile`, `numPartitions`, …',
+    )
     checkpoint: str | None = Field(
         None, min_length=1, description="Where Spark keeps its checkpoint. Default: `<path>/checkpoint`."
     )

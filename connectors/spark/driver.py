@@ -194,7 +194,7 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
         "conf": config.conf,
         "checkpoint": os.path.abspath(config.checkpoint or Path(config.path, "checkpoint")),
         "trigger_ms": None if config.trigger_interval is None else max(1, config.trigger_interval // 1_000_000),
-        "options": options,
+        "options": options | config.options,
         "results": half is not None and half.linked,
         "scratch": str(scratch),
         "package": str(pack(scratch)),
@@ -202,7 +202,7 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
 
 
 def pack(directory: Path) -> Path:
-    """This package alone as a zip: another interpreter must not find our other libraries, and executors get it."""
+    """This package alone as a zip: another interpreter must not find our other libraries."""
     archive = directory / f"{MODULE}.zip"
     new = archive.with_suffix(".new")
     with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -14,20 +14,21 @@ LOOK: Final = 0.0005  # seconds between looks at Spark's files
 class Files:
     """What Spark has written down of its batches; -1: none yet."""
 
-    def __init__(self, here: Path) -> None:
-        self._here = here
+    def __init__(self, here: Path, checkpoint: Path | None = None) -> None:
+        self._table = here / "table"
+        self._checkpoint = checkpoint or here / "checkpoint"
 
     @property
     def planned(self) -> int:
-        return _last(self._here / "checkpoint" / "offsets")
+        return _last(self._checkpoint / "offsets")
 
     @property
     def written(self) -> int:
-        return _last(self._here / "table" / "_spark_metadata")
+        return _last(self._table / "_spark_metadata")
 
     @property
     def finished(self) -> int:
-        return _last(self._here / "checkpoint" / "commits")
+        return _last(self._checkpoint / "commits")
 
 
 def _last(directory: Path) -> int:

@@ -3,121 +3,32 @@
 import json
 import os
 import signal
-import socket
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import ROOT, Client, Daemon, running
-
-FLOW = ROOT / "flows" / "spark" / "hosts.troy"
-PATIENCE = 300.0  # a session and its first batch take ten seconds, or a hundred where others want the processors too
-HOSTS = 5
-WINDOW = 10  # seconds
-BATCH = 400
+from tests.system.daemon import Client, running
+from tests.system.hosts import (
+    BATCH,
+    batches,
+    driver_of,
+    expected,
+    flow,
+    gone,
+    lines,
+    logged,
+    ready,
+    said,
+    send,
+    session_of,
+    until,
+    wait_gone,
+    written,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
-
-Counts = Counter[tuple[str, str]]
-
-
-def flow(directory: Path) -> Path:
-    """On free ports, and with small batches, so that a kill lands between and within them."""
-    text = FLOW.read_text().replace("127.0.0.1:65534", "127.0.0.1:0").replace("127.0.0.1:7700", "127.0.0.1:0")
-    given = '"url": args.bridge,\n'
-    assert given in text
-    file = directory / "hosts.troy"
-    file.write_text(text.replace(given, f'{given} "max_rows_per_batch": {BATCH},\n'))
-    return file
-
-
-def stamp(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_767_225_600 + second))
-
-
-def lines(first: int, end: int) -> list[tuple[str, int]]:
-    """Twenty a second, by turns of each host."""
-    return [(f"h{number % HOSTS}", number // 20) for number in range(first, end)]
-
-
-def send(port: int, given: Iterable[tuple[str, int]]) -> None:
-    data = "".join(json.dumps({"host": host, "ts": stamp(second)}) + "\n" for host, second in given)
-    client = Client(port)
-    client.send(data.encode())
-    client.socket.shutdown(socket.SHUT_WR)
-    assert client.socket.recv(1) == b""  # the server has read all of it
-    client.close()
-
-
-def expected(given: Iterable[tuple[str, int]]) -> Counts:
-    return Counter((stamp(second // WINDOW * WINDOW), host) for host, second in given)
-
-
-def written(directory: Path) -> list[tuple[tuple[str, str], int]]:
-    file = directory / "hosts.json"
-    rows = [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
-    return [((row["begin"], row["host"]), row["lines"]) for row in rows]
-
-
-def until(condition: Callable[[], object], daemon: Daemon) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, daemon.raw[-20:]
-        assert daemon.process.poll() is None, daemon.raw[-20:]
-        time.sleep(0.02)
-
-
-def said(daemon: Daemon, event: str) -> list[dict[str, object]]:
-    return [line for line in list(daemon.lines) if line.get("event") == event]
-
-
-def ready(daemon: Daemon) -> int:
-    """The port for lines."""
-    until(lambda: said(daemon, "ready"), daemon)
-    (listening,) = [line for line in said(daemon, "listening") if line.get("component") == "lines"]
-    return int(str(listening["address"]).rsplit(":", 1)[1])
-
-
-def driver_of(daemon: Daemon) -> int:
-    return int(str(said(daemon, "spark starting")[-1]["pid"]))
-
-
-def session_of(pid: int) -> dict[int, str]:
-    """What runs in the session of a driver, its workers too: pid and name."""
-    found: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            before, _, after = (entry / "stat").read_text().rpartition(")")
-        except OSError:
-            continue
-        state, _, _, session = after.split()[:4]
-        if session == str(pid) and state != "Z":
-            found[int(entry.name)] = before.partition("(")[2]
-    return found
-
-
-def gone(pid: int) -> bool:
-    return not session_of(pid)
-
-
-def wait_gone(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while not gone(pid):
-        assert time.monotonic() < deadline, session_of(pid)
-        time.sleep(0.02)
-
-
-def batches(daemon: Daemon) -> int:
-    return len(said(daemon, "spark batch"))
-
-
-def logged(admin: Admin) -> float:
-    return admin.metrics()["walflow_wal_durable_position", "counts"]
-
 
 JOB = """
 from beside import FACTOR
