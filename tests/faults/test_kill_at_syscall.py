@@ -1,0 +1,82 @@
+"""SIGKILL instead of the n-th write, sync, rename, unlink, open, truncation: whatever had been acked and no sink had
+comes after the next start, unaltered. A process that is killed loses nothing that the kernel had; power cuts are
+tests/wal/test_power_cut.py. Longer lives: `python -m tests.faults kills`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults.kills import sweep
+from tests.faults.lives import Nursery, Script, counts, every, points
+from tests.faults.strace import needs_strace, options
+from tests.system.daemon import Client, Daemon, echo_flow, running
+
+pytestmark = needs_strace
+
+SCRIPTS = [f"{which} life, {size} chunks" for which in ("first", "second") for size in ("small", "large")]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_life_that_ends_at_any_call(lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str) -> None:
+    script, log = plans[name], tmp_path / "strace"
+    made = counts(lives, script, log)
+    assert {"write", "fdatasync", "fsync", "rename", "unlink", "openat", "ftruncate"} <= made.keys()
+    at = points(made, every)
+    done = sum(one["kills"] for one in sweep(lives, script, at, log))
+    assert done == len(at)
+
+
+LONGEST = 1000  # lines
+DAEMON = {"pwritev2": [1, 2, 3, 5, 9, 30], "fdatasync": [1, 2, 4, 8, 31], "fsync": [1, 3, 9], "unlink": [1, 3]}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", DAEMON)
+def test_a_daemon_that_ends_at_its_call(tmp_path: Path, name: str) -> None:
+    """`when` counts for each thread; so it may be the loop or the one that syncs."""
+    echoed: list[bytes] = []
+    flow = echo_flow(tmp_path, chunk_size=1024, max_chunks=64)
+    for number in DAEMON[name]:
+        log = tmp_path / f"strace-{number}"
+        kill = options(f"{name}:signal=SIGKILL:when={number}", calls=[name])
+        prefix = ["strace", "-f", "-o", str(log), *kill]  # with --seccomp-bpf it would inject no signal
+        with running(flow, tmp_path, prefix=prefix) as daemon:
+            echoed += _until_dead(daemon, 10_000 * number)
+        assert any(_killed(log, name)), "it did not die of that"
+    with running(flow, tmp_path) as daemon:
+        daemon.wait_for("ready")
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+    lines = (tmp_path / "out.log").read_bytes().splitlines()
+    assert set(echoed) <= set(lines)
+    assert len(set(lines)) == len(lines), "the file knows what it has"
+    assert {json.loads(line)["n"] % 10_000 for line in lines} <= set(range(LONGEST))
+
+
+def _until_dead(daemon: Daemon, first: int) -> list[bytes]:
+    """Lines that were echoed, each sent after the echo of the one before. None is sent by two lives."""
+    echoed: list[bytes] = []
+    try:
+        client = Client(daemon.port())
+    except AssertionError:
+        return []  # it did not live to listen
+    try:
+        for line in _lines(first, LONGEST):
+            client.send(line + b"\n")
+            echoed += client.lines(1)
+    except (OSError, AssertionError):
+        return echoed
+    finally:
+        client.close()
+    raise AssertionError("it lives")
+
+
+def _lines(first: int, count: int) -> list[bytes]:
+    return [b'{"n":%d,"pad":"%s"}' % (number, b"x" * (number % 7 * 60)) for number in range(first, first + count)]
+
+
+def _killed(log: Path, name: str) -> list[bool]:
+    lines = log.read_text(errors="replace").splitlines()
+    return [f"{name}(" in line and ("= ?" in line or "<unfinished" in line) for line in lines]
