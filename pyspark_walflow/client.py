@@ -72,7 +72,12 @@ class Client:
                 yield wire.SEED.unpack_from(payload)[0], payload[wire.SEED.size :]
             elif kind == Kind.LOST:
                 fields = wire.fields_of(payload)
-                yield Lost(integer(fields, "first"), integer(fields, "last"), str(fields.get("reason")), fields.get("empty") is True)
+                yield Lost(
+                    integer(fields, "first"),
+                    integer(fields, "last"),
+                    str(fields.get("reason")),
+                    fields.get("empty") is True,
+                )
             elif kind == Kind.OK:
                 return
             else:

@@ -219,7 +219,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_input_rows_per_second": Family("gauge", "How fast the last batch was: its rows by its seconds."),
     "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline took."),
     "spark_state_rows": Family("gauge", "Rows that the pipeline remembers between batches: open windows, say."),
-    "spark_late_rows_total": Family("counter", "Rows left out because the watermark had passed them; Spark adds up what it has in hand before."),
+    "spark_late_rows_total": Family(
+        "counter", "Rows left out because the watermark had passed them; Spark adds up what it has in hand before."
+    ),
     "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
     "spark_published_batches_total": Family("counter", "Batches of results that were published."),
     "spark_published_rows_total": Family("counter", "Rows in these batches."),
