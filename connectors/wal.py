@@ -151,6 +151,8 @@ async def _close(log: Log, reader: Reader, out: Outlet) -> None:
     await _on_thread(out, lambda: None)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
     await _on_thread(out, log.close)
+    if log.failure is not None:  # nothing is lost, and the disk has failed all the same
+        out.fatal(log.failure)
 
 
 async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:

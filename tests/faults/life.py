@@ -70,6 +70,8 @@ class Life:
             self._sink()
             self._run(self.chance.choice([0.0, 0.0, 0.15, 1.2]))
         self.relay.close()
+        if self.relay.log.failure is not None:
+            raise self.relay.log.failure
         tell("closed")
 
     def _run(self, seconds: float) -> None:

@@ -31,6 +31,11 @@ class Directory:
     def __repr__(self) -> str:
         return f"<Directory {self.path!r}>"
 
+    @property
+    def failure(self) -> FailStop | None:
+        """The write or sync that failed; nothing is written any more after it."""
+        return self._stopped
+
     def file(self, name: str) -> str:
         return os.path.join(self.path, name) if name else self.path
 

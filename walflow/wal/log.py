@@ -159,6 +159,11 @@ class Log:
         return self._uuid.hex()
 
     @property
+    def failure(self) -> FailStop | None:
+        """Why nothing can be written any more, if nothing can; that of a close too."""
+        return self.directory.failure
+
+    @property
     def used(self) -> int:
         """Bytes charged to the budget, spares included."""
         return self._used

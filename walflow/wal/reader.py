@@ -51,7 +51,7 @@ class Reader:
             else:
                 try:
                     found = self._from_disk()
-                except (DiskFull, FailStop):
+                except DiskFull:
                     if records:  # they have been passed: who is not given them now is never given them
                         return records
                     raise

@@ -1,0 +1,45 @@
+"""A life's n-th call of one kind fails."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.faults.life import ENDED_BY_DISK
+from tests.faults.lives import Nursery, Said, Script
+from tests.faults.strace import injections, options
+
+FAILING = ("fdatasync", "fsync", "pwritev", "pwritev2", "pwrite64", "open", "openat", "ftruncate", "fallocate")
+FAILING_NAMES = ("rename", "renameat", "renameat2", "unlink", "unlinkat")
+HARMLESS = ("/proc/self/mountinfo",)  # it asks what kind of file system this is, to warn of some
+
+
+def fail(lives: Nursery, script: Script, point: tuple[str, int], log: Path, error: str = "EIO") -> Said:
+    """Asserts that it ended by that, with one line, and acked nothing any more; and that all is there afterwards."""
+    name, number = point
+    said = lives.live(script.begin(), log, options(f"{name}:error={error}:when={number}"))
+    assert injections(log) == 1, "nothing failed"
+    if any(path in _from_failure(log)[0] for path in HARMLESS):
+        assert said.closed
+    else:
+        assert said.code == ENDED_BY_DISK, f"it ended with {said.code}: {_from_failure(log)[0]}"
+        assert "Input/output error" in said.fatal
+        assert not said.closed
+        acks = [line for line in _from_failure(log) if 'write(1, "acked' in line]
+        assert acks == [], "it acked after the failure"
+    script.still_there(said)
+    return said
+
+
+def _from_failure(log: Path) -> list[str]:
+    lines = log.read_text(errors="replace").splitlines()
+    (at,) = (number for number, line in enumerate(lines) if "(INJECTED)" in line)
+    return lines[at:]
+
+
+def sweep(lives: Nursery, script: Script, at: Iterable[tuple[str, int]], log: Path) -> Iterator[Counter[str]]:
+    for point in at:
+        try:
+            said = fail(lives, script, point, log)
+        except AssertionError as error:
+            raise AssertionError(f"{point[0]} {point[1]} failed: {error}") from error
+        yield Counter({"failures": 1, "ended by it": said.code == ENDED_BY_DISK})
