@@ -2,8 +2,9 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.heads import Heads
@@ -63,6 +64,27 @@ class Ranges:
 
     async def read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
         """In order, and all of it. To be closed. Raises Refused."""
+        for low, high, skipped in self._parts(first, end):
+            async with aclosing(self._read(low, high)) as found:
+                async for one in found:
+                    if skipped and isinstance(one, Data):
+                        yield Lost(low, low + one.rows - 1, "an operator skipped them", empty=True)
+                    else:
+                        yield one
+                    low = low + one.rows if isinstance(one, Data) else one.last + 1
+
+    def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """What is acked above every consumer's position is damaged or was skipped; the last: whether it is acked."""
+        at = first
+        for low, last in self._log.unacked(first, end - 1):
+            if at < low:
+                yield at, low, True
+            yield low, last + 1, False
+            at = last + 1
+        if at < end:
+            yield at, end, True
+
+    async def _read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
         walk = self._extract.begin(first, end)
         coming = self._threads.submit(_next, walk, first, end)
         try:

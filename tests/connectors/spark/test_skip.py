@@ -1,0 +1,23 @@
+"""`walflow wal skip` on a log that Spark reads: past an event that ends every job that sees it."""
+
+import subprocess
+from pathlib import Path
+
+from pyspark_walflow.client import Lost
+from tests.pyspark_walflow.lake import Lake, numbered
+from tests.pyspark_walflow.logs import Given
+from tests.system.daemon import WALFLOW
+
+
+def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
+    poison = b"\xff is no text"
+    before, after = numbered(3), numbered(3, 3)
+    given = [Given([event.encode() for event in before]), Given([poison]), Given([event.encode() for event in after])]
+    lake = Lake(tmp_path, given)
+    subprocess.run([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
+    with lake, lake.client() as client:
+        found = list(client.read(1, 8, "spark"))
+    assert [one for one in found if isinstance(one, Lost)] == [Lost(4, 4, "an operator skipped them", empty=True)]
+    records = b"".join(one[1] for one in found if not isinstance(one, Lost))
+    assert poison not in records
+    assert all(event.encode() in records for event in before + after)
