@@ -52,12 +52,7 @@ class Admin:
 
     def metrics(self) -> dict[tuple[str, str], float]:
         """Values by name and component; where there are further labels, the sum."""
-        values: dict[tuple[str, str], float] = {}
-        for family in text_string_to_metric_families(self.get("/metrics")[1]):
-            for sample in family.samples:
-                key = sample.name, sample.labels.get("component", "")
-                values[key] = values.get(key, 0.0) + sample.value
-        return values
+        return values(self.get("/metrics")[1])
 
     def until(self, true: Callable[["Admin"], bool]) -> None:
         """Asks again and again, for what is asked changes by itself."""
@@ -77,3 +72,13 @@ class Admin:
             return self.get("/livez")[0] == 200
         except OSError:
             return False
+
+
+def values(text: str) -> dict[tuple[str, str], float]:
+    """Of `/metrics`, as `Admin.metrics` has them."""
+    found: dict[tuple[str, str], float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = sample.name, sample.labels.get("component", "")
+            found[key] = found.get(key, 0.0) + sample.value
+    return found

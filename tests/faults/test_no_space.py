@@ -1,0 +1,311 @@
+"""A disk that is full, or allows no more: the breaker triggers, nothing is acked that is not on disk, acks and deletions
+go on; and once there is room again work resumes within 2 s, by itself, with nothing lost. Under load a round trip takes
+longer, so the slowest one of the same run before the shortage is added to the 2 s."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.faults.namespace import needs_namespace
+from tests.faults.shortage import KINDS, NoBytes, NoInodes, OverQuota, Shortage
+from tests.faults.strace import needs_strace
+from tests.system.admin import LOOPBACK, Admin, Connection, values
+from tests.system.daemon import PATIENCE, Client, Daemon, running
+
+RESUMES = 2.0  # seconds
+LOG = "log"
+
+FLOW = """\
+define flow server
+flow
+  use tremor::pipelines;
+
+  define pipeline numbers
+  pipeline
+    select event.n from in into out;
+  end;
+
+  define connector tcp from tcp_server
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:0", "max_event_bytes": 16777216}
+  end;
+
+  define connector log from wal
+  with
+    config = {"path": "state", "chunk_size": CHUNK_SIZE, "max_chunks": MAX_CHUNKS}
+  end;
+
+  define connector out from file
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {"path": "out.log", "mode": "append"}
+  end;
+GATE
+  create connector tcp;
+  create connector log;
+  create connector out;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  create pipeline numbers;
+
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /connector/log to /pipeline/numbers;
+  connect /pipeline/numbers to /connector/out;
+  connect /pipeline/after to /connector/tcp;
+end;
+
+deploy flow server;
+"""
+
+GATE = """
+  define connector gate from "tests.system.stubborn:Unready"
+  with
+    codec = "json",
+    config = {"directory": "DIRECTORY"}
+  end;
+  create connector gate;
+"""
+
+
+class Size(NamedTuple):
+    """`event`: bytes of a line, so that a file that is full is not worth keeping as a spare."""
+
+    chunk: int
+    chunks: int
+    disk: str
+    event: int
+
+
+SIZES = {
+    "1 KiB": Size(1 << 10, 64, "size=400k", 9_000),
+    "64 KiB": Size(64 << 10, 8, "size=1m", 12_000),
+    "64 MiB": Size(64 << 20, 2, "size=80m", 12_000),
+}
+
+
+SMALL_EVENTS = SIZES["1 KiB"]._replace(event=3_000)  # four of them fit the window of so small a log
+
+
+class Conversation:
+    """One client that sends a line and waits for its echo."""
+
+    def __init__(self, daemon: Daemon, event: int) -> None:
+        self.admin = Admin(daemon)
+        self.client = Client(daemon.port())
+        self._metrics = Connection(self.admin.address)
+        self._metrics.connect()
+        self.slowest = 0.0  # round trip, in seconds
+        self.sent = self.echoed = 0
+        self._pad = "x" * event
+
+    def line(self, number: int) -> bytes:
+        return b'{"n":%d,"pad":"%s"}' % (number, self._pad.encode())
+
+    def send(self) -> None:
+        self.client.send(self.line(self.sent) + b"\n")
+        self.sent += 1
+
+    def hear(self) -> None:
+        for line in self.client.lines(self.sent - self.echoed):
+            assert line == self.line(self.echoed), "altered"
+            self.echoed += 1
+
+    def round_trip(self) -> float:
+        started = time.monotonic()
+        self.send()
+        self.hear()
+        return time.monotonic() - started
+
+    def of_log(self, name: str) -> float:
+        """A metric. Over one connection, for there may be no descriptor for another one."""
+        self._metrics.request("GET", "/metrics")
+        return values(self._metrics.getresponse().read().decode()).get((f"walflow_{name}", LOG), 0.0)
+
+    def close(self) -> None:
+        self.client.close()
+        self._metrics.close()
+
+    def send_until_full(self, shortage: Shortage) -> None:
+        """Until nothing comes back any more, for the disk is full."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.of_log("wal_disk_full"):
+            assert time.monotonic() < deadline, "it is never full"
+            if self.echoed == self.sent:
+                shortage.tighten()
+                self.send()
+            while self.of_log("wal_durable_position") > self.echoed:
+                self.echoed += len(self.client.lines(1))
+        assert self.of_log("component_breaker_open") > 0
+        assert self.of_log("wal_durable_position") == self.echoed < self.sent
+
+
+@contextmanager
+def prepared(kind: str, size: Size, directory: Path, gate: str = "") -> Iterator[tuple[Path, Shortage]]:
+    """A flow whose log is in `state`, and what it will be short of."""
+    state = directory / "state"
+    state.mkdir()
+    (directory / "up").touch()  # the gate takes, and does not ack yet
+    flow = directory / "flow.troy"
+    text = FLOW.replace("CHUNK_SIZE", str(size.chunk)).replace("MAX_CHUNKS", str(size.chunks)).replace("GATE\n", gate)
+    if gate:
+        text = text.replace("end;\n\ndeploy", "  connect /pipeline/after to /connector/gate;\nend;\n\ndeploy")
+    flow.write_text(text.replace("DIRECTORY", str(directory)))
+    shortage = KINDS[kind](state, size.disk)
+    try:
+        yield flow, shortage
+    finally:
+        shortage.close()
+
+
+@contextmanager
+def talking(flow: Path, shortage: Shortage, event: int) -> Iterator[tuple[Daemon, Conversation]]:
+    with running(flow, flow.parent, prefix=shortage.prefix, admin=LOOPBACK) as daemon:
+        conversation = Conversation(daemon, event)
+        shortage.pid = daemon.pid
+        try:
+            yield daemon, conversation
+        finally:
+            conversation.close()
+
+
+@contextmanager
+def short_of(
+    kind: str, size: Size, directory: Path, gate: str = ""
+) -> Iterator[tuple[Daemon, Conversation, Shortage]]:
+    with (
+        prepared(kind, size, directory, gate) as (flow, shortage),
+        talking(flow, shortage, size.event) as (daemon, conversation),
+    ):
+        yield daemon, conversation, shortage
+
+
+def starts(size: Size, directory: Path, times: int) -> None:
+    """So many daemons whose first file finds no room: one of 64 MiB wants none for long after that."""
+    with prepared("ENOSPC, bytes", size, directory) as (flow, shortage):
+        for _ in range(times):
+            with talking(flow, shortage, 100) as (daemon, conversation):
+                shortage.begin(0)
+                conversation.send_until_full(shortage)
+                shortage.end()
+                started = time.monotonic()
+                conversation.hear()
+                resumed = time.monotonic() - started
+                control = conversation.round_trip()
+                assert resumed <= RESUMES + control
+                assert daemon.terminate() == 0
+                assert daemon.last("stopped")["left"] == 0
+    assert len((directory / "out.log").read_bytes().splitlines()) == 2 * times
+
+
+def cycles(kind: str, size: Size, directory: Path, times: int) -> list[float]:
+    """How long after each shortage the echo came, in seconds."""
+    with short_of(kind, size, directory) as (daemon, conversation, shortage):
+        control = max(conversation.round_trip() for _ in range(4))
+        resumed: list[float] = []
+        for _ in range(times):
+            shortage.begin(conversation.sent)
+            conversation.send_until_full(shortage)
+            shortage.end()
+            started = time.monotonic()
+            conversation.hear()
+            resumed.append(time.monotonic() - started)
+            conversation.round_trip()
+            assert resumed[-1] <= RESUMES + control, (
+                f"resumed after {resumed[-1]:.1f} s; a round trip takes {control:.1f} s"
+            )
+        sent = conversation.sent
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+    said = [line for line in daemon.raw if shortage.message in line]
+    assert said, "and the log says why"
+    numbers = [json.loads(line) for line in (directory / "out.log").read_bytes().splitlines()]
+    assert numbers == list(range(sent)), "each once, in order"
+    return resumed
+
+
+def without(kind: str, chunk: str) -> bool:
+    """Where a chunk of 64 MiB is being written no file is wanted for long; see `starts`."""
+    return chunk == "64 MiB" and kind in ("ENOSPC, bytes", "ENOSPC, inodes", "EMFILE")
+
+
+def needed(kind: str) -> list[pytest.MarkDecorator]:
+    of = KINDS[kind]
+    return [needs_namespace] if of in (NoBytes, NoInodes) else [needs_strace] if of is OverQuota else []
+
+
+EVERY = [(kind, chunk) for kind in KINDS for chunk in SIZES if not without(kind, chunk)]
+SAMPLE = [
+    ("ENOSPC, bytes", "1 KiB"),
+    ("EFBIG", "64 MiB"),
+    ("ENOSPC, inodes", "64 KiB"),
+    ("EFBIG", "64 KiB"),
+    ("EDQUOT", "1 KiB"),
+    ("EMFILE", "64 KiB"),
+]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("kind", "chunk"), [pytest.param(*one, marks=needed(one[0])) for one in SAMPLE])
+def test_work_stops_and_resumes(tmp_path: Path, kind: str, chunk: str) -> None:
+    assert len(cycles(kind, SIZES[chunk], tmp_path, 2)) == 2
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("kind", "chunk"), [pytest.param(*one, marks=needed(one[0])) for one in EVERY])
+def test_fifty_times(tmp_path: Path, kind: str, chunk: str) -> None:
+    assert len(cycles(kind, SIZES[chunk], tmp_path, 50)) == 50
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", [pytest.param("EDQUOT", marks=needs_strace)])
+def test_acks_and_deletions_go_on(tmp_path: Path, kind: str) -> None:
+    """A sink acks for the first time while the disk is full: the cursor follows, the files go, it is still full."""
+    with short_of(kind, SMALL_EVENTS, tmp_path, GATE) as (daemon, conversation, shortage):
+        for _ in range(3):
+            conversation.round_trip()
+        assert conversation.of_log("wal_low_position") == 0
+        shortage.begin(conversation.sent)
+        conversation.send_until_full(shortage)
+        assert len(list(shortage.state.glob("*.wal"))) >= 3
+        (tmp_path / "ack").touch()
+        conversation.admin.until(lambda admin: len(list(shortage.state.glob("*.wal"))) <= 1)
+        conversation.admin.until(lambda admin: conversation.of_log("wal_low_position") == 3)
+        assert conversation.of_log("wal_disk_full") == 1
+        shortage.end()
+        conversation.hear()
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+
+
+@needs_namespace
+@pytest.mark.timeout(180)
+def test_what_the_log_deletes_is_room_for_it(tmp_path: Path) -> None:
+    """Nobody makes room but the sink, by its acks."""
+    with short_of("ENOSPC, bytes", SMALL_EVENTS, tmp_path, GATE) as (daemon, conversation, shortage):
+        for _ in range(3):
+            conversation.round_trip()
+        shortage.begin(conversation.sent)
+        conversation.send_until_full(shortage)
+        (tmp_path / "ack").touch()
+        conversation.hear()
+        conversation.admin.until(lambda admin: conversation.of_log("wal_disk_full") == 0)
+        assert daemon.terminate() == 0
+
+
+@needs_namespace
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.soak)])
+def test_a_file_of_64_mib_that_finds_no_room(tmp_path: Path, times: int) -> None:
+    starts(SIZES["64 MiB"], tmp_path, times)
