@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from tests.wal.tools import EVERYTHING, checkpoint, put, works
 from walflow.testing import MemoryDisk
 from walflow.wal import Log, Options
+from walflow.wal.format import SLOT, unpack_slot
 
 PATH: Final = "/log"
 SIZES: Final = [37, 4, 400, 5, 250, 1, 420, 90, 300, 13, 500, 8]  # of payloads
@@ -43,6 +44,18 @@ class SmallLog(NamedTuple):
     def at(self, file: str, byte: int) -> Placed | None:
         """The record that this byte belongs to."""
         return next((one for one in self.records if one.file == file and one.offset <= byte < one.end), None)
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """First positions of the records that the cursor does not know of."""
+        cursor = self.files[f"{PATH}/cursor"]
+        slots = [found[1] for at in (0, SLOT) if (found := unpack_slot(cursor[at : at + SLOT])) is not None]
+        heard = max(max(slot.durable, slot.written) for slot in slots)
+        return frozenset(one.first for one in self.records if one.first > heard)
+
+    @property
+    def chunks(self) -> list[str]:
+        return sorted(path for path in self.files if path.endswith(".wal"))
 
     def start(self, files: Files) -> "Verdict":
         """On those files instead of its own. Asserts what must hold whatever became of them: nothing altered, nothing
