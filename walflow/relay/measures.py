@@ -106,8 +106,8 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
 
 def measure_writer(writer: Writer, inlet: Inlet) -> None:
     """Why a log takes nothing, if it does not."""
-    inlet.gauge("wal_full", lambda: writer.full)
-    inlet.gauge("wal_disk_full", lambda: writer.no_space)
+    inlet.gauge("wal_full", lambda: int(writer.full))
+    inlet.gauge("wal_disk_full", lambda: int(writer.no_space))
 
 
 class _Oldest:
