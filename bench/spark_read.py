@@ -12,9 +12,10 @@ from urllib.request import urlopen
 
 import msgspec
 
+from bench.spark.processes import peak_rss_mb
+from demo.server import Server, free_port
 from pyspark_walflow.client import Client, Endpoint
 from pyspark_walflow.wire import Key
-from tests.system.daemon import free_port, running
 from walflow.wal import Log, Options
 
 ROWS = 1_000_000
@@ -65,8 +66,9 @@ def main(block_bytes: int) -> None:
         end = fill(str(directory / "state"), block_bytes)
         (directory / "flow.troy").write_text(FLOW)
         admin = f"127.0.0.1:{free_port()}"
-        with running(directory / "flow.troy", directory, admin=admin) as daemon:
-            port = daemon.port()
+        with Server(directory / "flow.troy", directory, ["--admin", admin]) as server:
+            server.start()
+            port = int(str(server.wait_for("listening")["address"]).rsplit(":", 1)[1])
             client = Client(
                 Endpoint("127.0.0.1", port), Key.of_token((directory / "state" / "token").read_text().strip())
             )
@@ -78,8 +80,8 @@ def main(block_bytes: int) -> None:
             client.close()
             scrape = urlopen(f"http://{admin}/metrics").read().decode()
             print(*[line for line in scrape.splitlines() if line.startswith("walflow_loop_lag_seconds")])
-            print(f"{daemon.memory >> 20} MiB at the peak")
-            daemon.terminate()
+            print(f"{peak_rss_mb(server.pid):.0f} MB at the peak")
+            server.stop()
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ class Bench:
 
 def main(
     rounds: Annotated[int, typer.Option(min=1)] = 3,
-    seconds: Annotated[float, typer.Option(min=0.02, help="A run has what 100 MB/s would take so long for.")] = 2,
+    seconds: Annotated[float, typer.Option(min=0.02, help="A run has what 100 MB/s would take so long for.")] = 1.5,
     warmup: Annotated[float, typer.Option(min=0, help="0: no round before those that count.")] = 1,
     only: Annotated[str, typer.Option(help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}.")] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,

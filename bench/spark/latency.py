@@ -104,7 +104,7 @@ class Latency:
 
     @contextmanager
     def _running(self, frame: "DataFrame", sink: Sink) -> Iterator["StreamingQuery"]:
-        with scratch(self._workdir / "latency") as directory:
+        with scratch(self._workdir) as directory:
             writer = frame.writeStream.format(sink).option("checkpointLocation", str(directory / "checkpoint"))
             query = writer.start(None if sink == "noop" else str(directory / "rows"))
             try:

@@ -64,7 +64,7 @@ class Sockets:
 
     def attempt(self, partitions: int | None, rate: int) -> Try:
         """One query from its start: what is sent for some seconds must be processed soon after."""
-        with self._sender(rate) as sender, scratch(self._workdir / "socket") as directory:
+        with self._sender(rate) as sender, scratch(self._workdir) as directory:
             reader = self._spark.readStream.format("socket").option("host", "127.0.0.1").option("port", sender.port)
             if partitions is not None:
                 reader = reader.option("numPartitions", partitions)

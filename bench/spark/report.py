@@ -70,7 +70,7 @@ def _throughput(document: Document) -> str:
     intro = (
         f"Batches of {settings['batch_mb']:g} MB each, {settings['batches']} a run without the first; medians of "
         f"{settings['rounds']} rounds{' after one that does not count' if settings['warm_rounds'] else ''}, cases in turn. rows/s: rows / triggerExecution of all "
-        "those batches; in addBatch: rows / addBatch, without a batch's fixed costs. CPU: seconds per million rows; "
+        "those batches; in addBatch: rows / addBatch, without a batch's fixed costs. CPU: seconds of these per million rows; "
         "Spark's is the JVM and its Python workers, and walflow's the daemon."
     )
     heads = ("", "rows/s", "min-max", "in addBatch", "÷ text files", "CPU Spark", "CPU walflow")

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -80,9 +81,9 @@ def batches(query: "StreamingQuery") -> list[Batch]:
 
 
 @contextmanager
-def scratch(directory: Path) -> Iterator[Path]:
-    """For the checkpoint and the files of one query."""
-    directory.mkdir()
+def scratch(workdir: Path) -> Iterator[Path]:
+    """For the checkpoint and the files of one query: of its own, for one that was stopped may write for a moment more."""
+    directory = Path(tempfile.mkdtemp(dir=workdir))
     try:
         yield directory
     finally:

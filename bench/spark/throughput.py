@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ Sink = Literal["noop", "parquet"]
 
 SIZES: Final = (100, 1000)
 ENDS_WITHIN: Final = 300  # seconds
+LOOK: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ CASES: Final = tuple(
 
 @dataclass(frozen=True)
 class Result:
-    """Of all batches but the first. CPU: of the whole run, the first batch too; Spark's with its Python workers."""
+    """Of all batches but the first. CPU: Spark's is the JVM's and its Python workers'."""
 
     rows_per_second: float
     rows_per_second_adding: float
@@ -80,21 +82,23 @@ class Runs:
         data = self._data[case.size]
         frame = self._frame(case)
         os.sync()  # nobody writes back what another has written
-        with scratch(self._workdir / "run") as directory:
-            before = self._cpu(case)
+        with scratch(self._workdir) as directory:
             query = (
                 frame.writeStream.format(case.sink)
                 .trigger(availableNow=True)
                 .option("checkpointLocation", str(directory / "checkpoint"))
                 .start(None if case.sink == "noop" else str(directory / "rows"))
             )
+            while query.isActive and not batches(query):
+                time.sleep(LOOK)
+            before = self._cpu(case)
             if not query.awaitTermination(ENDS_WITHIN):
                 query.stop()
                 raise WrongResult(f"{case.name}: not done within {ENDS_WITHIN} s")
             after = self._cpu(case)
             done = batches(query)
             self._verify(case, sum(batch.rows for batch in done), directory / "rows")
-        warm, millions = done[1:], data.total / 1e6
+        warm, millions = done[1:], (data.total - data.rows) / 1e6
         return Result(
             rate(warm),
             rate(warm, adding=True),
