@@ -174,9 +174,9 @@ def main(
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     document = _run(plan, console)
+    console.print(f"\n{escape(markdown(document))}")
     if json_file is not None:
         write(json_file, document)
-    console.print(f"\n{escape(markdown(document))}")
 
 
 def _run(plan: Plan, console: Console) -> Document:

@@ -27,11 +27,11 @@ class Document:
 
 def write(file: Path, document: Document) -> None:
     """Beside what `python -m bench --json` has written there, if it is that."""
-    whole: dict[str, object] = {}
     try:
-        whole = cast(dict[str, object], json.loads(file.read_text()))
+        there: object = json.loads(file.read_text())
     except (OSError, ValueError):
-        pass
+        there = None
+    whole = cast(dict[str, object], there) if isinstance(there, dict) else {}
     file.write_text(json.dumps(whole | {KEY: vars(document)}, indent=2) + "\n")
 
 
