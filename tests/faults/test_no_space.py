@@ -105,6 +105,7 @@ class Conversation:
         self.client = Client(daemon.port())
         self._metrics = Connection(self.admin.address)
         self._metrics.connect()
+        self._before = self.of_log("wal_durable_position")  # of earlier lives
         self.slowest = 0.0  # round trip, in seconds
         self.sent = self.echoed = 0
         self._pad = "x" * event
@@ -148,7 +149,7 @@ class Conversation:
                 self.send()
             shortage.tighten()  # what the log has deleted meanwhile is taken too
             found = self.metrics()
-            durable = found["walflow_wal_durable_position", LOG]
+            durable = found["walflow_wal_durable_position", LOG] - self._before
             while durable > self.echoed:
                 self.echoed += len(self.client.lines(1))
             if found["walflow_wal_disk_full", LOG] and self.echoed < self.sent:
