@@ -150,7 +150,7 @@ SMALL: Final = (1024, 16, [10, 100, 200])  # a file for each block or two
 LARGE: Final = (65536, 8, [10, 6000, 7200, 7250])  # preallocated, cut, recycled
 
 
-def scripts(lives: Nursery, directory: Path, blocks: int = 6) -> dict[str, Script]:
+def scripts(lives: Nursery, directory: Path, blocks: int = 10) -> dict[str, Script]:
     """With each size of chunks: the first life of a log; and one that begins with what a kill has left."""
     found: dict[str, Script] = {}
     for name, (chunk_size, max_chunks, sizes) in {"small chunks": SMALL, "large chunks": LARGE}.items():
