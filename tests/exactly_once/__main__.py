@@ -23,7 +23,7 @@ def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
         done, events, found = run(Path(directory), kills, tell)
     for point, count in Counter(kill.point for kill in done).items():
-        console.print(f"{count:4} kills {point}")
+        console.print(f"{count:4} kills: {point}")
     console.print(
         f"{events} events sent; Spark reads {found.rows} rows, {found.distinct} distinct, {found.first} to {found.last}"
     )
