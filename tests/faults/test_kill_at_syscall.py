@@ -60,7 +60,7 @@ def _until_dead(daemon: Daemon, first: int) -> list[bytes]:
     echoed: list[bytes] = []
     try:
         client = Client(daemon.port())
-    except AssertionError:
+    except (AssertionError, OSError):
         return []  # it did not live to listen
     try:
         for line in _lines(first, LONGEST):
