@@ -62,6 +62,8 @@ class Spark(SparkConfig):
             await _on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
             out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
             await _on_thread(out, log.close)
+            if log.failure is not None:  # nothing is lost, and the disk has failed all the same
+                out.fatal(log.failure)
 
 
 class _Running:

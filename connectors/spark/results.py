@@ -119,6 +119,8 @@ class Results:
         self._checkpoints.stop()
         await self._on_log_thread(_nothing)  # after what the thread has in hand, and its log has heard of it
         await self._on_log_thread(self._log.close)
+        if self._log.failure is not None:
+            self._out.fatal(self._log.failure)
         self._thread.shutdown(wait=False)
 
     def _open(self, path: str) -> None:
