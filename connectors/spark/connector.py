@@ -153,7 +153,7 @@ class _Running:
 
 
 class _Unread:
-    """What no consumer holds up is no backlog of the daemon's: a drain does not wait for Spark."""
+    """For the metrics. `out.backlog` is not told of it: a drain does not wait for Spark."""
 
     first_ingest_ns = 0
 
