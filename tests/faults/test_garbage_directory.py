@@ -78,18 +78,24 @@ def spoil(data: bytes, places: list[tuple[int, bytes]]) -> bytes:
 directories = st.dictionaries(st.sampled_from(NAMES), st.one_of(noise, pieces, spoiled, st.just(b"")))
 
 
-@settings(max_examples=400)
-@given(directories, st.sampled_from([None, *LOGS]))
-def test_any_bytes(garbage: dict[str, bytes], beside: str | None) -> None:
+def among(garbage: dict[str, bytes], beside: str | None) -> None:
     """Alone, or among the files of a real log."""
     real = dict(LOGS[beside].files) if beside is not None else {}
     starts_or_refuses(real | {f"{PATH}/{name}": data for name, data in garbage.items()})
 
 
+@settings(max_examples=400)
+@given(directories, st.sampled_from([None, *LOGS]))
+def test_any_bytes(garbage: dict[str, bytes], beside: str | None) -> None:
+    among(garbage, beside)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_any_bytes_for_longer() -> None:
-    settings(test_any_bytes, max_examples=50_000)()  # type: ignore[operator]
+@settings(max_examples=50_000, deadline=None)
+@given(directories, st.sampled_from([None, *LOGS]))
+def test_any_bytes_for_longer(garbage: dict[str, bytes], beside: str | None) -> None:
+    among(garbage, beside)
 
 
 def test_a_log_of_noise_is_a_new_log() -> None:
