@@ -220,6 +220,8 @@ class Output:
             self._go_behind(fd, size)
         elif size > self.size:
             self._disk.truncate(fd, self.size)
+            if self._sync:  # else a power cut may put it back, and by then the file may have another name
+                self._disk.sync(fd)
         self._torn = 0
         self._taken_back()
 
