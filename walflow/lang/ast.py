@@ -52,13 +52,30 @@ class Select(NamedTuple):
 
 
 @dataclass(frozen=True)
+class DefineConst(Definition):
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
+class Directive:
+    """`#!config name = value`"""
+
+    name: Name
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
 class DefinePipeline(Definition):
-    """`inputs` and `outputs` are None where the definition has no `from` and no `into`. `whole`: all of its body
-    could be read."""
+    """`inputs` and `outputs` are None where the definition has no `from` and no `into`. `names`: what of its body
+    says what names stand for. `whole`: all of its body could be read."""
 
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
+    directives: tuple[Directive, ...]
+    names: "tuple[Use | DefineConst, ...]"
     streams: tuple[Name, ...]
     selects: tuple[Select, ...]
     whole: bool
@@ -97,7 +114,7 @@ class Connect:
     span: Span
 
 
-FlowStatement = Use | DefineConnector | DefinePipeline | Create | Connect
+FlowStatement = Use | DefineConst | DefineConnector | DefinePipeline | Create | Connect
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,7 @@ class Deploy:
     span: Span
 
 
-Statement = FlowStatement | DefineFlow | DefineFunction | Deploy
+Statement = FlowStatement | DefineFlow | DefineFunction | Deploy | Directive
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Tree -> what the file declares. A method a rule of `troy.lark`; rules without one are not supported yet."""
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 import lark.visitors
@@ -33,10 +34,12 @@ from walflow.lang.ast import (
     Connect,
     Create,
     DefineConnector,
+    DefineConst,
     DefineFlow,
     DefineFunction,
     DefinePipeline,
     Deploy,
+    Directive,
     Endpoint,
     FlowStatement,
     Kind,
@@ -116,6 +119,12 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         uses = [use for part in parts if not isinstance(part, Name) for use in part]
         return [Use((*prefix, *use.path), use.alias, use.span) for use in uses]
 
+    def const(self, meta: Meta, name: Name, value: Expr) -> DefineConst:
+        return DefineConst(name, value, self._span(meta))
+
+    def config_directive(self, meta: Meta, name: Name, value: Expr) -> Directive:
+        return Directive(name, value, self._span(meta))
+
     # ---- deployment
 
     def define_flow(
@@ -194,17 +203,25 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         args: tuple[Arg, ...] | None,
         body: tuple[object, ...],
     ) -> DefinePipeline:
-        selects = tuple(statement for statement in body if isinstance(statement, Select))
-        streams = tuple(statement.name for statement in body if isinstance(statement, _CreateStream))
-        whole = len(selects) + len(streams) == len(body)
-        ports = (inputs and inputs.names, outputs and outputs.names)
-        return DefinePipeline(name, *ports, args or (), streams, selects, whole, self._span(meta))
+        return DefinePipeline(
+            name,
+            inputs and inputs.names,
+            outputs and outputs.names,
+            args or (),
+            tuple(s for s in body if isinstance(s, Directive)),
+            tuple(s for s in body if isinstance(s, Use | DefineConst)),
+            tuple(s.name for s in body if isinstance(s, _CreateStream)),
+            tuple(s for s in body if isinstance(s, Select)),
+            not any(isinstance(s, Token | Unsupported) for s in body),  # a token: ERROR
+            self._span(meta),
+        )
 
     def ports(self, _meta: Meta, *names: Name) -> _Ports:
         return _Ports(names)
 
     def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[object, ...]:
-        return statements
+        uses = (cast("list[object]", s) if isinstance(s, list) else [s] for s in statements)
+        return tuple(chain.from_iterable(uses))
 
     def select(
         self,

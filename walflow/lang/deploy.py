@@ -17,10 +17,11 @@ from walflow.flow.config import (
 )
 from walflow.flow.plan import NodeId
 from walflow.lang import ast
-from walflow.lang.ast import Connect, Create, DefineConnector, DefineFlow, DefinePipeline, Deploy
+from walflow.lang.ast import Connect, Create, DefineConnector, DefineFlow, DefinePipeline, Deploy, Directive
+from walflow.lang.directives import check_directive
 from walflow.lang.modules import Block, Library
 from walflow.lang.parser import Report
-from walflow.lang.scope import Args, Names, bind, lookup, settings
+from walflow.lang.scope import Args, Names, bind, constants, lookup, settings
 
 
 class Deployment:
@@ -35,8 +36,11 @@ class Deployment:
         return FlowConfig(tuple(self._flows.values()))
 
     def add(self, file: Block, library: Library) -> None:
+        constants(file, self._report)
         for statement in file.statements:
-            if isinstance(statement, Deploy):
+            if isinstance(statement, Directive):
+                check_directive(statement, Names(file, None, self._report))
+            elif isinstance(statement, Deploy):
                 self._deploy(statement, file, library)
 
     def left_out(self, file: Block) -> Iterator[Diagnostic]:
@@ -68,22 +72,24 @@ class Deployment:
             hint = "deployed, it does nothing"
             self._report(warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint))
         body = library.block(definition.body, home.whole, home)
-        self._flows[alias.text] = _Instance(alias, body, args, self._report).flow()
+        self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
 
 
 class _Instance:
     """One deployment of one flow: its nodes and links."""
 
-    def __init__(self, alias: Name, body: Block, args: Args, report: Report) -> None:
+    def __init__(self, alias: Name, body: Block, args: Args, library: Library, report: Report) -> None:
         self._alias = alias
         self._body = body
         self._args = args
+        self._library = library
         self._report = report
         self._created: dict[NodeId, Create] = {}
         self._used: set[Span] = set()  # by where they are defined
         self._lost = False
 
     def flow(self) -> Flow:
+        constants(self._body, self._report)
         creates = [create for create in self._creates() if self._is_new(create)]
         connectors = [self._connector(create) for create in creates if create.kind == "connector"]
         pipelines = [self._pipeline(create) for create in creates if create.kind == "pipeline"]
@@ -101,8 +107,8 @@ class _Instance:
 
     def _warn_of_unused(self) -> None:
         for statement in self._body.definitions.values():
-            if statement.name.span not in self._used:
-                name = statement.name
+            name = statement.name
+            if isinstance(statement, DefineConnector | DefinePipeline) and name.span not in self._used:
                 kind = "connector" if isinstance(statement, DefineConnector) else "pipeline"
                 hint = f"so it is not checked; create it: `create {kind} {name.text};`"
                 self._report(warning(f"{kind} `{name.text}` is defined, never created", name.span, hint))
@@ -150,7 +156,11 @@ class _Instance:
         self._used.add(definition.name.span)
         what = f"pipeline `{spelled(create.of)}`"
         args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
-        scope = self._inside(home, args)
+        body = self._library.block(definition.names, definition.whole, home)
+        constants(body, self._report)
+        scope = self._inside(body, args)
+        for directive in definition.directives:
+            check_directive(directive, scope)
         return PipelineConfig(
             self._id("pipeline", create.name),
             definition.inputs,
@@ -182,7 +192,7 @@ class _Instance:
 
     def _inside(self, home: Block, args: Args) -> Names:
         hint = None
-        if home is self._body and self._args:
+        if self._body in (home, home.outer) and self._args:
             hint = "a definition sees its own args alone: declare `args x = args.x` to hand one of the flow's on"
         return Names(home, args, self._report, hint)
 

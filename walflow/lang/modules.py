@@ -6,9 +6,10 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from walflow.diagnostics import Source, did_you_mean, error
+from walflow.expr.constant import Constant
 from walflow.expr.nodes import path_span, spelled
 from walflow.lang import files
-from walflow.lang.ast import Definition, Statement, Use
+from walflow.lang.ast import Definition, Deploy, Directive, Statement, Use
 from walflow.lang.parser import Report, parse
 
 DEEPEST = 32  # modules that are read for one that is read for one …
@@ -18,14 +19,17 @@ Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may hav
 
 @dataclass
 class Block:
-    """A file, or the body of a flow. `whole`: nothing in it got lost to a syntax error, so what is not found in it
-    does not exist."""
+    """A file, or the body of a flow or a pipeline. `whole`: nothing in it got lost to a syntax error, so what is not
+    found in it does not exist. `constants`: those worked out so far, None if that failed; `folding`: those that are
+    being worked out, each for the one before it."""
 
     statements: Sequence[Statement]
     whole: bool
     outer: "Block | None" = None
     definitions: dict[Key, Definition] = field(default_factory=dict[Key, Definition])
     modules: "dict[str, Block | None]" = field(default_factory=dict[str, "Block | None"])  # None: said already
+    constants: dict[str, Constant | None] = field(default_factory=dict[str, Constant | None])
+    folding: list[str] = field(default_factory=list[str])
 
 
 class Library:
@@ -78,6 +82,7 @@ class Library:
             source = files.read(found, order=use.span.source.order)
             if isinstance(source, Source):
                 self._read[path] = self.file(source)
+                _check_module(self._read[path], use, self._report)
             else:
                 self._report(source._replace(span=path_span(use.path)))
                 self._read[path] = None
@@ -87,6 +92,16 @@ class Library:
     def _looked_in(self, path: Sequence[str]) -> str:
         places = [str(folder) for folder in self._folders[:-1]]
         return f"looked for {'/'.join(path)}.tremor and .troy in {', '.join(places)} and among the shipped modules"
+
+
+def _check_module(module: Block | None, use: Use, report: Report) -> None:
+    for statement in module.statements if module else ():
+        if isinstance(statement, Deploy):
+            name = statement.name.text
+            hint = f"write `deploy flow {name} from {use.path[-1].text}::{statement.of[-1].text};` in the flow file"
+            report(error("a module deploys nothing", statement.span, hint))
+        elif isinstance(statement, Directive):
+            report(error("`#!config` stands in a flow file or a pipeline", statement.span, "take it out"))
 
 
 def define(block: Block, statements: Iterable[Statement], report: Report) -> None:

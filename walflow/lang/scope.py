@@ -11,6 +11,7 @@ from walflow.expr.std import INTRINSICS
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
+    DefineConst,
     DefineFlow,
     DefineFunction,
     DefinePipeline,
@@ -28,7 +29,11 @@ _WORDS: Mapping[type[Definition], str] = {
     DefinePipeline: "pipeline definition",
     DefineFlow: "flow",
     DefineFunction: "function",
+    DefineConst: "constant",
 }
+
+
+_UNQUOTED = 'a string is quoted: `"{}"`'
 
 
 class Names:
@@ -45,7 +50,7 @@ class Names:
 
     def args(self, root: Root) -> Args | None:
         if self._args is None:
-            self.report(error("there are no `args` here", root.span))
+            self.report(error("there are no `args` here", root.span, self._args_hint))
         return self._args
 
     def args_hint(self) -> str | None:
@@ -61,9 +66,42 @@ class Names:
         return function
 
     def constant(self, path: Path) -> Constant | None:
-        hint = f'a string is quoted: `"{path[0].text}"`' if len(path) == 1 else None
-        self.report(error(f"`{spelled(path)}` has no value here", path_span(path), hint))
+        found = lookup(self._block, path, DefineConst, self._report)
+        return None if found is None else _value(*found, path, self._report)
+
+
+def constants(block: Block, report: Report) -> None:
+    """Reports what is wrong with those of `block`, referred to or not."""
+    for definition in block.definitions.values():
+        if isinstance(definition, DefineConst):
+            _value(definition, block, (definition.name,), report)
+
+
+def _value(definition: DefineConst, home: Block, path: Path, report: Report) -> Constant | None:
+    """`path`: what refers to it."""
+    name = definition.name.text
+    if name in home.folding:
+        circle = " -> ".join([*home.folding[home.folding.index(name) :], name])
+        report(error(f"these constants need each other: {circle}", path_span(path)))
         return None
+    if name not in home.constants:
+        home.folding.append(name)
+        try:
+            home.constants[name] = _folded(definition, home, report)
+        finally:
+            home.folding.pop()
+    return home.constants[name]
+
+
+def _folded(definition: DefineConst, home: Block, report: Report) -> Constant | None:
+    hint = "a constant is the same for all: what differs is an arg"
+    try:
+        return fold(definition.value, Names(home, None, report, hint))
+    except RecursionError:  # hundreds of constants, each one told by the one below it
+        if home.folding[0] == definition.name.text:
+            report(error("this constant needs too many others", definition.name.span))
+            return None
+        raise
 
 
 def lookup(block: Block, path: Path, kind: type[D], report: Report) -> tuple[D, Block] | None:
@@ -83,7 +121,8 @@ def _here(block: Block, name: Name, kind: type[D], report: Report) -> tuple[D, B
         known += _defined(place, kind)
         place = place.outer
     if whole:
-        report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, did_you_mean(name.text, known)))
+        hint = did_you_mean(name.text, known) or (_UNQUOTED.format(name.text) if kind is DefineConst else None)
+        report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
 
 

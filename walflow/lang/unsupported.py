@@ -8,8 +8,6 @@ from walflow.diagnostics import Diagnostic, Source, Span, error
 
 _YET = "not supported yet"
 _RULES = {
-    "config_directive": f"`#!config` is {_YET}",
-    "const": f"constants (`const`) are {_YET}",
     "function": f"functions (`fn`) are {_YET}",
     "define_operator": f"operators are {_YET}",
     "define_script": f"scripts are {_YET}",
@@ -26,7 +24,6 @@ _RULES = {
     "bytes": f"binary literals (`<< … >>`) are {_YET}",
 }
 _WITHIN_PIPELINES = {
-    "use": f"`use` within a pipeline is {_YET}",
     "define_pipeline": f"pipelines within pipelines are {_YET}",
     "create": f"`create` within a pipeline is {_YET}",
 }
