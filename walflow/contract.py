@@ -64,6 +64,8 @@ class Connector(BaseModel):
 
     `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
     `out_may_end`: nothing is wrong where nothing is linked to its `out`, others read it as well.
+    `messages`: what it reads and writes are messages, each an event where no pre- or postprocessors are named; it
+    uses `Stream.feed_messages` and `Inlet.messages`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -72,6 +74,7 @@ class Connector(BaseModel):
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
     out_may_end: ClassVar[bool] = False
+    messages: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:
         """The ports of this very instance, where its configuration decides (a file is read or written)."""
@@ -177,6 +180,10 @@ class Inlet(Half, Protocol):
         must not block or raise."""
         ...
 
+    def messages(self, block: Block) -> list[bytes]:
+        """What to send for each event of the block: itself, or within its frame where postprocessors are named."""
+        ...
+
     def ack(self, block: Block) -> None: ...
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
@@ -205,6 +212,14 @@ class Stream(Protocol):
 
     def feed(self, data: bytes) -> None:
         """Bytes as they came: framed, validated and sent on; what does not decode leaves by err."""
+        ...
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        """All that one read brought: each is an event, or bytes for the preprocessors where these are named."""
+        ...
+
+    def reject(self, reason: str) -> None:
+        """An event that was not even read (too large, say) leaves by err."""
         ...
 
     def emit(self, values: Sequence[object]) -> None:

@@ -80,8 +80,8 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
     plain = "codec" not in given
     return Wire(
         _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {}),
-        _framing("preprocessors", connector, report, plain=plain),
-        _framing("postprocessors", connector, report, plain=plain),
+        _framing("preprocessors", connector, of, report, plain=plain),
+        _framing("postprocessors", connector, of, report, plain=plain),
     )
 
 
@@ -92,14 +92,20 @@ def _codec(constant: Constant, report: Report) -> Codec | None:
     return _made(lambda: codecs.make(str(named.name.value), named.config), named.span, report)
 
 
-def _framing(key: str, connector: ConnectorConfig, report: Report, *, plain: bool) -> Framing | None:
+def _framing(
+    key: str, connector: ConnectorConfig, of: type[Connector], report: Report, *, plain: bool
+) -> Framing | None:
     if key not in connector.settings:
+        if of.messages:
+            return framing.MESSAGES
         return framing.make([("separate", {})] if plain else [])
     constant = connector.settings[key].constant
     if not isinstance(constant.value, list):
         hint = 'write `["separate"]`, say'
         report(error(f"`{key}` takes an array, not {kind_of(constant.value)}", constant.span, hint))
         return None
+    if of.messages and not constant.value:
+        return framing.MESSAGES
     what = key.removesuffix("s")
     chain = [_named(part.constant, what, report) for part in constant.parts.values()]
     named = [link for link in chain if link and _known(link, what, framing.NAMES, report)]

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from walflow.errors import WalflowError
 from walflow.event import Framing
+from walflow.framing.messages import MESSAGES
 from walflow.framing.separate import LINES, Separate
 from walflow.framing.whole import WHOLE
 
-__all__ = ["LINES", "NAMES", "WHOLE", "Separate", "make"]
+__all__ = ["LINES", "MESSAGES", "NAMES", "WHOLE", "Separate", "make"]
 
 NAMES = ("separate",)
 

@@ -63,7 +63,7 @@ class Tags:
             tag = Tag(
                 StreamId(name, run, number),
                 codecs.make(*_pair(codec)),
-                framings.make([] if framing == framings.WHOLE.name else [_pair(framing)]),
+                _framing(framing),
                 meta,
                 event_metas,
             )
@@ -75,6 +75,13 @@ class Tags:
 
 def _spec(made: Codec | Framing) -> Spec:
     return (made.name, dict(made.config)) if made.config else made.name
+
+
+def _framing(spec: Spec) -> Framing:
+    for unnamed in (framings.WHOLE, framings.MESSAGES):  # no flow file names these
+        if spec == unnamed.name:
+            return unnamed
+    return framings.make([_pair(spec)])
 
 
 def _pair(spec: Spec) -> tuple[str, dict[str, object]]:

@@ -6,7 +6,7 @@ from typing import Protocol
 from walflow.codecs import JSON
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Frames, Framing, StreamId
-from walflow.framing import LINES
+from walflow.framing import LINES, MESSAGES
 
 
 class Delivery(Protocol):
@@ -52,7 +52,21 @@ class IngressStream:
             self._skipped = len(self._tail)
             self._tail.clear()
         if whole:
-            self._take(whole)
+            self._take(whole, self._framing)
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        if self._framing is not MESSAGES:
+            for message in messages:
+                self.feed(message)
+            return
+        lines = LINES.join(messages)
+        if LINES.count(lines) == len(messages):
+            self._take(lines, LINES)
+        elif messages:
+            self._take(MESSAGES.join(messages), MESSAGES)
+
+    def reject(self, reason: str) -> None:
+        self._to.refuse(self, [(b"", reason)])
 
     def emit(self, values: Sequence[object]) -> None:
         try:
@@ -67,7 +81,7 @@ class IngressStream:
         last = self._framing.finish(self._tail)
         if last:
             if complete or self._ends_whole(last):
-                self._take(last)
+                self._take(last, self._framing)
             else:
                 self._to.refuse(self, [(last, "the stream ended inside an event")])
         self._to.ended(self)
@@ -82,25 +96,25 @@ class IngressStream:
     def _ends_whole(self, last: bytes) -> bool:
         return all(map(self._codec.whole, self._framing.payloads(last)))
 
-    def _take(self, whole: bytes) -> None:
+    def _take(self, whole: bytes, framing: Framing) -> None:
         if len(whole) > self._max_bytes:
-            whole = self._without_oversized(whole)
+            whole = self._without_oversized(whole, framing)
             if not whole:
                 return
-        verdict = self._codec.validate(whole, self._framing)
+        verdict = self._codec.validate(whole, framing)
         if verdict.good is not None:
             self._to.deliver(self, verdict.good, self._codec)
         if verdict.bad:
             self._to.refuse(self, verdict.bad)
 
-    def _without_oversized(self, whole: bytes) -> bytes:
+    def _without_oversized(self, whole: bytes, framing: Framing) -> bytes:
         """The frames of `whole` that are within the limit; the others are refused."""
-        payloads = self._framing.payloads(whole)
+        payloads = framing.payloads(whole)
         kept = [payload for payload in payloads if len(payload) <= self._max_bytes]
         if len(kept) == len(payloads):
             return whole
         self._refuse_sizes([len(payload) for payload in payloads if len(payload) > self._max_bytes])
-        return self._framing.join(kept) if kept else b""
+        return framing.join(kept) if kept else b""
 
     def _skip(self, data: bytes) -> bytes:
         """What follows the event that is too large; the stream goes on there."""

@@ -2,9 +2,11 @@
 of codec and framing where what comes differs from what the sink writes."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
+from walflow.framing import MESSAGES
 from walflow.runtime.gate import Gate
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
@@ -104,7 +106,11 @@ class SinkNode(Surrounded):
             self._arrived.set()
 
     def _as_it_is(self, block: Block) -> bool:
-        return block.frames.framing is self._framing and block.codec is self._codec and block.codec.transparent
+        return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
+
+    def _is_framed(self, block: Block) -> bool:
+        framing = block.frames.framing
+        return framing is self._framing or (self._framing is MESSAGES and framing.countable)
 
     def _written(self, block: Block) -> Block | None:
         """The block in the sink's codec and framing, less what leaves by err; None: nothing of it is left."""
@@ -153,6 +159,13 @@ class SinkNode(Surrounded):
         for block in queue:
             accept(block)
         self._accept = accept
+
+    def messages(self, block: Block) -> list[bytes]:
+        frames = block.frames
+        if self._framing is MESSAGES or self._framing is None:
+            return frames.payloads()
+        starts = [0, *frames.framing.index(frames.data)]
+        return [frames.data[start:end] for start, end in pairwise(starts)]
 
     def ack(self, block: Block) -> None:
         frames = block.frames

@@ -265,6 +265,9 @@ class MemoryInlet(_Half):
         for block in waiting:
             accept(block)
 
+    def messages(self, block: Block) -> list[bytes]:
+        return block.frames.payloads()
+
     def ack(self, block: Block) -> None:
         self._once(block)
         self.acked.append(block.frames.data)
@@ -304,6 +307,7 @@ class MemoryStream:
         self.id = id
         self.meta = meta
         self.fed: list[bytes] = []
+        self.rejected: list[str] = []
         self.emitted: list[object] = []
         self.ended: str | None = None  # "complete", "incomplete", "closed"
         self.pause = pause
@@ -312,6 +316,14 @@ class MemoryStream:
     def feed(self, data: bytes) -> None:
         assert self.ended is None, f"feed after {self.ended}"
         self.fed.append(data)
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        assert self.ended is None, f"feed after {self.ended}"
+        self.fed += messages
+
+    def reject(self, reason: str) -> None:
+        assert self.ended is None, f"reject after {self.ended}"
+        self.rejected.append(reason)
 
     def emit(self, values: Sequence[object]) -> None:
         assert self.ended is None, f"emit after {self.ended}"
