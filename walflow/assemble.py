@@ -161,7 +161,7 @@ class _Assembling:
             config.id,
             inputs,
             outputs,
-            tuple(Select(s.source.text, s.target.text, s.what, s.where) for s in config.selects),
+            tuple(Select(s.source.text, s.target.text, s.what, s.where, having=s.having) for s in config.selects),
             tuple(name.text for name in config.streams),
         )
         self._pipelines.append(plan)

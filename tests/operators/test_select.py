@@ -25,6 +25,7 @@ class Case(NamedTuple):
     what: str
     where: str
     does: Callable[[Value, int], object]
+    having: str = ""
 
 
 def when(condition: object, result: object) -> object:
@@ -46,6 +47,21 @@ def doubled(event: Value, _: int) -> object:
     return REJECTED if n is None else {"n": n * 2}
 
 
+def doubled_few(event: Value, _: int) -> object:
+    n = number(event, "n")
+    return REJECTED if n is None else when(n * 2 < 5, {"n": n * 2})
+
+
+def has_flag(event: Value, _: int) -> object:
+    """What `having` takes is neither true nor false, or is not there."""
+    return REJECTED if not isinstance(event.get("t"), bool) else when(event["t"], {"t": True})
+
+
+def few_above(event: Value, _: int) -> object:
+    n = number(event, "n")
+    return REJECTED if n is None else when(2 < n < 5, event)
+
+
 def flagged(event: Value, _: int) -> object:
     flag = event.get("t")
     return when(flag, event) if isinstance(flag, bool) else REJECTED
@@ -60,6 +76,10 @@ CASES = [
     Case('{"n": event.n * 2}', "", doubled),
     Case('{"i": $i}', "absent event.t", lambda event, i: when("t" not in event, {"i": i})),
     Case('["a", 1]', "event.t == true", lambda event, _: REJECTED if "t" not in event else when(event["t"] is True, ["a", 1])),
+    Case('{"n": event.n * 2}', "", doubled_few, "event.n < 5"),
+    Case('{"t": event.t}', "", has_flag, "event.t"),
+    Case("event", "event.n > 2", few_above, "event.n < 5"),
+    Case("event", "", flagged, "event.t"),
 ]  # fmt: skip
 
 events = st.fixed_dictionaries(
@@ -110,7 +130,8 @@ def select(
     rules: dict[str, list[Rule]] = {}
     for case, to in program:
         what = None if case.what == "event" else expression(case.what)
-        rules.setdefault(to, []).append(Rule(what, expression(case.where) if case.where else None))
+        where, having = (expression(text) if text else None for text in (case.where, case.having))
+        rules.setdefault(to, []).append(Rule(what, where, having))
     branches = [Branch(targets[to], of) for to, of in rules.items()]
     return Select(branches, world.err("f::p", err), world.metrics.counter("filtered_events_total"))
 
@@ -193,10 +214,11 @@ def test_what_counts_as_done_is_delivered_everywhere(
 
 
 def test_a_block_that_keeps_all_is_the_same_block() -> None:
-    world, settled, out = World(), list[Receipt](), Taker(ack=True)
-    came = block_of([{"n": 3}, {"n": 4}], settled)
-    select(world, [(CASES[1], "out")], {"out": out}, None).accept(came)
-    assert out.blocks == [came]
+    for case in (CASES[1], CASES[1]._replace(where="", having="event.n > 2")):
+        world, settled, out = World(), list[Receipt](), Taker(ack=True)
+        came = block_of([{"n": 3}, {"n": 4}], settled)
+        select(world, [(case, "out")], {"out": out}, None).accept(came)
+        assert out.blocks == [came]
 
 
 @pytest.mark.parametrize(

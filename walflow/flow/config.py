@@ -29,12 +29,13 @@ class ConnectorConfig:
 
 @dataclass(frozen=True)
 class SelectConfig:
-    """`what` is None for `event` as it is, `where` for no condition."""
+    """`what` is None for `event` as it is, `where` and `having` for no condition."""
 
     source: Name
     target: Name
     what: Expression | None = None
     where: Expression | None = None
+    having: Expression | None = None
 
 
 @dataclass(frozen=True)

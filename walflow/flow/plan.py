@@ -55,18 +55,19 @@ class ConnectorPlan:
 
 
 class Select(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET;` within one pipeline: from an input or a stream into an
-    output or a stream. `what` is None for `event` as it is, `where` for no condition."""
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input or a stream into an
+    output or a stream. `what` is None for `event` as it is, `where` and `having` for no condition."""
 
     source: str
     target: str
     what: Expression | None = None
     where: Expression | None = None
+    having: Expression | None = None
 
     @property
     def plain(self) -> bool:
         """All events pass as they are."""
-        return self.what is None and self.where is None
+        return self.what is None and self.where is None and self.having is None
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,13 @@ class DefineConnector(Definition):
 
 
 class Select(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET`"""
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING`"""
 
     what: Expr
     source: Name
     where: Expr | None
     target: Name
+    having: Expr | None
     span: Span
 
 

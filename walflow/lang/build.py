@@ -232,13 +232,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         where: Expr | None,
         _group: object,
         target: _StreamPort,
-        _having: object,
+        having: Expr | None,
     ) -> Select:
         ports = self._port_of(source, "in"), self._port_of(target, "out")
-        return Select(what, ports[0], where, ports[1], self._span(meta))
+        return Select(what, ports[0], where, ports[1], having, self._span(meta))
 
     def where(self, _meta: Meta, condition: Expr) -> Expr:
         return condition
+
+    having = where
 
     def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
         return _StreamPort(node, port)

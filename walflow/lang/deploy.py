@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from walflow.diagnostics import Diagnostic, Span, error, warning
-from walflow.expr.compile import compiled, is_event
+from walflow.expr.compile import Expression, compiled, is_event
 from walflow.expr.constant import Constant, Part, kind_of
-from walflow.expr.nodes import Name, spelled
+from walflow.expr.nodes import Expr, Name, spelled
 from walflow.flow.config import (
     ConnectorConfig,
     Endpoint,
@@ -174,14 +174,19 @@ class _Instance:
 
     def _select(self, select: ast.Select, scope: Names) -> SelectConfig:
         what = None if is_event(select.what) else compiled(select.what, scope)
-        where = None if select.where is None else compiled(select.where, scope)
-        if where and where.constant:
-            if not isinstance(where.constant.value, bool):
-                found = kind_of(where.constant.value)
-                self._report(error(f"`where` takes true or false, not {found}", where.span))
-            elif where.constant.value:
-                where = None
-        return SelectConfig(select.source, select.target, what, where)
+        where = self._condition("where", select.where, scope)
+        having = self._condition("having", select.having, scope)
+        return SelectConfig(select.source, select.target, what, where, having=having)
+
+    def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
+        """None for none, and for one that always holds."""
+        condition = None if written is None else compiled(written, scope)
+        if condition is None or condition.constant is None:
+            return condition
+        value = condition.constant.value
+        if not isinstance(value, bool):
+            self._report(error(f"`{word}` takes true or false, not {kind_of(value)}", condition.span))
+        return None if value is True else condition
 
     def _here(self) -> Names:
         return Names(self._body, self._args, self._report)

@@ -13,7 +13,6 @@ _RULES = {
     "define_script": f"scripts are {_YET}",
     "define_window": f"windows are {_YET}",
     "windows": f"windows are {_YET}",
-    "having": f"`having` is {_YET}",
     "group_by": f"`group by` is {_YET}",
     "match": f"`match` is {_YET}",
     "for": f"`for` is {_YET}",

@@ -1,4 +1,5 @@
-"""`select WHAT from … where WHERE into …`: events picked out or made anew, around the receipt of their block.
+"""`select WHAT from … where WHERE into … having HAVING`: events picked out or made anew, around the receipt of their
+block.
 
 All selects from one place see each event together, so it is decoded once. Of a block each target gets one block, its
 events in order; what cannot be evaluated leaves by err; what no select takes is acked.
@@ -32,10 +33,12 @@ TOO_DEEP: Final = "nested too deep"
 
 
 class Rule(NamedTuple):
-    """One select. `what` is None for `event` as it is, `where` for no condition."""
+    """One select. `what` is None for `event` as it is, `where` and `having` for no condition. `where` sees the event
+    that came, `having` what was made of it."""
 
     what: Expression | None
     where: Expression | None
+    having: Expression | None = None
 
 
 class Branch(NamedTuple):
@@ -152,10 +155,12 @@ def _pick(rules: Sequence[Rule], events: Sequence[_Event], block: Block, refused
 
 
 def _pick_by(rule: Rule, events: Sequence[_Event], refused: _Refused) -> _Picked:
-    chosen = events if rule.where is None else _chosen(rule.where, events, refused)
-    if rule.what is None:
-        return _Picked([event.number for event in chosen])
-    return _as_picked(_made(rule.what, chosen, refused))
+    chosen = events if rule.where is None else _chosen("where", rule.where, events, refused)
+    if rule.what is not None:
+        return _as_picked(_made(rule.what, rule.having, chosen, refused))
+    if rule.having is not None:
+        chosen = _chosen("having", rule.having, chosen, refused)
+    return _Picked([event.number for event in chosen])
 
 
 def _as_picked(lines: Iterable[tuple[int, bytes]]) -> _Picked:
@@ -163,9 +168,9 @@ def _as_picked(lines: Iterable[tuple[int, bytes]]) -> _Picked:
     return _Picked([number for number, _ in pairs], [payload for _, payload in pairs])
 
 
-def _chosen(where: Expression, events: Sequence[_Event], refused: _Refused) -> list[_Event]:
+def _chosen(word: str, condition: Expression, events: Sequence[_Event], refused: _Refused) -> list[_Event]:
     chosen: list[_Event] = []
-    evaluate = where.evaluate
+    evaluate = condition.evaluate
     for event in events:
         try:
             verdict = evaluate(event.value, event.meta)
@@ -177,15 +182,26 @@ def _chosen(where: Expression, events: Sequence[_Event], refused: _Refused) -> l
             if verdict is True:
                 chosen.append(event)
             elif verdict is not False:
-                refused.add(event.number, f"`where` takes true or false, not {kind_of(verdict)}")
+                refused.add(event.number, _no_verdict(word, verdict))
     return chosen
 
 
-def _made(what: Expression, events: Iterable[_Event], refused: _Refused) -> Iterator[tuple[int, bytes]]:
+def _no_verdict(word: str, value: object) -> str:
+    return f"`{word}` takes true or false, not {kind_of(value)}"
+
+
+def _made(
+    what: Expression, having: Expression | None, events: Iterable[_Event], refused: _Refused
+) -> Iterator[tuple[int, bytes]]:
     evaluate = what.evaluate
     for number, value, meta in events:
         try:
-            yield number, JSON.encode(evaluate(value, meta))
+            made = evaluate(value, meta)
+            verdict = True if having is None else having.evaluate(made, meta)
+            if verdict is True:
+                yield number, JSON.encode(made)
+            elif verdict is not False:
+                refused.add(number, _no_verdict("having", verdict))
         except (CannotEvaluate, CannotEncode) as error:
             refused.add(number, str(error))
         except RecursionError:

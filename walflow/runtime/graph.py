@@ -108,7 +108,7 @@ class _Builder:
             return joined([self._onward(plan, select.target) for select in selects])
         rules: dict[str, list[Rule]] = defaultdict(list)
         for select in selects:
-            rules[select.target].append(Rule(select.what, select.where))
+            rules[select.target].append(Rule(select.what, select.where, select.having))
         branches = [Branch(self._onward(plan, target), of) for target, of in rules.items()]
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
         return operators.Select(branches, self._pipeline_err(plan), filtered)
