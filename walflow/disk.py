@@ -4,7 +4,7 @@ in for it and say what a power cut may leave. Synchronous; called from any threa
 import fcntl
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
@@ -47,6 +47,14 @@ class Disk(Protocol):
         """The names in it."""
         ...
 
+    def hold_directory(self, path: str) -> None:
+        """Keeps it open until `let_go`, once, so that syncing it needs no descriptor that there may not be then."""
+        ...
+
+    def let_go(self, path: str) -> None:
+        """No error if it is not held."""
+        ...
+
     def allocate(self, fd: int, size: int) -> None:
         """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync."""
         ...
@@ -76,6 +84,7 @@ class RealDisk:
     """The operating system's."""
 
     preallocates = True
+    _held: Mapping[str, int] = {}  # directories, and the descriptor of each; replaced, never changed
 
     def makedir(self, path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -115,10 +124,23 @@ class RealDisk:
         os.fdatasync(fd)
 
     def sync_directory(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        held = self._held.get(path)
+        if held is not None:
+            os.fsync(held)
+            return
+        fd = _open_directory(path)
         try:
             os.fsync(fd)
         finally:
+            os.close(fd)
+
+    def hold_directory(self, path: str) -> None:
+        self._held = {**self._held, path: _open_directory(path)}
+
+    def let_go(self, path: str) -> None:
+        fd = self._held.get(path)
+        if fd is not None:
+            self._held = {held: other for held, other in self._held.items() if held != path}
             os.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
@@ -171,6 +193,10 @@ class RealDisk:
         except (OSError, IndexError):
             return ""
         return found
+
+
+def _open_directory(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 class RecordingDisk(RealDisk):

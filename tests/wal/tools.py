@@ -105,6 +105,10 @@ class FaultyDisk(RecordingDisk):
         self._maybe("sync_directory", path)
         super().sync_directory(path)
 
+    def hold_directory(self, path: str) -> None:
+        self._maybe("open", path)
+        super().hold_directory(path)
+
     def allocate(self, fd: int, size: int) -> None:
         self._maybe("allocate", self._paths[fd])
         super().allocate(fd, size)

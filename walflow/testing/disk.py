@@ -220,6 +220,13 @@ class MemoryDisk:
     def sync_directory(self, path: str) -> None:
         self._begin("sync_directory", path)
 
+    def hold_directory(self, path: str) -> None:
+        """Nothing is kept: syncing one never needs a descriptor here."""
+        if self.fault is not None:
+            MemoryDisk._begin(self, "open", path)
+
+    def let_go(self, path: str) -> None: ...
+
     def allocate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
         self._begin("allocate", path)

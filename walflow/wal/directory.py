@@ -52,6 +52,7 @@ class Directory:
             raise self.cannot_open("LOCK", error) from error
         try:
             self._take(lock)
+            self._hold()
         except BaseException:
             self.disk.close(lock)
             raise
@@ -78,8 +79,16 @@ class Directory:
         self.write("LOCK", lock, [pid], 0)
         self.truncate("LOCK", lock, len(pid))
 
+    def _hold(self) -> None:
+        """So that what is acked can go even where there is no descriptor left."""
+        try:
+            self.disk.hold_directory(self.path)
+        except OSError as error:
+            raise self.cannot_open("", error) from error
+
     def release(self) -> None:
         if self._lock is not None:
+            self.disk.let_go(self.path)
             self.disk.close(self._lock)
             self._lock = None
 
