@@ -171,7 +171,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         self._error("`deploy flow` needs the name of a flow", self._span(meta), "write `deploy flow name;`")
 
     def args(self, _meta: Meta, *args: Arg) -> tuple[Arg, ...]:
+        self._check_doubled("arg", [arg.name for arg in args])
         return args
+
+    def _check_doubled(self, what: str, names: Iterable[Name]) -> None:
+        first: dict[str, Name] = {}
+        for name in names:
+            if name.text in first:
+                self._error(f"{what} `{name.text}` stands twice here", name.span, f"first at {first[name.text].span}")
+            first.setdefault(name.text, name)
 
     def arg(self, _meta: Meta, name: Name, default: Expr | None = None) -> Arg:
         return Arg(name, default)
@@ -217,6 +225,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         )
 
     def ports(self, _meta: Meta, *names: Name) -> _Ports:
+        self._check_doubled("port", names)
         return _Ports(names)
 
     def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[object, ...]:

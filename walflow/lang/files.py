@@ -8,7 +8,7 @@ from pathlib import Path
 
 from walflow.diagnostics import Diagnostic, Source, error
 
-SUFFIXES = (".tremor", ".troy")
+SUFFIXES = (".tremor", ".trickle", ".troy")
 LARGEST = 16 << 20
 
 
@@ -34,9 +34,17 @@ def _bytes(path: Path | Traversable) -> bytes:
 
 
 def search_path(beside: Path) -> Sequence[Path | Traversable]:
-    """Where a module may be: WALFLOW_PATH, beside the flow file, then what is shipped; the first hit wins."""
-    named = [Path(folder) for folder in os.environ.get("WALFLOW_PATH", "").split(":") if folder]
-    return [*named, beside, files("walflow").joinpath("modules")]
+    """Where a module may be: WALFLOW_PATH, beside the flow file, what is shipped, TREMOR_PATH; the first hit wins."""
+    # tremor's own library is on its path: of what both have, ours is written for walflow
+    return [*_named("WALFLOW_PATH"), beside, shipped(), *_named("TREMOR_PATH")]
+
+
+def _named(variable: str) -> list[Path]:
+    return [Path(folder) for folder in os.environ.get(variable, "").split(":") if folder]
+
+
+def shipped() -> Traversable:
+    return files("walflow").joinpath("modules")
 
 
 def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | Traversable | None:
@@ -51,11 +59,17 @@ def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | T
     return None
 
 
-def known_modules(folders: Sequence[Path | Traversable]) -> Iterator[str]:
-    """For suggestions: what of the shipped modules could have been meant."""
-    shipped = folders[-1]
-    for path in _walk(shipped, ()):
+def known_modules(near: Sequence[str], folders: Sequence[Path | Traversable]) -> Iterator[str]:
+    """For suggestions: the shipped modules, and those in the folders where `near` would be."""
+    for path in _walk(shipped(), ()):
         yield "::".join(path)
+    for folder in folders:
+        try:
+            names = sorted(entry.name for entry in folder.joinpath(*near[:-1]).iterdir())
+        except (OSError, ValueError):
+            continue
+        stems = (os.path.splitext(name) for name in names)
+        yield from ("::".join([*near[:-1], stem]) for stem, suffix in stems if suffix in SUFFIXES)
 
 
 def _walk(folder: Traversable, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -64,7 +64,7 @@ class Library:
         path = [name.text for name in use.path]
         found = files.find(path, self._folders)
         if found is None:
-            hint = did_you_mean(spelled(use.path), files.known_modules(self._folders)) or self._looked_in(path)
+            hint = did_you_mean(spelled(use.path), files.known_modules(path, self._folders)) or self._looked_in(path)
             self._report(error(f"unknown module `{spelled(use.path)}`", path_span(use.path), hint))
             return None
         if len(self._reading) > DEEPEST:
@@ -90,8 +90,9 @@ class Library:
         return self._read[path]
 
     def _looked_in(self, path: Sequence[str]) -> str:
-        places = [str(folder) for folder in self._folders[:-1]]
-        return f"looked for {'/'.join(path)}.tremor and .troy in {', '.join(places)} and among the shipped modules"
+        shipped = files.shipped()
+        places = ", ".join(str(folder) for folder in self._folders if folder != shipped)
+        return f"looked for {'/'.join(path)}.troy, .trickle and .tremor in {places} and among the shipped modules"
 
 
 def _check_module(module: Block | None, use: Use, report: Report) -> None:

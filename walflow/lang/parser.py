@@ -20,6 +20,7 @@ from walflow.lang.unsupported import unsupported
 MOST_ERRORS = 20  # in one file; behind so many it is not a flow file
 
 _OUT = ("END", "SEMICOLON")
+_WITHIN = {"DEFINE", "CREATE", "CONNECT", "USE", "SELECT"}  # only a body has them behind its header
 _STRUCTURE = {
     *("DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT", "FLOW", "CONNECTOR", "PIPELINE"),
     *("FROM", "INTO", "TO", "WITH", "ARGS", "END"),
@@ -92,7 +93,8 @@ class _Reading:
 
     def _missing(self, token: Token) -> Sequence[str]:
         """What alone is missing, if with it the reading goes on."""
-        for missing in (("SEMICOLON",), ("END",), _OUT):
+        within: tuple[tuple[str, ...], ...] = (("FLOW",), ("PIPELINE",)) if token.type in _WITHIN else ()
+        for missing in (("SEMICOLON",), ("END",), _OUT, *within):
             behind: Automaton | None = self.automaton
             for kind in missing:
                 behind = behind.after(kind) if behind else None

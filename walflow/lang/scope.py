@@ -33,9 +33,6 @@ _WORDS: Mapping[type[Definition], str] = {
 }
 
 
-_UNQUOTED = 'a string is quoted: `"{}"`'
-
-
 class Names:
     """The scope of an expression in `block`; `args` is None where there are none to speak of."""
 
@@ -66,7 +63,13 @@ class Names:
         return function
 
     def constant(self, path: Path) -> Constant | None:
-        found = lookup(self._block, path, DefineConst, self._report)
+        name = path[-1].text
+        here = (
+            f"an arg is written `args.{name}`"
+            if self._args and name in self._args
+            else f'a string is quoted: `"{name}"`'
+        )
+        found = lookup(self._block, path, DefineConst, self._report, None if len(path) > 1 else here)
         return None if found is None else _value(*found, path, self._report)
 
 
@@ -86,6 +89,7 @@ def _value(definition: DefineConst, home: Block, path: Path, report: Report) -> 
         return None
     if name not in home.constants:
         home.folding.append(name)
+        home.constants[name] = None  # and stays so for those a RecursionError leaves behind
         try:
             home.constants[name] = _folded(definition, home, report)
         finally:
@@ -104,13 +108,15 @@ def _folded(definition: DefineConst, home: Block, report: Report) -> Constant | 
         raise
 
 
-def lookup(block: Block, path: Path, kind: type[D], report: Report) -> tuple[D, Block] | None:
-    """The definition, and the block its own expressions are read in."""
+def lookup(
+    block: Block, path: Path, kind: type[D], report: Report, hint: str | None = None
+) -> tuple[D, Block] | None:
+    """The definition, and the block its own expressions are read in. `hint`: said of a name nothing is close to."""
     *modules, name = path
-    return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report)
+    return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report, hint)
 
 
-def _here(block: Block, name: Name, kind: type[D], report: Report) -> tuple[D, Block] | None:
+def _here(block: Block, name: Name, kind: type[D], report: Report, hint: str | None) -> tuple[D, Block] | None:
     place: Block | None = block
     whole, known = True, list[str]()
     while place:
@@ -121,8 +127,19 @@ def _here(block: Block, name: Name, kind: type[D], report: Report) -> tuple[D, B
         known += _defined(place, kind)
         place = place.outer
     if whole:
-        hint = did_you_mean(name.text, known) or (_UNQUOTED.format(name.text) if kind is DefineConst else None)
+        hint = did_you_mean(name.text, known) or hint or _other_kind(block, name)
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
+    return None
+
+
+def _other_kind(block: Block, name: Name) -> str | None:
+    """What else is called so."""
+    place: Block | None = block
+    while place:
+        for kind, text in place.definitions:
+            if text == name.text:
+                return f"there is a {_WORDS[kind]} of that name"
+        place = place.outer
     return None
 
 

@@ -35,6 +35,7 @@ _AT_TOP = {
     "SELECT": "it belongs into a pipeline: `define pipeline p pipeline … end;`",
     "END": "nothing is open here that it could end",
 }
+_OPENS = {"CREATE": "flow", "CONNECT": "flow", "SELECT": "pipeline"}
 
 
 def explain(source: Source, tokens: Sequence[Token], at: int, expected: AbstractSet[str]) -> Diagnostic:
@@ -46,9 +47,11 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error("this string is not closed", span, f"its `{quote}` is missing")
     if token.type == TOO_DEEP:
         return error(f"nested more than {DEEPEST} deep", span)
+    if token.type == ILLEGAL and token == "`":
+        return error("this name is not closed", span, "its `` ` `` is missing")
     if token.type == ILLEGAL:
         return error(f"unexpected character {_shown(token)}", span)
-    if token.type == "DEFINE" and tokens[at + 1].type == "FLOW":
+    if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "END" in expected:
         return error("no flow can begin within a flow", span, "is an `end;` missing before it?")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     return error(message, span, _hint(token, expected))
@@ -108,6 +111,8 @@ def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
         return did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
     if "IDENT" in expected and token.type in words():
         return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
+    if "ARGS" in expected and token.type in _OPENS:
+        return f"is `{_OPENS[token.type]}` missing before it?"
     if "DEPLOY" in expected:
         return _AT_TOP.get(token.type)
     return None
