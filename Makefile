@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak clean strace java
+.PHONY: help demo test check bench soak clean strace java rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; t
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar
 	@$(RUN) -m pytest -m soak $(ARGS)
 
-bench: $(VENV)/.test java ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
+bench: $(VENV)/.test java rsyslog redis ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
 	@$(RUN) -m bench $(ARGS)
 	@$(RUN) -m bench.spark $(ARGS)
 
@@ -73,6 +73,9 @@ strace:
 	    echo "installing strace"; { apt-get update && apt-get install --yes --no-install-recommends strace; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "strace is missing, the tests that watch system calls skip: sudo apt-get install strace"
+
+rsyslog redis: $(VENV)/.test
+	@$(RUN) -m bench.unpacked $@
 
 java: $(VENV)/.test
 	@$(RUN) -m pyspark_walflow.java >/dev/null 2>&1 || { \

@@ -1,34 +1,234 @@
-"""The rows of the table, one entry each."""
+"""The rows of the tables, one entry each."""
 
-from dataclasses import dataclass, field
-from typing import Final
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
-from bench.load import Load
-from bench.rsyslog import RsyslogDisk
-from bench.systems import System, Walflow
+from bench import backlog, floor, logbytes
+from bench.lines import Load
+from bench.load import Target
+from bench.peers import IN_MEMORY, ON_DISK, BareEcho, Redis, Rsyslog
+from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult, killed
+from demo.server import ROOT
+from walflow.errors import WalflowError
+
+Figures = Mapping[str, float]  # of one run
+
+# The tables of the report.
+LINES: Final = "lines of 100 bytes, one connection unless named"
+LONG_LINES: Final = "lines of 1,000 bytes, one connection"
+SINGLE_LINES: Final = "lines of 100 bytes, 50 connections, each write a line"
+LATENCY: Final = "latency"
+SPACE: Final = "space"
+RESTART: Final = "restart"
+RECOVERY: Final = "recovery"
+
+
+class Timing(NamedTuple):
+    """Seconds."""
+
+    warmup: float
+    measured: float
+
+
+class Case(Protocol):
+    """`key`: what the goals know it by. `baseline`: a short name, where others of its table are divided by it."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def baseline(self) -> str: ...
+    @property
+    def once(self) -> bool:
+        """In the first round only, for what takes long."""
+        ...
+
+    def absent(self) -> str | None: ...
+
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        """Raises WrongResult, ServerFailed."""
+        ...
 
 
 @dataclass(frozen=True)
-class Case:
-    """`baseline`: a short name, where the other rows are to be divided by this one."""
+class Loaded:
+    """A system under a load. What came back is what was sent, or there is no result."""
 
+    key: str
     system: System
     load: Load = field(default_factory=Load)
+    table: str = LINES
     note: str = ""
     baseline: str = ""
+    once: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.system.name}{self.note}"
 
+    def absent(self) -> str | None:
+        return self.system.absent()
 
-ECHO: Final = Walflow("walflow: wal, then echo", "server.troy", file=False)
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        with self.system.running(workdir) as target:
+            figures = generate(self.name, order(self.load, target, timing))
+        if figures["returned"] != figures["sent"]:
+            sent, returned = figures["sent"], figures["returned"]
+            raise WrongResult(f"{self.name}: {sent:,} events were sent, {returned:,} came back")
+        self.system.verify(workdir, int(figures["sent"]))
+        return figures
 
-CASES: Final = (
-    Case(Walflow("walflow: wal, then file and echo", "server.troy")),
-    Case(ECHO),
-    Case(Walflow("walflow without its wal: file and echo", "plain.troy"), baseline="without wal"),
-    Case(RsyslogDisk(), baseline="rsyslog disk"),
-    Case(ECHO, Load(connections=49), ", 49 clients", baseline="49 clients"),
-    Case(ECHO, Load(connections=49, mute=1), ", 49 clients beside a mute one"),
+
+@dataclass(frozen=True)
+class Floor:
+    key: str
+    name: str
+    work: Callable[[Path, float, float], Figures]
+    table: str = LATENCY
+    baseline: str = ""
+    once: bool = False
+
+    def absent(self) -> str | None:
+        return None
+
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        return self.work(workdir, timing.warmup, timing.measured)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Blocks of so many lines: one is underway at a time, so a read finds no more than a write had."""
+
+    key: str
+    name: str
+    lines: int
+    table: str = SPACE
+    baseline: str = ""
+    once: bool = False
+
+    def absent(self) -> str | None:
+        return None
+
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        load = Load(lines_per_write=self.lines, window=self.lines * 100)
+        with killed(workdir, ECHO.flow) as target:
+            generate(self.name, order(load, target, Timing(0, timing.measured / 2)))
+        try:
+            return logbytes.on_disk(workdir / STATE)
+        except WalflowError as error:
+            raise WrongResult(f"{self.name}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Of a log with so many bytes in it."""
+
+    key: str
+    name: str
+    table: str
+    work: Callable[[Path, int], Figures]
+    size: int
+    baseline: str = ""
+    once: bool = False
+
+    def absent(self) -> str | None:
+        return None
+
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        return self.work(workdir, self.size)
+
+
+def order(load: Load, target: Target, timing: Timing) -> Mapping[str, object]:
+    return {
+        "load": asdict(load),
+        "target": asdict(target),
+        "warmup": timing.warmup,
+        "seconds": timing.measured,
+    }
+
+
+def generate(name: str, ordered: Mapping[str, object]) -> Figures:
+    """Raises WrongResult."""
+    command = [sys.executable, "-m", "bench.load", json.dumps(ordered)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise WrongResult(f"{name}: {done.stderr.strip()}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+@contextmanager
+def scratch(place: Path) -> Iterator[Path]:
+    workdir = Path(tempfile.mkdtemp(dir=place))
+    try:
+        yield workdir
+    finally:
+        shutil.rmtree(workdir, ignore_errors=True)
+
+
+FILE: Final = Walflow("walflow: wal, then file and echo", SERVER, file=True)
+ECHO: Final = Walflow("walflow: wal, then echo", SERVER)
+PLAIN_FILE: Final = Walflow("walflow without its wal: file and echo", PLAIN, file=True)
+PLAIN_ECHO: Final = Walflow("walflow without its wal: echo", PLAIN)
+FILTER: Final = Walflow("walflow: wal, then a filter (`where`) and echo", FLOWS / "filter.troy")
+DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
+MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
+REDIS: Final = Redis()
+BARE: Final = BareEcho()
+
+LONG: Final = Load(size=1000)
+SINGLE: Final = Load(connections=50, lines_per_write=1)
+PACED: Final = Load(rate=1000)
+CROWD: Final = Load(connections=1000, rate=1)
+
+CASES: Final[tuple[Case, ...]] = (
+    Loaded("file", FILE),
+    Loaded("echo", ECHO),
+    Loaded("filter", FILTER),
+    Loaded("plain-file", PLAIN_FILE, baseline="without wal, with file"),
+    Loaded("plain", PLAIN_ECHO, baseline="without wal"),
+    Loaded("rsyslog-disk", DISK, baseline="rsyslog disk"),
+    Loaded("rsyslog-memory", MEMORY, baseline="rsyslog memory"),
+    Loaded("redis-1", REDIS, Load(speaks="redis"), baseline="Redis"),
+    Loaded("redis-32", REDIS, Load(speaks="redis", connections=32), note=", 32 connections", baseline="Redis 32"),
+    Loaded("bare", BARE),
+    Loaded("echo-49", ECHO, Load(connections=49), note=", 49 clients", baseline="49 clients"),
+    Loaded("echo-mute", ECHO, Load(connections=49, mute=1), note=", 49 clients beside a mute one"),
+    Loaded("long-echo", ECHO, LONG, LONG_LINES),
+    Loaded("long-plain", PLAIN_ECHO, LONG, LONG_LINES, baseline="without wal"),
+    Loaded("long-rsyslog-disk", DISK, LONG, LONG_LINES, baseline="rsyslog disk"),
+    Loaded("long-rsyslog-memory", MEMORY, LONG, LONG_LINES, baseline="rsyslog memory"),
+    Loaded(
+        "long-redis-32",
+        REDIS,
+        Load(size=1000, speaks="redis", connections=32),
+        LONG_LINES,
+        note=", 32 connections",
+        baseline="Redis 32",
+    ),
+    Loaded("single-echo", ECHO, SINGLE, SINGLE_LINES),
+    Loaded("single-plain", PLAIN_ECHO, SINGLE, SINGLE_LINES, baseline="without wal"),
+    Loaded("single-bare", BARE, SINGLE, SINGLE_LINES, baseline="bare echo"),
+    Loaded("latency-echo", ECHO, PACED, LATENCY, note=", 1,000 lines/s"),
+    Loaded("latency-plain", PLAIN_ECHO, PACED, LATENCY, note=", 1,000 lines/s"),
+    Loaded("latency-crowd", ECHO, CROWD, LATENCY, note=", 1,000 connections, a line/s each"),
+    Loaded("latency-crowd-plain", PLAIN_ECHO, CROWD, LATENCY, note=", 1,000 connections, a line/s each"),
+    Floor("floor", "100 bytes appended to a file, fdatasync, 1,000/s", floor.appending, baseline="fdatasync"),
+    Floor("floor-ahead", "the same in a file written ahead", floor.overwriting, baseline="fdatasync, written ahead"),
+    Space("space-large", "blocks of 64 KiB", 655),
+    Space("space-small", "blocks of 10 lines", 10),
+    Sized("recovery", "a log of 500 MB", RECOVERY, backlog.recovery, 500_000_000),
+    Sized("restart-small", "100 MB to deliver", RESTART, backlog.restart, 100_000_000),
+    Sized("restart-large", "10 GB to deliver", RESTART, backlog.restart, 10_000_000_000, once=True),
 )

@@ -1,37 +1,22 @@
-"""The load, in a process of its own: lines made ahead, sent as fast as they come back, a window of them underway.
+"""The load, in a process of its own: lines made ahead, sent as fast as they come back with a window of them underway,
+or at a given rate. The generator's own share of a core is part of the result."""
 
-What comes back is compared with what was sent where it lies, so the generator costs a fraction of what it measures;
-its own share of a core is part of the result.
-"""
-
-import ctypes
 import json
-import os
 import select
 import socket
 import sys
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import quantiles
 from typing import Final, NamedTuple
 
-READ: Final = 256 << 10
-WRITE: Final = 256 << 10
-CYCLE: Final = 1 << 20  # bytes of different lines before they begin again
+from bench.lines import Load, outgoing, returning
+from bench.processes import cpu_seconds, keep_freed_memory, peak_rss_mb
+from bench.wire import RedisWire, Wire
+
 STALLED: Final = 20.0  # seconds without a byte back
-TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Load:
-    """`lines_per_write`: 0 for writes as large as the socket takes. `window`: bytes underway, all connections.
-    `mute`: connections beside them that send what they can and never read."""
-
-    size: int = 100  # bytes an event, its newline included
-    connections: int = 1
-    lines_per_write: int = 0
-    window: int = 8 << 20
-    mute: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,69 +28,11 @@ class Target:
     forwards_to: int | None = None
 
 
-@dataclass(frozen=True)
-class Result:
-    sent: int
-    returned: int
-    events_per_second: float
-    cpu_us_per_event: float
-    peak_rss_mb: float
-    generator_share: float  # of a core
-
-
 class Mark(NamedTuple):
     time: float
-    returned: int  # bytes
+    events: int  # that have come back
     cpu: float  # seconds, of the system
     own_cpu: float
-
-
-class Wire:
-    """One stream of lines there and back. The position in it says which bytes come next."""
-
-    def __init__(self, out: socket.socket, back: socket.socket, lines: bytes, load: Load) -> None:
-        self.out = out
-        self.back = back
-        self.sent = 0
-        self.returned = 0
-        self._lines = lines * 2  # so that any run of up to one cycle is one slice
-        self._view = memoryview(self._lines)
-        self._cycle = len(lines)
-        self._size = load.size
-        self._window = load.window // load.connections
-        self._write = load.lines_per_write * load.size or WRITE
-        self._write_least = min(self._write, self._window) // 2
-
-    @property
-    def whole_lines(self) -> memoryview:
-        return self._view[: self._cycle]
-
-    @property
-    def between_lines(self) -> bool:
-        return self.sent % self._size == 0
-
-    def may_send(self) -> bool:
-        return self._window - (self.sent - self.returned) >= self._write_least
-
-    def send(self) -> None:
-        """Raises BlockingIOError."""
-        start = self.sent % self._cycle
-        room = self._window - (self.sent - self.returned)
-        self.sent += self.out.send(self._view[start : start + min(room, self._write)])
-
-    def end_line(self) -> None:
-        start = self.sent % self._cycle
-        self.sent += self.out.send(self._view[start : start - start % self._size + self._size])
-
-    def receive(self) -> None:
-        """Raises SystemExit if it is not what was sent."""
-        data = self.back.recv(READ)
-        if not data:
-            sys.exit(f"the connection was closed after {self.returned} bytes")
-        start = self.returned % self._cycle
-        if not self._lines.startswith(data, start):
-            sys.exit(f"what came back at byte {self.returned} is not what was sent: {data[:120]!r}")
-        self.returned += len(data)
 
 
 class Generator:
@@ -118,7 +45,7 @@ class Generator:
         self._by_fd = {wire.out.fileno(): wire for wire in self._wires}
         self._by_fd |= {wire.back.fileno(): wire for wire in self._wires}
 
-    def run(self, warmup: float, seconds: float) -> Result:
+    def run(self, warmup: float, seconds: float) -> Mapping[str, float]:
         self._drive(warmup)
         first = self._mark()
         self._drive(seconds)
@@ -127,7 +54,8 @@ class Generator:
         return self._result(first, last)
 
     def _connect(self) -> list[Wire]:
-        lines = made_lines(self._load.size)
+        there, expected = outgoing(self._load), returning(self._load)
+        kind = RedisWire if self._load.speaks == "redis" else Wire
         listener = self._listen()
         wires: list[Wire] = []
         for _ in range(self._load.connections):
@@ -135,10 +63,12 @@ class Generator:
             out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             back = out
             if listener is not None:
-                out.sendall(lines[: self._load.size])  # some connect only once there is something to forward
+                out.sendall(there.data[: there.size])  # some connect only once there is something to forward
                 back, _ = listener.accept()
-            wire = Wire(out, back, lines, self._load)
-            wire.sent = self._load.size if listener is not None else 0
+            wire = kind(out, back, there, expected, self._load)
+            wire.sent = there.size if listener is not None else 0
+            if listener is None:
+                _greet(wire)
             wires.append(wire)
             self._register(wire)
         return wires
@@ -168,17 +98,30 @@ class Generator:
     def _drive(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         heard = time.monotonic()
+        send = self._send_one if self._load.lines_per_write else self._send_all
         while (now := time.monotonic()) < end:
+            more = False
             for wire in self._wires:
-                self._send(wire)
+                more |= send(wire)
             for mute in self._mutes:
                 self._send_without_reading(mute)
-            if self._receive(timeout=0.1):
+            if self._receive(0 if more else 0.1):
                 heard = now
             elif now - heard > STALLED:
                 sys.exit(f"nothing came back for {STALLED:.0f} s")
 
-    def _send(self, wire: Wire) -> None:
+    def _send_one(self, wire: Wire) -> bool:
+        """A write of each connection in turn, or one has sent all it may before the next begins, and reads find many
+        lines. Returns whether it could send more at once."""
+        if not wire.may_send():
+            return False
+        try:
+            wire.send()
+        except BlockingIOError:
+            return False
+        return wire.may_send()
+
+    def _send_all(self, wire: Wire) -> bool:
         blocked = False
         try:
             while wire.may_send():
@@ -189,10 +132,11 @@ class Generator:
         if wire.out is wire.back:
             wants |= select.EPOLLIN
         self._poll.modify(wire.out, wants)
+        return False
 
     def _send_without_reading(self, mute: socket.socket) -> None:
         try:
-            mute.send(self._wires[0].whole_lines)
+            mute.send(self._wires[0].all_lines)
         except BlockingIOError:
             pass
         except ConnectionError:  # thrown out
@@ -204,8 +148,11 @@ class Generator:
             wire = self._by_fd[descriptor]
             if event & ~select.EPOLLOUT and descriptor == wire.back.fileno():
                 wire.receive()
+                self._received(wire)
                 heard = True
         return heard
+
+    def _received(self, wire: Wire) -> None: ...
 
     def _finish(self) -> None:
         """No half lines, and everything back."""
@@ -214,7 +161,7 @@ class Generator:
             wire.out.settimeout(0.05)
             while not wire.between_lines:
                 try:
-                    wire.end_line()
+                    wire.send_rest_of_line()
                 except TimeoutError:
                     self._receive(0)
             self._poll.modify(wire.back, select.EPOLLIN)
@@ -222,67 +169,94 @@ class Generator:
                 self._poll.modify(wire.out, 0)
             wire.out.setblocking(False)
         heard = time.monotonic()
-        while any(wire.returned < wire.sent for wire in self._wires):
+        while any(wire.events_returned < wire.events_sent for wire in self._wires):
             if self._receive(0.1):
                 heard = time.monotonic()
             elif time.monotonic() - heard > STALLED:
                 break
 
     def _mark(self) -> Mark:
-        returned = sum(wire.returned for wire in self._wires)
-        return Mark(time.monotonic(), returned, _cpu(self._target.pid), time.process_time())
+        returned = sum(wire.events_returned for wire in self._wires)
+        return Mark(time.monotonic(), returned, cpu_seconds(self._target.pid), time.process_time())
 
-    def _result(self, first: Mark, last: Mark) -> Result:
-        size = self._load.size
-        events = (last.returned - first.returned) / size
-        seconds = last.time - first.time
-        return Result(
-            sent=sum(wire.sent for wire in self._wires) // size,
-            returned=sum(wire.returned for wire in self._wires) // size,
-            events_per_second=events / seconds,
-            cpu_us_per_event=(last.cpu - first.cpu) * 1e6 / events if events else 0.0,
-            peak_rss_mb=_peak_rss(self._target.pid),
-            generator_share=(last.own_cpu - first.own_cpu) / seconds,
-        )
-
-
-def made_lines(size: int) -> bytes:
-    lines: list[bytes] = []
-    for number in range(CYCLE // size):
-        head = f'{{"id":{number + 10_000_000},"host":"edge-{number % 97:02}","level":"info","text":"'
-        filler = ("the quick brown fox jumps over the lazy dog " * (size // 44 + 1))[: size - len(head) - 3]
-        lines.append(f'{head}{filler}"}}\n'.encode())
-        assert len(lines[-1]) == size, "too short for these fields"
-    return b"".join(lines)
+    def _result(self, first: Mark, last: Mark) -> dict[str, float]:
+        """`cpu_share`, `generator_share`: of a core."""
+        events, seconds = last.events - first.events, last.time - first.time
+        return {
+            "sent": sum(wire.events_sent for wire in self._wires),
+            "returned": sum(wire.events_returned for wire in self._wires),
+            "events_per_second": events / seconds,
+            "cpu_us_per_event": (last.cpu - first.cpu) * 1e6 / max(events, 1),
+            "cpu_share": (last.cpu - first.cpu) / seconds,
+            "peak_rss_mb": peak_rss_mb(self._target.pid),
+            "generator_share": (last.own_cpu - first.own_cpu) / seconds,
+        }
 
 
-def _cpu(pid: int) -> float:
-    """Seconds of all its threads, user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK
+class Paced(Generator):
+    """A line at a time, on each connection in turn, when it is due and whatever has come back. The time of a line is
+    from its write to the read that ends it."""
+
+    def __init__(self, load: Load, target: Target) -> None:
+        super().__init__(load, target)
+        self._underway: dict[Wire, deque[float]] = {wire: deque() for wire in self._wires}
+        self._seconds: list[float] = []
+        self._interval = 1 / (load.rate * load.connections)
+        self._turn = 0
+
+    def _drive(self, seconds: float) -> None:
+        self._seconds.clear()  # those of the warm-up
+        due = time.perf_counter()
+        end = due + seconds
+        while (now := time.perf_counter()) < end:
+            if now >= due:
+                self._send_due()
+                due += self._interval
+            elif select.select([self._poll], [], [], min(due, end) - now)[0]:  # epoll's timeout is milliseconds
+                self._receive(0)
+
+    def _send_due(self) -> None:
+        wire = self._wires[self._turn % len(self._wires)]
+        self._turn += 1
+        self._underway[wire].append(time.perf_counter())
+        try:
+            wire.send_rest_of_line()
+        except BlockingIOError:
+            sys.exit(f"the pace is not kept: {wire.underway} bytes underway on a connection")
+
+    def _received(self, wire: Wire) -> None:
+        now = time.perf_counter()
+        underway = self._underway[wire]
+        for _ in range(len(underway) - (wire.events_sent - wire.events_returned)):
+            self._seconds.append(now - underway.popleft())
+
+    def _result(self, first: Mark, last: Mark) -> dict[str, float]:
+        return super()._result(first, last) | percentiles(self._seconds)
 
 
-def _peak_rss(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    kilobytes = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
-    return int(kilobytes) / 1000
+def _greet(wire: Wire) -> None:
+    """A line there and back: more connections at once than a listener keeps waiting are sent off for a second."""
+    wire.out.settimeout(STALLED)
+    wire.send_rest_of_line()
+    while wire.events_returned < 1:
+        wire.receive()
 
 
-def _keep_freed_memory() -> None:
-    """As the daemon does, and for the same reason: or it gives back and faults in every read."""
-    try:
-        for option, size in ((-1, 1 << 30), (-2, 64 << 20), (-3, 32 << 20)):
-            ctypes.CDLL(None).mallopt(option, size)
-    except (OSError, AttributeError):
-        pass
+def percentiles(seconds: list[float]) -> dict[str, float]:
+    """In microseconds. Raises SystemExit for fewer than two."""
+    if len(seconds) < 2:
+        sys.exit("nothing came back")
+    parts = quantiles(seconds, n=100)
+    return {"p50_us": parts[49] * 1e6, "p99_us": parts[98] * 1e6, "highest_us": max(seconds) * 1e6}
 
 
 def main() -> None:
-    """`python -m bench.load '{"load": …, "target": …, "warmup": s, "seconds": s}'` prints a Result as JSON."""
+    """`python -m bench.load '{"load": …, "target": …, "warmup": s, "seconds": s}'` prints the result as JSON."""
     order = json.loads(sys.argv[1])
-    _keep_freed_memory()
-    generator = Generator(Load(**order["load"]), Target(**order["target"]))
-    print(json.dumps(asdict(generator.run(order["warmup"], order["seconds"]))))
+    keep_freed_memory()
+    load, target = Load(**order["load"]), Target(**order["target"])
+    generator = Paced(load, target) if load.rate else Generator(load, target)
+    print(json.dumps(generator.run(order["warmup"], order["seconds"])))
 
 
 if __name__ == "__main__":

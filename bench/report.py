@@ -1,100 +1,222 @@
-"""Rounds of results -> medians, ratios within each round, a table and a JSON file."""
+"""A document -> tables, for a terminal and as Markdown."""
 
-import json
-import os
-import platform
-from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
 from rich.table import Table
 
-from bench.cases import Case
-from bench.load import Result
+from bench.cases import LATENCY, LINES, LONG_LINES, RECOVERY, RESTART, SINGLE_LINES, SPACE
+from bench.document import Document, Row, cpu_model
+from bench.goals import Outcome, outcomes
 
-Rounds = dict[str, list[Result]]  # by the name of the case, one a round
+__all__ = ["BEGIN", "END", "cpu_model", "markdown", "page", "sections", "terminal"]
 
+BEGIN: Final = "<!-- rows: begin -->"
+END: Final = "<!-- rows: end -->"
+OURS: Final = "walflow"  # whose ratios are shown
 
-def figures(cases: Sequence[Case], rounds: Rounds, absent: dict[str, str]) -> Table:
-    table = _table("", "events/s", "min-max", "CPU µs/event", "peak RSS MB", "load generator")
-    for case in cases:
-        if case.name in absent:
-            table.add_row(case.name, "absent")
-        else:
-            table.add_row(case.name, *_figures(rounds[case.name]))
-    return table
+Cells = Sequence[str]
 
 
-def ratios(cases: Sequence[Case], rounds: Rounds) -> Table:
-    """Within each round, of its median (min-max)."""
-    baselines = [case for case in cases if case.baseline and case.name in rounds]
-    heads = [f"{what} ÷ {case.baseline}" for case in baselines for what in ("events/s", "CPU")]
-    table = _table("", *heads)
-    for case in cases:
-        if case.name in rounds:
-            pairs = [(rounds[case.name], rounds[baseline.name]) for baseline in baselines]
-            cells = [cell for mine, theirs in pairs for cell in _ratios(mine, theirs)]
-            table.add_row(case.name, *cells)
-    return table
+@dataclass(frozen=True)
+class Section:
+    intro: str
+    heads: Cells
+    rows: Sequence[Cells]
 
 
-def _table(*heads: str) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left", no_wrap=True)
-    return table
+@dataclass(frozen=True)
+class Column:
+    head: str
+    name: str
+    form: str
+
+    def cell(self, rounds: Sequence[Mapping[str, float]]) -> str:
+        return format(median(one[self.name] for one in rounds), self.form)
 
 
-def _ratios(mine: Sequence[Result], theirs: Sequence[Result]) -> tuple[str, str]:
-    if mine is theirs:
-        return "1", "1"
-    pairs = list(zip(mine, theirs, strict=True))
+LOADED: Final = (
+    Column("CPU µs/event", "cpu_us_per_event", ".2f"),
+    Column("peak RSS MB", "peak_rss_mb", ".0f"),
+    Column("load generator", "generator_share", ".0%"),
+)
+COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
+    LATENCY: (
+        Column("p50 µs", "p50_us", ",.0f"),
+        Column("p99 µs", "p99_us", ",.0f"),
+        Column("highest µs", "highest_us", ",.0f"),
+    ),
+    SPACE: (
+        Column("log bytes ÷ payload", "log_per_payload", ".4f"),
+        Column("payload a record", "payload_per_record", ",.0f"),
+        Column("tag bytes", "tag_bytes", ",.0f"),
+    ),
+    RESTART: (
+        Column("ready after s", "ready_s", ".2f"),
+        Column("RSS then, MB", "ready_rss_mb", ".0f"),
+        Column("peak RSS MB", "peak_rss_mb", ".0f"),
+        Column("delivered, MB/s", "delivered_mb_per_s", ",.0f"),
+    ),
+    RECOVERY: (
+        Column("recovery MB/s", "recovery_mb_per_s", ",.0f"),
+        Column("dd bs=4M", "dd_mb_per_s", ",.0f"),
+        Column("cksum", "cksum_mb_per_s", ",.0f"),
+    ),
+}
+INTROS: Final = {
+    LATENCY: (
+        "Latency of a line of 100 bytes, from its write to the read that has all of it, sent when it is due whatever has "
+        "come back. The floors are a loop that does nothing else."
+    ),
+    SPACE: "What the log takes on the disk: records with header, tag and padding, and the chunks' headers.",
+    RESTART: (
+        "A log full of blocks of 64 KiB: from the start of the process to `ready`, then all of it is sent to a client that "
+        "only reads. 10 GB are measured once."
+    ),
+    RECOVERY: "A log of one chunk that recovery reads and verifies to its end, and others reading the same file from the page cache.",
+}
+
+
+def sections(document: Document) -> list[Section]:
+    made = [_goals(outcomes(document))]
+    for table in (LINES, LONG_LINES, SINGLE_LINES):
+        rows = _of(document, table)
+        if rows:
+            made += [_loaded(table, rows), _ratios(table, rows)]
+    made += [_plain(table, rows) for table in COLUMNS if (rows := _of(document, table))]
+    return [section for section in made if section.rows]
+
+
+def head(document: Document) -> str:
+    machine, settings = document.machine, document.settings
     return (
-        _spread([one.events_per_second / other.events_per_second for one, other in pairs]),
-        _spread([one.cpu_us_per_event / other.cpu_us_per_event for one, other in pairs]),
+        f"`python -m bench --rounds {settings['rounds']:g} --seconds {settings['seconds']:g}`: medians of "
+        f"{settings['rounds']:g} rounds, systems in turn, {settings['seconds']:g} s each after {settings['warmup']:g} s that "
+        f"do not count. {machine['cpus']} CPUs ({machine['cpu']}), shared by all that is measured and the load "
+        f"generator; Linux {machine['kernel']}, Python {machine['python']}{_peers(machine)}; load average "
+        f"{machine['load']} before it began. Everything sent came back and was compared."
     )
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.3g} ({min(values):.3g}-{max(values):.3g})"
+def _peers(machine: Mapping[str, object]) -> str:
+    return "".join(f"; {machine[name]}" for name in ("rsyslog", "redis") if machine.get(name))
 
 
-def _figures(results: Sequence[Result]) -> list[str]:
-    rates = [result.events_per_second for result in results]
-    return [
-        f"{median(rates):,.0f}",
-        f"{min(rates):,.0f}-{max(rates):,.0f}",
-        f"{median(result.cpu_us_per_event for result in results):.2f}",
-        f"{median(result.peak_rss_mb for result in results):.0f}",
-        f"{median(result.generator_share for result in results):.0%}",
+def _goals(found: Iterable[Outcome]) -> Section:
+    rows = [
+        (one.goal.figure, f"{one.goal.good:g}", f"{one.goal.aim:g}", _spread(one.values), one.verdict)
+        for one in found
     ]
+    return Section("What is aimed at, and what this run has:", ("figure", "good", "aim", "measured", "reached"), rows)
 
 
-def write_json(file: Path, cases: Sequence[Case], rounds: Rounds, absent: dict[str, str], disk: str) -> None:
-    document = {
-        "machine": {
-            "cpus": os.cpu_count(),
-            "cpu": cpu_model(),
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-            "disk": disk,
-        },
-        "cases": [
-            {
-                "name": case.name,
-                "load": asdict(case.load),
-                "absent": absent.get(case.name),
-                "rounds": [asdict(result) for result in rounds.get(case.name, [])],
-            }
-            for case in cases
-        ],
-    }
-    file.write_text(json.dumps(document, indent=2) + "\n")
+def _loaded(table: str, rows: Sequence[Row]) -> Section:
+    heads = ("", "events/s", "min-max", *(column.head for column in LOADED))
+    return Section(f"JSON, {table}.", heads, [_filled(row, len(heads), _loaded_cells) for row in rows])
 
 
-def cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+def _loaded_cells(row: Row) -> Cells:
+    rates = [one["events_per_second"] for one in row.rounds]
+    spread = f"{min(rates):,.0f}-{max(rates):,.0f}"
+    return (f"{median(rates):,.0f}", spread, *(column.cell(row.rounds) for column in LOADED))
+
+
+def _ratios(table: str, rows: Sequence[Row]) -> Section:
+    """Within each round."""
+    baselines = [row for row in rows if row.baseline and row.rounds]
+    heads = ("events/s ÷", *(row.baseline for row in baselines))
+    cells = [
+        (row.name, *("" if row is other else _spread(_quotients(row, other)) for other in baselines))
+        for row in rows
+        if row.rounds and row.name.startswith(OURS)
+    ]
+    return Section(f"Within each round, median (min-max); {table}.", heads, cells if baselines else [])
+
+
+def _quotients(row: Row, other: Row) -> list[float]:
+    pairs = zip(row.rounds, other.rounds, strict=False)
+    return [one["events_per_second"] / two["events_per_second"] for one, two in pairs]
+
+
+def _plain(table: str, rows: Sequence[Row]) -> Section:
+    columns = COLUMNS[table]
+    extra = _cpu_share if table == LATENCY else None
+    heads = ("", *(column.head for column in columns), *(("CPU of a core",) if extra else ()))
+
+    def cells(row: Row) -> Cells:
+        return (*(column.cell(row.rounds) for column in columns), *((extra(row),) if extra else ()))
+
+    return Section(INTROS[table], heads, [_filled(row, len(heads), cells) for row in rows])
+
+
+def _cpu_share(row: Row) -> str:
+    shares = [one["cpu_share"] for one in row.rounds if "cpu_share" in one]
+    return f"{median(shares):.0%}" if shares else ""
+
+
+def _filled(row: Row, width: int, cells: Callable[[Row], Cells]) -> Cells:
+    if not row.rounds:
+        return (row.name, "absent", *[""] * (width - 2))
+    return (row.name, *cells(row))
+
+
+def _of(document: Document, table: str) -> list[Row]:
+    return [row for row in document.cases if row.table == table]
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return f"{median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
+
+
+def _absent(document: Document) -> list[str]:
+    return [f"{row.name}: {row.absent}" for row in document.cases if row.absent]
+
+
+def terminal(document: Document) -> Iterable[str | Table]:
+    """To be printed one after the other."""
+    yield head(document)
+    for section in sections(document):
+        yield f"\n{section.intro}\n"
+        table = Table(box=None, padding=(0, 3, 0, 0))
+        for number, title in enumerate(section.heads):
+            table.add_column(title, justify="right" if number else "left", no_wrap=True)
+        for row in section.rows:
+            table.add_row(*row)
+        yield table
+    yield from (f"\n{line}" for line in _absent(document))
+
+
+def markdown(document: Document) -> str:
+    parts = [head(document)]
+    parts += [f"{section.intro}\n\n{aligned(section.heads, section.rows)}" for section in sections(document)]
+    return "\n\n".join([*parts, *_absent(document)]) + "\n"
+
+
+def aligned(heads: Cells, rows: Iterable[Cells]) -> str:
+    """A table of Markdown that can be read as it is."""
+    lines = [heads, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    cells = [
+        [
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in lines
+    ]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (cells[0], rule, *cells[1:]))
+
+
+def page(text: str, document: Document) -> str:
+    """The page with the rows between its markers. Raises ValueError where it has none."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, behind = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"there is no {BEGIN} … {END} in it")
+    return f"{before}{BEGIN}\n{markdown(document)}{END}{behind}"

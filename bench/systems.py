@@ -3,10 +3,15 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from bench.load import Target
-from demo.server import FLOWS, Server, free_port, write_flow
+from demo.server import FLOWS as ECHO_FLOWS, Server, free_port, write_flow
+
+FLOWS: Final = Path(__file__).resolve().parent / "flows"
+SERVER: Final = ECHO_FLOWS / "server.troy"
+PLAIN: Final = ECHO_FLOWS / "plain.troy"
+STATE: Final = "server_state"  # where server.troy has its log
 
 
 class WrongResult(Exception):
@@ -14,7 +19,8 @@ class WrongResult(Exception):
 
 
 class System(Protocol):
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def absent(self) -> str | None:
         """Why it cannot run here, with the command that would help."""
@@ -28,11 +34,11 @@ class System(Protocol):
 
 
 class Walflow:
-    """A flow file of `flows/echo`, with or without its file."""
+    """A flow file with the arg `url`, of its file `server_out` or without it."""
 
-    def __init__(self, name: str, flow: str, *, file: bool = True) -> None:
+    def __init__(self, name: str, flow: Path, *, file: bool = False) -> None:
         self.name = name
-        self._flow = FLOWS / flow
+        self.flow = flow
         self._file = file
 
     def absent(self) -> str | None:
@@ -41,10 +47,10 @@ class Walflow:
     @contextmanager
     def running(self, workdir: Path) -> Iterator[Target]:
         port = free_port()
-        flow = write_flow(workdir, self._flow, {"url": f"127.0.0.1:{port}"}, None if self._file else "server_out")
+        flow = write_flow(workdir, self.flow, {"url": f"127.0.0.1:{port}"}, None if self._file else "server_out")
         with Server(flow, workdir) as server:
             server.start()
-            server.wait_for("listening")
+            server.wait_for("ready")
             yield Target(port, server.pid)
             code = server.stop()
             if code:
@@ -56,6 +62,18 @@ class Walflow:
         lines = _count_lines(workdir / "server_out.log")
         if lines != sent:
             raise WrongResult(f"{self.name}: {sent:,} lines were sent, {lines:,} are in the file")
+
+
+@contextmanager
+def killed(workdir: Path, flow: Path) -> Iterator[Target]:
+    """Without its file, and without a chance to tidy up in the end."""
+    port = free_port()
+    variant = write_flow(workdir, flow, {"url": f"127.0.0.1:{port}"}, "server_out")
+    with Server(variant, workdir) as server:
+        server.start()
+        server.wait_for("ready")
+        yield Target(port, server.pid)
+        server.kill()
 
 
 def _count_lines(file: Path) -> int:

@@ -1,0 +1,65 @@
+"""What is sent and what must come back: one megabyte of different lines, over and over."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+CYCLE: Final = 1 << 20  # bytes of different lines before they begin again
+REDIS_STREAM: Final = b"s"
+
+
+@dataclass(frozen=True)
+class Load:
+    """`rate`: lines a second on each connection; 0: as fast as they come back. `lines_per_write`: 0 for writes as
+    large as the socket takes. `window`: bytes underway, all connections. `mute`: connections beside them that send
+    what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id. `added`: what the system
+    under test inserts before the end of each object."""
+
+    size: int = 100  # bytes an event, its newline included
+    connections: int = 1
+    rate: float = 0.0
+    lines_per_write: int = 0
+    window: int = 8 << 20
+    mute: int = 0
+    speaks: Literal["lines", "redis"] = "lines"
+    added: str = ""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A run of it may begin anywhere and be as long as all of it."""
+
+    data: bytes
+    size: int  # of one event
+    twice: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "twice", self.data * 2)
+
+
+def outgoing(load: Load) -> Cycle:
+    lines = made_lines(load.size)
+    if load.speaks == "redis":
+        commands = [_xadd(line[:-1]) for line in lines.splitlines(keepends=True)]
+        return Cycle(b"".join(commands), len(commands[0]))
+    return Cycle(lines, load.size)
+
+
+def returning(load: Load) -> Cycle:
+    added = load.added.encode()
+    data = made_lines(load.size)
+    return Cycle(data.replace(b"}\n", added + b"}\n") if added else data, load.size + len(added))
+
+
+def made_lines(size: int) -> bytes:
+    lines: list[bytes] = []
+    for number in range(CYCLE // size):
+        head = f'{{"id":{number + 10_000_000},"host":"edge-{number % 97:02}","level":"info","text":"'
+        filler = ("the quick brown fox jumps over the lazy dog " * (size // 44 + 1))[: size - len(head) - 3]
+        lines.append(f'{head}{filler}"}}\n'.encode())
+        assert len(lines[-1]) == size, "too short for these fields"
+    return b"".join(lines)
+
+
+def _xadd(line: bytes) -> bytes:
+    words = (b"XADD", REDIS_STREAM, b"*", b"l", line)
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

@@ -1,0 +1,110 @@
+"""Programs of the system's packages, unpacked beside our own: installed, they would take over the system's log, or
+run as services ever after. `python -m bench.unpacked NAME` fetches one, as the Makefile does."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from demo.server import ROOT
+
+PLACE: Final = ROOT / ".venv"  # where .venv goes, it goes
+
+
+class Package(NamedTuple):
+    """`needs`: of what it wants, what a small system lacks."""
+
+    name: str
+    program: str
+    needs: tuple[str, ...]
+    version: str  # the option that prints it and does no more
+
+    @property
+    def place(self) -> Path:
+        return PLACE / self.name
+
+
+RSYSLOG: Final = Package("rsyslog", "rsyslogd", ("rsyslog", "libestr0", "libfastjson4", "liblognorm5"), "-v")
+REDIS: Final = Package(
+    "redis",
+    "redis-server",
+    ("redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"),
+    "--version",
+)
+
+
+@functools.cache
+def program(package: Package) -> Path | None:
+    """The system's, or the one that was unpacked."""
+    installed = shutil.which(package.program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if installed is not None:
+        return Path(installed)
+    places = (package.place / "usr" / folder / package.program for folder in ("sbin", "bin"))
+    return next((place for place in places if place.exists() and _version(package, place) is not None), None)
+
+
+def absent(package: Package) -> str | None:
+    if program(package) is not None:
+        return None
+    return f"no {package.program}: `make {package.name}`, or sudo apt-get install {package.needs[0]}"
+
+
+def version(package: Package) -> str | None:
+    """The first line of what it says of itself."""
+    found = program(package)
+    return None if found is None else _version(package, found)
+
+
+def environment(package: Package) -> Mapping[str, str]:
+    return os.environ | {"LD_LIBRARY_PATH": ":".join(map(str, libraries(package)))}
+
+
+def libraries(package: Package) -> list[Path]:
+    return [*package.place.glob("usr/lib/*-linux-gnu"), *package.place.glob("lib/*-linux-gnu")]
+
+
+def fetch(package: Package) -> None:
+    """As root the package lists too, where there are none that know it."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        return
+    package.place.mkdir(parents=True, exist_ok=True)
+    if not _download(package) and os.geteuid() == 0:
+        _quietly(["apt-get", "update"], package.place)
+        _download(package)
+    for archive in package.place.glob("*.deb"):
+        _quietly(["dpkg-deb", "--extract", str(archive), str(package.place)], package.place)
+        archive.unlink()
+
+
+def _download(package: Package) -> bool:
+    done = [_quietly(["apt-get", "download", name], package.place) for name in package.needs]
+    return all(done)
+
+
+def _quietly(command: list[str], directory: Path) -> bool:
+    return subprocess.run(command, cwd=directory, capture_output=True, check=False).returncode == 0
+
+
+def _version(package: Package, found: Path) -> str | None:
+    done = subprocess.run(
+        [found, package.version], env=environment(package), capture_output=True, text=True, check=False
+    )
+    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else None
+
+
+def main(name: str, said: Callable[[str], object] = print) -> None:
+    package = {one.name: one for one in (RSYSLOG, REDIS)}[name]
+    if program(package) is None:
+        said(f"fetching {package.program}")
+        fetch(package)
+        program.cache_clear()
+        if (reason := absent(package)) is not None:
+            said(f"the bench goes without it: {reason}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
