@@ -6,11 +6,15 @@ What needs no event is folded, so `1 / 0` is an error of the file, and not of ev
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from walflow.diagnostics import Span, error
-from walflow.expr.constant import Constant, kind_of
-from walflow.expr.fold import Scope, callee, fold, report_doubled, report_no_path
+from walflow.expr import paths
+from walflow.expr.constant import Constant
+from walflow.expr.evaluate import Evaluate, always
+from walflow.expr.fold import callee, fold, given, report_doubled, report_no_path
+from walflow.expr.functions import Function
+from walflow.expr.moves import moves, moves_at
 from walflow.expr.nodes import (
     Access,
     Array,
@@ -18,22 +22,23 @@ from walflow.expr.nodes import (
     Call,
     Expr,
     Literal,
+    Merge,
     Name,
+    Patch,
     Present,
     Record,
     Reference,
     Root,
+    Segment,
+    Slice,
     Text,
     Unary,
     Unsupported,
     spelled,
 )
-from walflow.expr.operators import CannotApply, CannotEvaluate, boolean, function, spliced, unary
-
-Evaluate = Callable[[object, Mapping[str, object]], object]
-"""What it is for an event and its metadata. Raises CannotEvaluate."""
-
-LONGEST_SHOWN = 60  # characters of an expression in a message
+from walflow.expr.operators import CannotApply, boolean, function as operation, joined, spliced, unary
+from walflow.expr.patching import merging, patching
+from walflow.expr.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +50,13 @@ class Expression:
     span: Span
 
 
-class Missing(CannotEvaluate):
-    """A path leads to nothing."""
-
-
 def compiled(node: Expr, scope: Scope) -> Expression | None:
     """None: it has no value, and why has been reported."""
-    if _needs_event(node):
+    if moves(node, scope):
         evaluate = _evaluate(node, scope)
         return None if evaluate is None else Expression(evaluate, None, node.span)
     constant = fold(node, scope)
-    return None if constant is None else Expression(_always(constant.value), constant, node.span)
+    return None if constant is None else Expression(always(constant.value), constant, node.span)
 
 
 def is_event(node: Expr) -> bool:
@@ -63,35 +64,10 @@ def is_event(node: Expr) -> bool:
     return isinstance(node, Root) and node.word == "event"
 
 
-def _needs_event(node: Expr) -> bool:
-    match node:
-        case Root():
-            return node.word != "args"
-        case Text():
-            parts: Sequence[Expr] = [part for part in node.parts if not isinstance(part, str)]
-        case Array():
-            parts = node.items
-        case Record():
-            parts = [part for field in node.fields for part in (field.key, field.value)]
-        case Access():
-            parts = [node.of, *(segment for segment in node.segments if not isinstance(segment, Name))]
-        case Call():
-            parts = node.arguments
-        case Unary():
-            parts = [node.operand]
-        case Binary():
-            parts = [node.first, *(operand for _, operand in node.rest)]
-        case Present():
-            parts = [node.of]
-        case Literal() | Reference() | Unsupported():
-            return False
-    return any(map(_needs_event, parts))
-
-
 def _evaluate(node: Expr, scope: Scope) -> Evaluate | None:
-    if not _needs_event(node):
+    if not moves(node, scope):
         constant = fold(node, scope)
-        return None if constant is None else _always(constant.value)
+        return None if constant is None else always(constant.value)
     match node:
         case Root():
             return _root(node, scope)
@@ -111,6 +87,10 @@ def _evaluate(node: Expr, scope: Scope) -> Evaluate | None:
             return _binary(node, scope)
         case Present():
             return _present(node, scope)
+        case Merge():
+            return merging(node, scope, _evaluate)
+        case Patch():
+            return patching(node, scope, _evaluate)
         case Literal() | Reference() | Unsupported():
             return None
 
@@ -119,10 +99,6 @@ def _evaluate_all(nodes: Sequence[Expr], scope: Scope) -> list[Evaluate] | None:
     evaluates = [_evaluate(node, scope) for node in nodes]
     found = [evaluate for evaluate in evaluates if evaluate is not None]
     return found if len(found) == len(evaluates) else None
-
-
-def _always(value: object) -> Evaluate:
-    return lambda event, meta: value
 
 
 def _root(node: Root, scope: Scope) -> Evaluate | None:
@@ -137,11 +113,11 @@ def _root(node: Root, scope: Scope) -> Evaluate | None:
 
 
 def _text(node: Text, scope: Scope) -> Evaluate | None:
-    parts = [_always(part) if isinstance(part, str) else _evaluate(part, scope) for part in node.parts]
+    parts = [always(part) if isinstance(part, str) else _evaluate(part, scope) for part in node.parts]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
-    return lambda event, meta: "".join([spliced(part(event, meta)) for part in found])
+    return lambda event, meta: joined([spliced(part(event, meta)) for part in found])
 
 
 def _array(node: Array, scope: Scope) -> Evaluate | None:
@@ -166,7 +142,7 @@ def _check_keys(node: Record, scope: Scope) -> None:
     seen: set[str] = set()
     for field in node.fields:
         key = "".join(part for part in field.key.parts if isinstance(part, str))
-        if not _needs_event(field.key) and key in seen:
+        if not moves(field.key, scope) and key in seen:
             report_doubled(field.key, key, scope)
         seen.add(key)
 
@@ -174,97 +150,52 @@ def _check_keys(node: Record, scope: Scope) -> None:
 # ---- paths
 
 
-class _Step:
-    """One key of a path, and how it is written."""
-
-    __slots__ = ("evaluate", "key", "path", "shown")
-
-    def __init__(self, key: object, evaluate: Evaluate | None, shown: str, path: str) -> None:
-        self.key = key
-        self.evaluate = evaluate  # where the key depends on the event
-        self.shown = shown
-        self.path = path
-
-    def missing(self, value: object) -> Missing:
-        return Missing(f"`{self.path}`: {kind_of(value)} without `{self.shown}`")
-
-
 def _access(node: Access, scope: Scope) -> Evaluate | None:
     # `args.a[event.b]`: what needs no event is read at load, where a mistake in it is seen
     fixed = 0
-    while not _needs_event(node.of) and not _moves(node.segments[fixed]):
+    while not moves(node.of, scope) and not moves_at(node.segments[fixed], scope):
         fixed += 1
     of = _evaluate(Access(node.of, node.segments[:fixed], node.span) if fixed else node.of, scope)
     steps = [_step(segment, node, scope) for segment in node.segments[fixed:]]
     found = [step for step in steps if step is not None]
     if of is None or len(found) < len(steps):
         return None
-    if any(step.evaluate for step in found):
-        return partial(_read_moving, of, found)
-    keys = tuple((step.key, _kind(step.key), step) for step in found)
-    return partial(_read_event, keys) if is_event(node.of) else partial(_read, of, keys)
+    return paths.reading(None if is_event(node.of) else of, found)
 
 
-def _moves(segment: Name | Expr) -> bool:
-    return not isinstance(segment, Name) and _needs_event(segment)
-
-
-def _step(segment: Name | Expr, node: Access, scope: Scope) -> _Step | None:
-    path, shown = _shown(node.span), _shown(segment.span)
+def _step(segment: Segment, node: Access, scope: Scope) -> paths.Step | None:
+    path = paths.shown(node.span)
     if isinstance(segment, Name):
-        return _Step(segment.text, None, segment.text, path)
-    if _needs_event(segment):
+        return paths.Fixed(segment.text, segment.text, path)
+    shown = paths.shown(segment.span)
+    if isinstance(segment, Slice):
+        return _cut(segment, shown, path, scope)
+    if moves(segment, scope):
         evaluate = _evaluate(segment, scope)
-        return None if evaluate is None else _Step(None, evaluate, shown, path)
+        return None if evaluate is None else paths.Moving(evaluate, shown, path)
     constant = fold(segment, scope)
     if constant is None:
         return None
-    if not _is_key(constant.value):
-        scope.report(error("a key is a string, an index a whole number from 0 on", segment.span))
+    if not paths.is_key(constant.value):
+        scope.report(error(paths.NO_KEY, segment.span))
         return None
-    return _Step(constant.value, None, shown, path)
+    return paths.Fixed(constant.value, shown, path)
 
 
-def _is_key(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+def _cut(segment: Slice, shown: str, path: str, scope: Scope) -> paths.Step | None:
+    bounds = [_bound(bound, scope) for bound in (segment.begin, segment.end)]
+    begin, end = bounds
+    return None if begin is None or end is None else paths.Cut(begin, end, shown, path)
 
 
-Steps = tuple[tuple[Any, Any, _Step], ...]  # a key, and the type of what has such keys: mypy cannot pair them
-
-
-def _read_event(steps: Steps, event: object, _meta: Mapping[str, object]) -> object:
-    value: Any = event
-    for key, kind, step in steps:
-        if type(value) is not kind:  # exact: what JSON makes
-            raise step.missing(value)
-        try:
-            value = value[key]
-        except (KeyError, IndexError):
-            raise step.missing(value) from None
-    return value
-
-
-def _read(of: Evaluate, steps: Steps, event: object, meta: Mapping[str, object]) -> object:
-    return _read_event(steps, of(event, meta), meta)
-
-
-def _read_moving(of: Evaluate, steps: Sequence[_Step], event: object, meta: Mapping[str, object]) -> object:
-    value = of(event, meta)
-    for step in steps:
-        key = step.evaluate(event, meta) if step.evaluate else step.key
-        if not _is_key(key):
-            raise CannotApply(f"`{step.path}`: `{step.shown}` is {kind_of(key)}, neither a key nor an index")
-        value = _read_event(((key, _kind(key), step),), value, meta)
-    return value
-
-
-def _kind(key: object) -> type:
-    return dict if isinstance(key, str) else list
-
-
-def _shown(span: Span) -> str:
-    text = " ".join(span.text.split())
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+def _bound(node: Expr, scope: Scope) -> Evaluate | None:
+    if moves(node, scope):
+        return _evaluate(node, scope)
+    constant = fold(node, scope)
+    if constant is not None and not paths.is_index(constant.value):
+        scope.report(error(paths.NO_BOUND, node.span))
+        return None
+    return None if constant is None else always(constant.value)
 
 
 def _present(node: Present, scope: Scope) -> Evaluate | None:
@@ -279,7 +210,7 @@ def _present(node: Present, scope: Scope) -> Evaluate | None:
     def present(event: object, meta: Mapping[str, object]) -> bool:
         try:
             read(event, meta)
-        except Missing:
+        except paths.Missing:
             return not node.wanted
         return node.wanted
 
@@ -291,15 +222,43 @@ def _present(node: Present, scope: Scope) -> Evaluate | None:
 
 def _call(node: Call, scope: Scope) -> Evaluate | None:
     function = callee(node, scope)
-    arguments = _evaluate_all(node.arguments, scope)
-    if function is None or arguments is None:
+    if function is None:
         return None
-    name = spelled(node.function)
+    arguments = [_argument(function, at, node, scope) for at in range(len(node.arguments))]
+    found = [argument for argument in arguments if argument is not None]
+    if len(found) < len(arguments):
+        return None
+    return _calling(spelled(node.function), function.apply, found)
+
+
+class _Argument(NamedTuple):
+    """`take` is None for what was looked at when the file was read, or may be anything."""
+
+    evaluate: Evaluate
+    take: Callable[[object], object] | None
+
+
+def _argument(function: Function, at: int, node: Call, scope: Scope) -> _Argument | None:
+    argument = node.arguments[at]
+    if not moves(argument, scope):
+        constant = given(function, at, node, scope)
+        return None if constant is None else _Argument(always(constant.value), None)
+    evaluate, parameter = _evaluate(argument, scope), function.parameter(at)
+    if evaluate is None:
+        return None
+    return _Argument(evaluate, parameter.take if parameter.kind.types else None)
+
+
+def _calling(name: str, apply: Callable[..., object], arguments: Sequence[_Argument]) -> Evaluate:
+    evaluates = [argument.evaluate for argument in arguments]
+    takes = [(at, argument.take) for at, argument in enumerate(arguments) if argument.take]
 
     def call(event: object, meta: Mapping[str, object]) -> object:
-        given = [argument(event, meta) for argument in arguments]
+        values = [evaluate(event, meta) for evaluate in evaluates]
         try:
-            return function(*given)
+            for at, take in takes:
+                values[at] = take(values[at])
+            return apply(*values)
         except CannotApply as refused:
             raise CannotApply(f"`{name}`: {refused}") from None
 
@@ -330,8 +289,8 @@ def _binary(node: Binary, scope: Scope) -> Evaluate | None:
         return partial(_shorten, symbols[0], operands)
     first, *others = operands
     if len(others) == 1:
-        return partial(_apply, function(symbols[0]), first, others[0])
-    steps = list(zip(map(function, symbols), others, strict=True))
+        return partial(_apply, operation(symbols[0]), first, others[0])
+    steps = list(zip(map(operation, symbols), others, strict=True))
     return partial(_apply_all, first, steps)
 
 

@@ -1,8 +1,8 @@
 """A value worked out at load, which still knows where each part of it was written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from walflow.diagnostics import Span
 
@@ -16,7 +16,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Constant:
-    """`value` is plain: None, bool, int, float, str, list, dict."""
+    """`value` is plain: None, bool, int, float, str, bytes, list, dict."""
 
     value: object
     span: Span
@@ -41,6 +41,30 @@ class Constant:
         return part.key if part else self.find(path).span
 
 
+def derived(value: object, span: Span) -> Constant:
+    """What was made at `span`, and written nowhere."""
+    return Constant(value, span, _Parts(value, span))
+
+
+class _Parts(Mapping[str | int, Part]):
+    """Made when asked for: `range::range(0, 1_000_000)` has a million."""
+
+    def __init__(self, value: object, span: Span) -> None:
+        self._value: Mapping[Any, object] = value if isinstance(value, dict) else {}
+        if isinstance(value, list):
+            self._value = dict(enumerate(value))
+        self._span = span
+
+    def __getitem__(self, key: str | int) -> Part:
+        return Part(self._span, derived(self._value[key], self._span))
+
+    def __iter__(self) -> Iterator[str | int]:
+        return iter(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+
 def kind_of(value: object) -> str:
     """In the words of a message: `a string`."""
     match value:
@@ -54,6 +78,8 @@ def kind_of(value: object) -> str:
             return "a decimal number"
         case str():
             return "a string"
+        case bytes():
+            return "binary data"
         case list():
             return "an array"
         case dict():

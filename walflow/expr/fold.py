@@ -1,11 +1,12 @@
 """Expression -> constant, at load: everything in a configuration is known before anything starts."""
 
-from collections.abc import Callable, Mapping
-from inspect import signature
-from typing import Protocol
+from dataclasses import replace
 
-from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of
-from walflow.expr.constant import Constant, Part, kind_of
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.expr import paths
+from walflow.expr.constant import Constant, Part, derived, kind_of
+from walflow.expr.evaluate import Evaluate, always
+from walflow.expr.functions import Function
 from walflow.expr.nodes import (
     Access,
     Array,
@@ -13,36 +14,23 @@ from walflow.expr.nodes import (
     Call,
     Expr,
     Literal,
+    Merge,
     Name,
-    Path,
+    Patch,
     Present,
     Record,
     Reference,
     Root,
+    Segment,
+    Slice,
     Text,
     Unary,
     Unsupported,
     spelled,
 )
-from walflow.expr.operators import CannotApply, binary, spliced, unary
-
-Function = Callable[..., object]
-
-
-class Scope(Protocol):
-    """What names stand for where the expression stands. Each reports what it does not find."""
-
-    def args(self, root: Root) -> Mapping[str, Constant | None] | None:
-        """None for one that is declared and could not be worked out (said already)."""
-        ...
-
-    def args_hint(self) -> str | None: ...
-
-    def function(self, path: Path) -> Function | None: ...
-
-    def constant(self, path: Path) -> Constant | None: ...
-
-    def report(self, diagnostic: Diagnostic) -> None: ...
+from walflow.expr.operators import CannotApply, CannotEvaluate, binary, joined, spliced, unary
+from walflow.expr.patching import merging, patching
+from walflow.expr.scope import Scope
 
 
 def fold(node: Expr, scope: Scope) -> Constant | None:
@@ -70,6 +58,10 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _binary(node, scope)
         case Present():
             return _present(node, scope)
+        case Merge():
+            return _made(node, merging(node, scope, _settled), scope)
+        case Patch():
+            return _made(node, patching(node, scope, _settled), scope)
         case Unsupported():
             return None
 
@@ -78,7 +70,11 @@ def _text(node: Text, scope: Scope) -> Constant | None:
     parts = [part if isinstance(part, str) else _interpolated(part, scope) for part in node.parts]
     if None in parts:
         return None
-    return Constant("".join(part for part in parts if part is not None), node.span)
+    try:
+        return Constant(joined([part for part in parts if part is not None]), node.span)
+    except CannotApply as refused:
+        scope.report(error(str(refused), node.span))
+        return None
 
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
@@ -116,7 +112,7 @@ def report_doubled(written: Expr, key: str, scope: Scope) -> None:
 
 def _root(node: Root, scope: Scope) -> Constant | None:
     if node.word != "args":
-        scope.report(_not_at_load(node))
+        scope.report(_not_at_load(node.word, node.span))
         return None
     args = scope.args(node)
     if args is None:
@@ -125,11 +121,8 @@ def _root(node: Root, scope: Scope) -> Constant | None:
     return Constant({name: part.constant.value for name, part in parts.items()}, node.span, parts)
 
 
-def _not_at_load(node: Root) -> Diagnostic:
-    return error(
-        f"`{node.word}` has no value here: what is configured is worked out before any event comes",
-        node.span,
-    )
+def _not_at_load(shown: str, span: Span) -> Diagnostic:
+    return error(f"`{shown}` has no value here: what is configured is worked out before any event comes", span)
 
 
 def _access(node: Access, scope: Scope) -> Constant | None:
@@ -156,7 +149,9 @@ def _arg(root: Root, name: Name, scope: Scope) -> Constant | None:
     return args[name.text]
 
 
-def _member(of: Constant, segment: Name | Expr, scope: Scope) -> Constant | None:
+def _member(of: Constant, segment: Segment, scope: Scope) -> Constant | None:
+    if isinstance(segment, Slice):
+        return _cut(of, segment, scope)
     if isinstance(segment, Name):
         key: object = segment.text
     elif (index := fold(segment, scope)) is not None:
@@ -165,19 +160,51 @@ def _member(of: Constant, segment: Name | Expr, scope: Scope) -> Constant | None
         return None
     if isinstance(key, str | int) and not isinstance(key, bool) and key in of.parts:
         return of.parts[key].constant
-    known = [str(name) for name in of.parts]
+    known = [str(name) for name in of.parts] if of.is_record else []
     scope.report(error(f"{kind_of(of.value)} without `{key}`", segment.span, did_you_mean(str(key), known)))
     return None
 
 
+def _cut(of: Constant, node: Slice, scope: Scope) -> Constant | None:
+    bounds = _bounds(node, scope)
+    if bounds is None:
+        return None
+    found = paths.cut(of.value, *bounds)
+    if found is None:
+        scope.report(error(f"{kind_of(of.value)} without `{paths.shown(node.span)}`", node.span))
+        return None
+    parts: dict[str | int, Part] = {at - bounds[0]: of.parts[at] for at in range(*bounds)}
+    return Constant(found, node.span, parts)
+
+
+def _bounds(node: Slice, scope: Scope) -> tuple[int, int] | None:
+    begin, end = _bound(node.begin, scope), _bound(node.end, scope)
+    return None if begin is None or end is None else (begin, end)
+
+
+def _bound(node: Expr, scope: Scope) -> int | None:
+    bound = fold(node, scope)
+    if bound is None:
+        return None
+    if not isinstance(bound.value, int) or not paths.is_index(bound.value):
+        scope.report(error(paths.NO_BOUND, node.span))
+        return None
+    return bound.value
+
+
 def _call(node: Call, scope: Scope) -> Constant | None:
     function = callee(node, scope)
-    arguments = [fold(argument, scope) for argument in node.arguments]
+    if function is None:
+        return None
+    if function.when == "event":
+        scope.report(_not_at_load(f"{spelled(node.function)}()", node.span))
+        return None
+    arguments = [given(function, at, node, scope) for at in range(len(node.arguments))]
     found = [argument.value for argument in arguments if argument is not None]
-    if function is None or len(found) < len(arguments):
+    if len(found) < len(arguments):
         return None
     try:
-        return Constant(function(*found), node.span)
+        return derived(function.apply(*found), node.span)
     except CannotApply as refused:
         scope.report(error(f"`{spelled(node.function)}`: {refused}", node.span))
         return None
@@ -186,14 +213,38 @@ def _call(node: Call, scope: Scope) -> Constant | None:
 def callee(node: Call, scope: Scope) -> Function | None:
     """The function, if it takes as many arguments as it is given."""
     function = scope.function(node.function)
-    if function is None:
-        return None
-    takes, given = len(signature(function).parameters), len(node.arguments)
-    if takes != given:
-        plural = "" if takes == 1 else "s"
-        scope.report(error(f"`{spelled(node.function)}` takes {takes} argument{plural}, not {given}", node.span))
+    if function is not None and not function.takes(len(node.arguments)):
+        message = f"`{spelled(node.function)}` takes {function.arity}, not {len(node.arguments)}"
+        scope.report(error(message, node.span))
         return None
     return function
+
+
+def given(function: Function, at: int, node: Call, scope: Scope) -> Constant | None:
+    """An argument that needs no event, as the function is given it."""
+    constant = fold(node.arguments[at], scope)
+    if constant is None:
+        return None
+    try:
+        return replace(constant, value=function.parameter(at).take(constant.value))
+    except CannotApply as refused:
+        scope.report(error(f"`{spelled(node.function)}`: {refused}", node.arguments[at].span))
+        return None
+
+
+def _settled(node: Expr, scope: Scope) -> Evaluate | None:
+    constant = fold(node, scope)
+    return None if constant is None else always(constant.value)
+
+
+def _made(node: Merge | Patch, evaluate: Evaluate | None, scope: Scope) -> Constant | None:
+    if evaluate is None:
+        return None
+    try:
+        return derived(evaluate(None, {}), node.span)
+    except CannotEvaluate as refused:
+        scope.report(error(str(refused), node.span))
+        return None
 
 
 def _unary(node: Unary, scope: Scope) -> Constant | None:
@@ -233,13 +284,26 @@ def _present(node: Present, scope: Scope) -> Constant | None:
         return None
     found = _root(root, scope)
     for segment in segments:
-        key = Constant(segment.text, segment.span) if isinstance(segment, Name) else fold(segment, scope)
-        if found is None or key is None:
+        if found is None:
             return None
-        if not isinstance(key.value, str | int) or isinstance(key.value, bool) or key.value not in found.parts:
+        reached, found = _reached(found, segment, scope)
+        if not reached:
             return Constant(not node.wanted, node.span)
-        found = found.parts[key.value].constant
     return None if found is None else Constant(node.wanted, node.span)
+
+
+def _reached(of: Constant, segment: Segment, scope: Scope) -> tuple[bool, Constant | None]:
+    """Whether the path leads there; None beside True: it cannot be said, and why has been reported."""
+    if isinstance(segment, Slice):
+        bounds = _bounds(segment, scope)
+        reached = bounds is None or paths.cut(of.value, *bounds) is not None
+        return reached, None if bounds is None or not reached else _cut(of, segment, scope)
+    key = Constant(segment.text, segment.span) if isinstance(segment, Name) else fold(segment, scope)
+    if key is None:
+        return True, None
+    if not isinstance(key.value, str | int) or isinstance(key.value, bool) or key.value not in of.parts:
+        return False, None
+    return True, of.parts[key.value].constant
 
 
 def report_no_path(node: Present, scope: Scope) -> None:

@@ -72,11 +72,20 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """`[begin:end]` of a path, without `end`."""
+
+    begin: "Expr"
+    end: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """`a.b[0]`: each segment is a name or an expression."""
+    """`a.b[0]`: each segment is a name, an expression or a slice."""
 
     of: "Expr"
-    segments: "tuple[Name | Expr, ...]"
+    segments: "tuple[Segment, ...]"
     span: Span
 
 
@@ -115,10 +124,54 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """`merge OF of SPEC end`"""
+
+    of: "Expr"
+    spec: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One of a patch: `insert "key" => value`; `move "key" => "to"`; `merge => value`."""
+
+    word: str
+    key: Text | None
+    value: "Expr | None"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """`patch OF of operations end`"""
+
+    of: "Expr"
+    operations: tuple[Operation, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Unsupported:
     """Reads well and is not supported yet, which whoever read it has said."""
 
     span: Span
 
 
-Expr = Literal | Text | Array | Record | Reference | Root | Access | Call | Unary | Binary | Present | Unsupported
+Expr = (
+    Literal
+    | Text
+    | Array
+    | Record
+    | Reference
+    | Root
+    | Access
+    | Call
+    | Unary
+    | Binary
+    | Present
+    | Merge
+    | Patch
+    | Unsupported
+)
+Segment = Name | Slice | Expr

@@ -3,7 +3,7 @@
 import json
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -73,6 +73,13 @@ def spliced(value: object) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # an integer of more than 64 bits, perhaps deep inside
         return _spliced_large(value)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """A string and what is spliced into it."""
+    if sum(map(len, parts)) > LONGEST:
+        raise CannotApply(f"`#{{}}` would make something longer than {LONGEST}")
+    return "".join(parts)
 
 
 def _spliced_large(value: object) -> str:

@@ -18,12 +18,17 @@ from walflow.expr.nodes import (
     Expr,
     Field,
     Literal,
+    Merge,
     Name,
+    Operation,
+    Patch,
     Path,
     Present,
     Record,
     Reference,
     Root,
+    Segment,
+    Slice,
     Text,
     Unary,
     Unsupported,
@@ -286,7 +291,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         assert isinstance(token, Token)
         return Name(str(token), self._at(token))
 
-    def access(self, meta: Meta, of: Expr, *segments: Name | Expr) -> Access:
+    def access(self, meta: Meta, of: Expr, *segments: Segment) -> Access:
         if isinstance(of, Access):  # `$a.b`
             return Access(of.of, (*of.segments, *segments), self._span(meta))
         return Access(of, segments, self._span(meta))
@@ -296,6 +301,9 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def element(self, _meta: Meta, index: Expr) -> Expr:
         return index
+
+    def slice(self, meta: Meta, begin: Expr, end: Expr) -> Slice:
+        return Slice(begin, end, self._span(meta))
 
     def integer(self, meta: Meta, digits: Token) -> Literal:
         return Literal(self._literal(lambda: literals.integer(digits), 0, self._at(digits)), self._span(meta))
@@ -361,6 +369,36 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def present(self, meta: Meta, word: Token, of: Expr) -> Present:
         return Present(word == "present", of, self._span(meta))
+
+    def merge(self, meta: Meta, of: Expr, spec: Expr) -> Merge:
+        return Merge(of, spec, self._span(meta))
+
+    def patch(self, meta: Meta, of: Expr, *operations: Operation) -> Patch:
+        return Patch(of, operations, self._span(meta))
+
+    def patch_insert(self, meta: Meta, key: Text, value: Expr) -> Operation:
+        return Operation("insert", key, value, self._span(meta))
+
+    def patch_upsert(self, meta: Meta, key: Text, value: Expr) -> Operation:
+        return Operation("upsert", key, value, self._span(meta))
+
+    def patch_update(self, meta: Meta, key: Text, value: Expr) -> Operation:
+        return Operation("update", key, value, self._span(meta))
+
+    def patch_erase(self, meta: Meta, key: Text) -> Operation:
+        return Operation("erase", key, None, self._span(meta))
+
+    def patch_move(self, meta: Meta, key: Text, to: Text) -> Operation:
+        return Operation("move", key, to, self._span(meta))
+
+    def patch_copy(self, meta: Meta, key: Text, to: Text) -> Operation:
+        return Operation("copy", key, to, self._span(meta))
+
+    def patch_merge(self, meta: Meta, key: Text | None, value: Expr) -> Operation:
+        return Operation("merge", key, value, self._span(meta))
+
+    def patch_default(self, meta: Meta, key: Text | None, value: Expr) -> Operation:
+        return Operation("default", key, value, self._span(meta))
 
     def module_path(self, _meta: Meta, *names: Name) -> Path:
         return names

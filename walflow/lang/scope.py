@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from walflow.diagnostics import Diagnostic, did_you_mean, error
 from walflow.expr.constant import Constant
-from walflow.expr.fold import Function, fold
+from walflow.expr.fold import fold
+from walflow.expr.functions import Function, When
 from walflow.expr.nodes import Name, Path, Root, path_span, spelled
 from walflow.expr.std import INTRINSICS
 from walflow.lang.ast import (
@@ -61,6 +62,11 @@ class Names:
         if function is None:
             self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
         return function
+
+    def when(self, path: Path) -> When:
+        found = lookup(self._block, path, DefineFunction, lambda _: None)
+        function = INTRINSICS.get(spelled(found[0].intrinsic)) if found else None
+        return function.when if function else "load"
 
     def constant(self, path: Path) -> Constant | None:
         name = path[-1].text

@@ -16,10 +16,7 @@ _RULES = {
     "group_by": f"`group by` is {_YET}",
     "match": f"`match` is {_YET}",
     "for": f"`for` is {_YET}",
-    "patch": f"`patch` is {_YET}",
-    "merge": f"`merge` is {_YET}",
     "recur": f"`recur` is {_YET}",
-    "slice": f"slices (`[a:b]`) are {_YET}",
     "bytes": f"binary literals (`<< … >>`) are {_YET}",
 }
 _WITHIN_PIPELINES = {

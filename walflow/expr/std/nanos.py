@@ -1,11 +1,12 @@
 """std::time::nanos: spans of time are whole numbers of nanoseconds."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
-from walflow.expr.constant import kind_of
-from walflow.expr.operators import CannotApply
+from walflow.expr.functions import Function, function
+from walflow.expr.std.integer import sized
 
-_UNITS = {
+_UNITS: Final = {
     "micros": 1_000,
     "millis": 1_000_000,
     "seconds": 1_000_000_000,
@@ -16,21 +17,21 @@ _UNITS = {
 }
 
 
-def _from(unit: int) -> Callable[[object], int]:
-    return lambda count: _whole(count) * unit
+def _from(unit: int) -> Callable[[int], int]:
+    def from_unit(count: int) -> int:
+        return sized(count * unit)
+
+    return from_unit
 
 
-def _to(unit: int) -> Callable[[object], int]:
-    return lambda nanos: _whole(nanos) // unit
+def _to(unit: int) -> Callable[[int], int]:
+    def to_unit(nanos: int) -> int:
+        return nanos // unit
+
+    return to_unit
 
 
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise CannotApply(f"it takes a whole number, not {kind_of(value)}")
-    return value
-
-
-FUNCTIONS: Mapping[str, Callable[[object], int]] = {
-    **{f"from_{name}": _from(unit) for name, unit in _UNITS.items()},
-    **{f"to_{name}": _to(unit) for name, unit in _UNITS.items()},
+FUNCTIONS: Mapping[str, Function] = {
+    **{f"from_{name}": function(_from(unit)) for name, unit in _UNITS.items()},
+    **{f"to_{name}": function(_to(unit)) for name, unit in _UNITS.items()},
 }

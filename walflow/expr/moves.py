@@ -1,0 +1,71 @@
+"""What an expression needs to have a value: nothing but the file, or an event."""
+
+from collections.abc import Sequence
+
+from walflow.expr.nodes import (
+    Access,
+    Array,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Merge,
+    Name,
+    Patch,
+    Present,
+    Record,
+    Reference,
+    Root,
+    Segment,
+    Slice,
+    Text,
+    Unary,
+    Unsupported,
+)
+from walflow.expr.scope import Scope
+
+
+def moves(node: Expr, scope: Scope) -> bool:
+    """Whether its value may be another one the next time: it has the event in it, the clock, or chance."""
+    match node:
+        case Root():
+            return node.word != "args"
+        case Call():
+            return scope.when(node.function) != "load" or _any(node.arguments, scope)
+        case Literal() | Reference() | Unsupported():
+            return False
+        case Access():
+            return moves(node.of, scope) or any(moves_at(segment, scope) for segment in node.segments)
+        case _:
+            return _any(_parts(node), scope)
+
+
+def moves_at(segment: Segment, scope: Scope) -> bool:
+    if isinstance(segment, Slice):
+        return moves(segment.begin, scope) or moves(segment.end, scope)
+    return not isinstance(segment, Name) and moves(segment, scope)
+
+
+def _any(parts: Sequence[Expr], scope: Scope) -> bool:
+    return any(moves(part, scope) for part in parts)
+
+
+def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patch) -> Sequence[Expr]:
+    match node:
+        case Text():
+            return [part for part in node.parts if not isinstance(part, str)]
+        case Array():
+            return node.items
+        case Record():
+            return [part for field in node.fields for part in (field.key, field.value)]
+        case Unary():
+            return [node.operand]
+        case Binary():
+            return [node.first, *(operand for _, operand in node.rest)]
+        case Present():
+            return [node.of]
+        case Merge():
+            return [node.of, node.spec]
+        case Patch():
+            inner = [part for operation in node.operations for part in (operation.key, operation.value)]
+            return [node.of, *(part for part in inner if part is not None)]

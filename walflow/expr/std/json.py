@@ -1,0 +1,46 @@
+"""std::json."""
+
+import json
+from collections.abc import Mapping
+
+from walflow.codecs import JSON
+from walflow.errors import CannotDecode, CannotEncode
+from walflow.expr.functions import Function, bounded, function, too_long
+from walflow.expr.operators import LONGEST, CannotApply
+from walflow.expr.std.string import encoded
+
+
+def decode(text: str) -> object:
+    try:
+        return JSON.decode(encoded(text))
+    except CannotDecode as error:
+        raise CannotApply(str(error)) from None
+
+
+def encode(value: object) -> str:
+    try:
+        return bounded(JSON.encode(value).decode())
+    except CannotEncode as error:
+        raise CannotApply(str(error)) from None
+
+
+def encode_pretty(value: object) -> str:
+    encode(value)  # is it JSON at all
+    if _indentation(value, 1) > LONGEST:
+        raise too_long()
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _indentation(value: object, depth: int) -> int:
+    """Columns that are put before what is within `value`: of deep arrays far more than there is text."""
+    if not isinstance(value, list | dict):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return sum(2 * depth + _indentation(item, depth + 1) for item in inner)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "decode": function(decode),
+    "encode": function(encode),
+    "encode_pretty": function(encode_pretty),
+}
