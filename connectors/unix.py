@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import Field
 
 from walflow.contract import Claim, Guarantee, Inlet, Outlet
-from walflow.net.client import ClientConnector, Connection, StreamClient
+from walflow.net.client import ClientConnector, Connection, StreamClient, acks_of
 from walflow.net.server import SINK, ServerConnector, StreamServer
 from walflow.net.sockets import UnixListener
 
@@ -64,4 +64,7 @@ class UnixSocketClient(ClientConnector):
             await asyncio.get_running_loop().create_unix_connection(lambda: connection, self.path)
 
         meta = {"unix_socket_client": {"path": self.path}}
-        await StreamClient(self, inlet, out, peer=self.path, meta=meta, connect=connect).run()
+        acks = acks_of(self, inlet, out.scheduler.time)
+        await StreamClient(
+            self, inlet, out, peer=self.path, meta=meta, connect=connect, acks=acks, reads_answers=self.ack == "echo"
+        ).run()

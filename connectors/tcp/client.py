@@ -7,7 +7,7 @@ from connectors.tcp.server import DEFAULT_PORT
 from walflow.contract import Guarantee, Inlet, Outlet
 from walflow.errors import WalflowError
 from walflow.net import Address, ClientTls, Contexts, SocketOptions, parse_address
-from walflow.net.client import CONNECTS_WITHIN, ClientConnector, Connection, StreamClient
+from walflow.net.client import CONNECTS_WITHIN, ClientConnector, Connection, StreamClient, acks_of
 from walflow.net.secure import TlsProtocol
 
 
@@ -50,7 +50,10 @@ class TcpClient(ClientConnector):
 
         inlet.on_reopen(reload)
         meta = {"tcp_client": {"tls": tls is not None, "peer": self.address._asdict()}}
-        await StreamClient(self, inlet, out, peer=str(self.address), meta=meta, connect=connect).run()
+        acks = acks_of(self, inlet, out.scheduler.time)
+        await StreamClient(
+            self, inlet, out, peer=str(self.address), meta=meta, connect=connect, acks=acks, reads_answers=self.ack == "echo"
+        ).run()
 
     def _tls(self) -> ClientTls | None:
         if isinstance(self.tls, bool):

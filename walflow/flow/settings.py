@@ -11,6 +11,7 @@ from walflow.event import Codec, Framing
 from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
+from walflow.framing.messages import MESSAGES
 
 WIRE = ("codec", "preprocessors", "postprocessors")
 _BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
@@ -97,7 +98,7 @@ def _framing(
 ) -> Framing | None:
     if key not in connector.settings:
         if of.messages:
-            return framing.MESSAGES
+            return MESSAGES
         return framing.make([("separate", {})] if plain else [])
     constant = connector.settings[key].constant
     if not isinstance(constant.value, list):
@@ -105,7 +106,7 @@ def _framing(
         report(error(f"`{key}` takes an array, not {kind_of(constant.value)}", constant.span, hint))
         return None
     if of.messages and not constant.value:
-        return framing.MESSAGES
+        return MESSAGES
     what = key.removesuffix("s")
     chain = [_named(part.constant, what, report) for part in constant.parts.values()]
     named = [link for link in chain if link and _known(link, what, framing.NAMES, report)]

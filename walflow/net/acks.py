@@ -1,5 +1,6 @@
 """When a client's event counts as delivered: once it is written, or once the peer has sent it back."""
 
+import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +8,8 @@ from typing import Protocol
 
 from walflow.contract import Inlet
 from walflow.errors import WalflowError
-from walflow.event import Block, Framing
+from walflow.event import Block, Cutting, Framing
+from walflow.framing import Separate
 
 
 class NoEcho(WalflowError):
@@ -15,10 +17,15 @@ class NoEcho(WalflowError):
 
 
 class Acks(Protocol):
-    """Of one connection after the other."""
+    """Of one connection after the other. `timeout`: seconds that the peer may owe an answer before the connection is
+    given up, for the reason `overdue`. `fails_overdue`: what it has not answered then fails, with all that waits."""
 
-    def sent(self, blocks: Iterable[Block]) -> None:
-        """They are on their way into the socket."""
+    timeout: float
+    overdue: str
+    fails_overdue: bool
+
+    def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """They are about to be written, those that are returned: the others can never be delivered, and are settled."""
         ...
 
     def written(self, blocks: Iterable[Block]) -> None:
@@ -39,10 +46,15 @@ class Acks(Protocol):
 
 
 class WhenWritten:
+    timeout = math.inf
+    overdue = ""
+    fails_overdue = False
+
     def __init__(self, inlet: Inlet) -> None:
         self._inlet = inlet
 
-    def sent(self, blocks: Iterable[Block]) -> None: ...
+    def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        return blocks
 
     def written(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
@@ -62,26 +74,31 @@ class WhenEchoed:
     """First in, first out, byte for byte. What comes back is compared where it lies, a whole read at a time, and
     event by event only where something else stands between the echoes."""
 
-    def __init__(self, inlet: Inlet, time: Callable[[], float]) -> None:
+    overdue = "no echo within echo_timeout"
+    fails_overdue = True
+
+    def __init__(self, inlet: Inlet, time: Callable[[], float], timeout: float = math.inf) -> None:
+        self.timeout = timeout
         self._inlet = inlet
         self._time = time
         self._outstanding: deque[Block] = deque()
         self._matched = 0  # bytes of the first one that came back
         self._since = 0.0
-        self._framing: Framing | None = None  # known with the first block
+        self._framing: Cutting | None = None  # known with the first block
         self._inside_other = False  # in the midst of an event that is no echo
         self._last_read = b""  # until the framing is known
 
     def __repr__(self) -> str:
         return f"<WhenEchoed {len(self._outstanding)} blocks outstanding, {self._matched} bytes of the first back>"
 
-    def sent(self, blocks: Iterable[Block]) -> None:
+    def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:
         for block in blocks:
             if self._framing is None:
                 self._learn(block.frames.framing)
             if not self._outstanding:
                 self._since = self._time()
             self._outstanding.append(block)
+        return blocks
 
     def written(self, blocks: Iterable[Block]) -> None: ...
 
@@ -114,8 +131,8 @@ class WhenEchoed:
         return ()
 
     def _learn(self, framing: Framing) -> None:
-        if not framing.countable:
-            raise NoEcho('`"ack": "echo"` needs postprocessors that mark where an event ends: `separate`, say')
+        if not isinstance(framing, Separate):
+            raise NoEcho('`"ack": "echo"` needs postprocessors that mark where an event ends: `separate` as the last')
         self._framing = framing
         self._inside_other = _unended(framing, self._last_read)
 
@@ -202,7 +219,7 @@ def _start(block: Block, at: int) -> int:
     return ends[number - 1] if number else 0
 
 
-def _unended(framing: Framing, data: bytes) -> bool:
+def _unended(framing: Cutting, data: bytes) -> bool:
     tail = bytearray()
     framing.cut(tail, data)
     return bool(tail)

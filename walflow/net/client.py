@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Literal, Protocol, cast
 
 from pydantic import Field
 
@@ -91,37 +91,64 @@ class ClientConnector(Connector):
 Connect = Callable[["Connection"], Awaitable[None]]
 
 
+class Config(Protocol):
+    """What a client needs of its configuration; times in nanoseconds."""
+
+    @property
+    def max_event_bytes(self) -> int: ...
+    @property
+    def write_buffer(self) -> int: ...
+    @property
+    def write_timeout(self) -> int | None: ...
+    @property
+    def reconnect(self) -> Reconnect: ...
+
+
+def acks_of(config: ClientConnector, inlet: Inlet, time: Callable[[], float]) -> Acks:
+    if config.ack == "echo":
+        return WhenEchoed(inlet, time, config.echo_timeout / 1e9)
+    return WhenWritten(inlet)
+
+
 class StreamClient:
-    """`peer`: what its lines call it. `connect`: makes a connection, and raises OSError or WalflowError."""
+    """`peer`: what its lines call it. `connect`: makes a connection, and raises OSError or WalflowError. `acks`: when
+    an event counts as delivered; with `reads_answers` the peer is read also while its events are not wanted.
+    `connection`: what speaks to the peer."""
 
     def __init__(
         self,
-        config: ClientConnector,
+        config: Config,
         inlet: Inlet,
         out: Outlet,
         *,
         peer: str,
         meta: Mapping[str, object],
         connect: Connect,
+        acks: Acks,
+        reads_answers: bool,
+        connection: Callable[["StreamClient"], "Connection"] | None = None,
     ) -> None:
         self.config = config
         self.inlet = inlet
         self.out = out
         self.meta = meta
-        self.acks: Acks = WhenEchoed(inlet, out.scheduler.time) if config.ack == "echo" else WhenWritten(inlet)
-        self.reads_echoes = config.ack == "echo" and inlet.linked
+        self.acks = acks
+        self.reads_answers = reads_answers and inlet.linked
         self._peer = peer
         self._connect = connect
+        self._make = connection or Connection
         self._backoff = Backoff(config.reconnect.retry)
         self._connection: Connection | None = None
         self._held: deque[Block] = deque()
-        self._gathering = self._triggered = self._closing = False
+        self._gathering = self._triggered = self._closing = self._overdue = False
         self._connections = out.counter("connections_total")
         self._unlinked = out.counter("unlinked_bytes_total")
 
     async def run(self) -> None:
         """Until it is cancelled."""
         self.out.max_event_bytes = self.config.max_event_bytes
+        if self.inlet.replaceable:
+            self._trigger(f"not connected to {self._peer} yet")
         self.inlet.serve(self.accept)
         self._sweep()
         try:
@@ -133,7 +160,7 @@ class StreamClient:
 
     async def _live(self) -> float | None:
         """One connection, or the attempt; seconds to wait before the next, None: there will be none."""
-        connection = Connection(self)
+        connection = self._make(self)
         try:
             async with asyncio.timeout(CONNECTS_WITHIN):
                 await self._connect(connection)
@@ -166,6 +193,9 @@ class StreamClient:
     # sink half
 
     def accept(self, block: Block) -> None:
+        if self.inlet.replaceable and self._connection is None:
+            self.inlet.fail(block, PeerLost(f"not connected to {self._peer}"))
+            return
         self._held.append(block)
         if self._connection is not None and not self._gathering:
             self._gathering = True
@@ -176,9 +206,10 @@ class StreamClient:
         connection = self._connection
         if connection is None or not self._held:
             return
-        held, self._held = self._held, deque()
+        held: Sequence[Block] = self._held
+        self._held = deque()
         try:
-            self.acks.sent(held)
+            held = self.acks.sent(held)
         except NoEcho as error:
             self.out.log.error("rejecting all events", reason=str(error))
             for block in held:
@@ -214,10 +245,14 @@ class StreamClient:
     def received(self, connection: "Connection", data: bytes) -> None:
         others = self.acks.received(data)
         if others:
-            if connection.stream is not None:
-                connection.feed(others)
-            else:
-                self._unlinked.value += len(others)
+            self.others(connection, (others,))
+
+    def others(self, connection: "Connection", read: Sequence[bytes]) -> None:
+        """What came and is no echo."""
+        if connection.stream is not None:
+            connection.feed(read)
+        else:
+            self._unlinked.value += sum(map(len, read))
 
     def lost(self, connection: "Connection", reason: str) -> None:
         """The breaker first: what fails here must not be sent again before somebody is there."""
@@ -226,6 +261,14 @@ class StreamClient:
             self._trigger(f"lost {self._peer}: {reason}")
         again = self.acks.lost(connection.writing.give_up(), PeerLost(f"lost {self._peer}: {reason}"))
         self._held.extendleft(reversed(again))
+        if self._overdue or self.inlet.replaceable:
+            self._overdue = False
+            self._fail_held(PeerLost(f"lost {self._peer}: {reason}"))
+
+    def _fail_held(self, cause: PeerLost) -> None:
+        held, self._held = self._held, deque()
+        for block in held:
+            self.inlet.fail(block, cause)
 
     def _sweep(self) -> None:
         connection = self._connection
@@ -237,12 +280,14 @@ class StreamClient:
         since = self.acks.waiting_since()
         stalled = connection.stalled(now)
         timeout = self.config.write_timeout
-        if since is not None and connection.reading and now - since > self.config.echo_timeout / 1e9:
-            connection.end("no echo within echo_timeout")
-        elif timeout is not None and stalled > timeout / 1e9:
+        if since is not None and connection.reading and now - since > self.acks.timeout:
+            self._overdue = self.acks.fails_overdue
+            connection.end(self.acks.overdue)
+        elif (timeout is not None and stalled > timeout / 1e9) or (stalled > STALLED and self.inlet.replaceable):
             connection.end("it does not read what is written to it")
         elif stalled > STALLED and not self._triggered:
             self._trigger(f"{self._peer} does not read what is written to it")
+        connection.look(now)
 
     async def _close(self) -> None:
         self._closing = True
@@ -254,9 +299,7 @@ class StreamClient:
             except TimeoutError:
                 pass
             connection.end("walflow stops", orderly=True)
-        cause = PeerLost(f"{self.out.name} has stopped")
-        while self._held:
-            self.inlet.fail(self._held.popleft(), cause)
+        self._fail_held(PeerLost(f"{self.out.name} has stopped"))
 
 
 class Connection(asyncio.Protocol):
@@ -277,7 +320,7 @@ class Connection(asyncio.Protocol):
         self._since = self._moved = self._time()
         self._left = 0  # unwritten at the last look
         self._heard = False
-        self._unread: deque[bytes] = deque()  # read beside echoes, and not wanted yet
+        self._unread: deque[Sequence[bytes]] = deque()  # read beside echoes, and not wanted yet
         self._unread_bytes = 0
         self._drained = asyncio.Event()
 
@@ -295,12 +338,18 @@ class Connection(asyncio.Protocol):
         if self.made.done():  # it took too long, and was given up
             transport.abort()
             return
-        self.writing = Writing(transport, self._client.acks.written)
+        self.writing = self._writing(transport)
         self._since = self._moved = self._time()
         self.made.set_result(None)
         if self._client.out.linked:
             self.stream = self._client.out.stream(self._client.meta, pause=self._pause, resume=self._resume)
         self._client.connected(self)
+
+    def _writing(self, transport: asyncio.Transport) -> Writing:
+        return Writing(transport, self._client.acks.written)
+
+    def look(self, now: float) -> None:
+        """Once a second."""
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -353,9 +402,12 @@ class Connection(asyncio.Protocol):
             self.stream.close()
         self._client.lost(self, reason)
         if orderly:
-            self.transport.close()
+            self._leave()
         else:
             self.transport.abort()
+
+    def _leave(self) -> None:
+        self.transport.close()
 
     def abort(self) -> None:
         if not self.made.done():
@@ -365,22 +417,26 @@ class Connection(asyncio.Protocol):
         if hasattr(self, "transport"):
             self.transport.abort()
 
-    def feed(self, data: bytes) -> None:
-        self._unread.append(data)
-        self._unread_bytes += len(data)
+    def feed(self, read: Sequence[bytes]) -> None:
+        self._unread.append(read)
+        self._unread_bytes += sum(map(len, read))
         self._feed()
         self._set_reading()
 
     def _feed(self) -> None:
         while self._unread and not self.paused and self.stream is not None:
-            data = self._unread.popleft()
-            self._unread_bytes -= len(data)
-            self.stream.feed(data)  # may pause
+            read = self._unread.popleft()
+            self._unread_bytes -= sum(map(len, read))
+            self._pass_on(self.stream, read)  # may pause
 
     def _feed_all(self, stream: Stream) -> None:
         """Wanted or not: it would be lost."""
         while self._unread:
-            stream.feed(self._unread.popleft())
+            self._pass_on(stream, self._unread.popleft())
+
+    def _pass_on(self, stream: Stream, read: Sequence[bytes]) -> None:
+        for data in read:
+            stream.feed(data)
 
     def _pause(self) -> None:
         self.paused = True
@@ -393,7 +449,7 @@ class Connection(asyncio.Protocol):
 
     def _set_reading(self) -> None:
         """Echoes are read also while events are not wanted, as in a drain, which waits for them."""
-        wanted = not self.paused or (self._client.reads_echoes and self._unread_bytes < READ_AHEAD)
+        wanted = not self.paused or (self._client.reads_answers and self._unread_bytes < READ_AHEAD)
         if wanted != self.reading and not self.transport.is_closing():
             self.reading = wanted
             if wanted:

@@ -60,19 +60,32 @@ class Peer(asyncio.Protocol):
         if self.left:  # its place was wanted before it was set up
             transport.abort()
             return
-        self._writing = Writing(transport, self._ack)
+        self._writing = self._new_writing(transport)
         self.joined = True
         self.stream = self._server.out.stream(
             self._meta, pause=lambda: self._pause("gate"), resume=lambda: self._resume("gate")
         )
         self._server.joined(self)
 
+    def _new_writing(self, transport: asyncio.Transport) -> Writing:
+        return Writing(transport, self._ack)
+
+    def close(self) -> None:
+        """What is written to it reaches it."""
+        self.transport.close()
+
+    def look(self, now: float) -> None:
+        """Once a second."""
+
     def data_received(self, data: bytes) -> None:
+        self.heard()
+        self.stream.feed(data)
+
+    def heard(self) -> None:
         self.stirred = True
         if self._silent:
             self._silent = False
             self._server.silent.pop(self, None)
-        self.stream.feed(data)
 
     def eof_received(self) -> bool:
         if not self.joined:
@@ -94,6 +107,9 @@ class Peer(asyncio.Protocol):
     def write(self, blocks: list[Block]) -> None:
         self.stirred = True
         self._writing.add(blocks)
+        self.wrote()
+
+    def wrote(self) -> None:
         if self._writing.unwritten > self._server.config.write_buffer and not self._measuring:
             self._measuring = True  # next turn: uvloop hands its writes to the kernel at the end of this one
             self._server.out.scheduler.call_soon(self._measure)

@@ -63,11 +63,14 @@ class ServerConnector(Connector):
     )
 
 
+MakePeer = Callable[["StreamServer", Mapping[str, object], str | None], Peer]
+
+
 class StreamServer:
     """What the two halves share: who is connected, and what waits to be written to them this turn.
 
     `meta`: the events' metadata, from a peer's address. `origin`: what counts as one address for a limit, None where
-    there is none. `prepare`: makes an accepted socket what it should be.
+    there is none. `prepare`: makes an accepted socket what it should be. `peer`: what speaks to a client.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class StreamServer:
         per_origin: int | None = None,
         tls: ServerTls | None = None,
         handshake_timeout: int = 10_000_000_000,
+        peer: MakePeer = Peer,
     ) -> None:
         self.config = config
         self.inlet = inlet
@@ -91,6 +95,7 @@ class StreamServer:
         self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
         self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first
         self._meta = meta
+        self._make = peer
         self._prepare = prepare
         self._origin = origin
         self._per_origin = per_origin
@@ -163,6 +168,13 @@ class StreamServer:
         self.out.log.warning("slow client closed", reason=reason, stream=client.stream.id.number)
         client.abort()
 
+    def close_dead(self, client: Peer) -> None:
+        self._idle.value += 1
+        self.out.log.warning(
+            "dead client closed", reason="no pong within pong_timeout", stream=client.stream.id.number
+        )
+        client.abort()
+
     # source half: who may come in
 
     def _arrived(self, sock: socket.socket, address: object) -> Coroutine[object, object, None] | None:
@@ -173,7 +185,7 @@ class StreamServer:
             self._refused.value += 1
             self.out.log.warning("connection refused", reason=refusal, peer=origin)
             return None
-        peer = Peer(self, self._meta(address), origin)
+        peer = self._make(self, self._meta(address), origin)
         self._places += 1
         if origin is not None:
             self._origins[origin] += 1
@@ -210,22 +222,22 @@ class StreamServer:
         if self._contexts is None or tls is None:
             return peer
 
-        def failed(reason: str) -> None:
-            if not peer.left:
-                self._handshakes_failed.value += 1
-                self.out.log.warning("TLS handshake failed", reason=reason, peer=peer.origin)
-            self.left(peer)
-
         layer = TlsProtocol(
             peer,
             self._contexts.current,
-            failed,
+            lambda reason: self.handshake_failed(peer, "TLS handshake failed", reason),
             handshake_seconds=self._handshake_seconds,
             server_side=True,
             check=lambda client: check_name(client, tls.client_names),
         )
         peer.transport = layer.transport  # so that it can be closed in its handshake
         return layer
+
+    def handshake_failed(self, peer: Peer, line: str, reason: str) -> None:
+        if not peer.left:
+            self._handshakes_failed.value += 1
+            self.out.log.warning(line, reason=reason, peer=peer.origin)
+        self.left(peer)
 
     def _reload(self) -> None:
         if self._contexts is None:
@@ -272,6 +284,7 @@ class StreamServer:
         now = self.time()
         for client in list(self.clients.values()):
             self._look_at(client, now)
+            client.look(now)
         for client in list(self.leaving.values()):
             self._look_at(client, now)
             if now - client.active > self.config.write_timeout / 1e9:
@@ -298,7 +311,7 @@ class StreamServer:
                 self._close_slow(client, "it does not read what is written to it")
         elif self.config.idle_timeout is not None and now - client.active > self.config.idle_timeout / 1e9:
             self._idle.value += 1
-            client.transport.close()
+            client.close()
 
     async def _close(self) -> None:
         clients = (*self.clients.values(), *self.leaving.values())
@@ -306,7 +319,7 @@ class StreamServer:
             if not peer.joined:
                 peer.abort()
         for client in clients:
-            client.transport.close()
+            client.close()
         gone = asyncio.gather(*(client.gone for client in clients))
         try:
             await asyncio.wait_for(gone, CLOSING)

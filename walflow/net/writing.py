@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from walflow.event import Block
@@ -11,17 +11,27 @@ from walflow.event import Block
 # reads slowly, 50 such peers would hold 400 MiB of which 50 are unsent
 AT_ONCE: Final = 256 << 10
 
+Encode = Callable[[Sequence[Block]], Sequence[bytes]]
+
+
+def plain(blocks: Sequence[Block]) -> Sequence[bytes]:
+    return [block.frames.data for block in blocks]
+
 
 class Writing:
-    """`written` gets each block once, when its last byte is in the kernel. The transport belongs to this: nobody
-    else writes to it, and its protocol passes `resume_writing` on to `drained`."""
+    """`written` gets each block once, when its last byte is in the kernel. `encode`: what of some blocks is written,
+    called as they are handed to the transport, in order. The transport belongs to this: whoever else writes to it
+    writes whole frames, and its protocol passes `resume_writing` on to `drained`."""
 
-    __slots__ = ("_first", "_handed", "_settled", "_transport", "_waiting", "_waiting_bytes", "_written")
+    __slots__ = ("_encode", "_first", "_handed", "_settled", "_transport", "_waiting", "_waiting_bytes", "_written")
 
-    def __init__(self, transport: asyncio.Transport, written: Callable[[Iterable[Block]], None]) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, written: Callable[[Iterable[Block]], None], encode: Encode = plain
+    ) -> None:
         transport.set_write_buffer_limits(0, 0)  # else it cannot be told when all is in the kernel
         self._transport = transport
         self._written = written
+        self._encode = encode
         self._handed: list[Block] = []  # to the transport
         self._waiting: deque[Block] = deque()
         self._waiting_bytes = 0
@@ -66,10 +76,11 @@ class Writing:
         transport = self._transport
         while self._waiting:
             self._take()
-            if len(self._handed) == 1:
-                transport.write(self._handed[0].frames.data)
-            else:
-                transport.writelines([block.frames.data for block in self._handed])
+            pieces = self._encode(self._handed)
+            if len(pieces) == 1:
+                transport.write(pieces[0])
+            elif pieces:
+                transport.writelines(pieces)
             if transport.get_write_buffer_size():
                 return
             self._settle_handed()

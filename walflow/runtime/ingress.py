@@ -6,7 +6,8 @@ from typing import Protocol
 from walflow.codecs import JSON
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Frames, Framing, StreamId
-from walflow.framing import LINES, MESSAGES
+from walflow.framing import LINES
+from walflow.framing.messages import MESSAGES
 
 
 class Delivery(Protocol):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
-from walflow.framing import MESSAGES
+from walflow.framing.messages import MESSAGES
 from walflow.runtime.gate import Gate
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
@@ -34,6 +34,7 @@ class SinkNode(Surrounded):
         self.linked = linked
         self.behind_log = behind_log
         self.sole_path = sole_path
+        self.replaceable = False
         self.gates: list[Gate] = []  # of every source upstream
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err

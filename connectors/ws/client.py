@@ -1,0 +1,394 @@
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Self, cast
+
+from pydantic import Field, field_validator, model_validator
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.uri import WebSocketURI, parse_uri
+
+from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
+from connectors.ws.config import Ws, bearer
+from connectors.ws.wire import SHOWN, SILENT, Wire
+from walflow.contract import Guarantee, Inlet, Outlet, Stream
+from walflow.errors import WalflowError
+from walflow.event import Block
+from walflow.net import Address, ClientTls, Contexts, NoSecret, Reconnect, SocketOptions
+from walflow.net.client import CLOSING, CONNECTS_WITHIN, Connection, StreamClient
+from walflow.net.secure import TlsProtocol
+from walflow.net.writing import Writing
+
+OURS: Final = {  # headers that the handshake itself has
+    "host",
+    "upgrade",
+    "connection",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
+    "sec-websocket-extensions",
+}
+
+LOSES: Final = (
+    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "pong"` keeps what has not reached '
+    "the peer"
+)
+LOSES_LITTLE: Final = (
+    "a pong is the answer of the peer's WebSocket stack, not of its application: a peer that dies between the two loses "
+    'what lay there; `"ack": "message"` keeps it, if the peer sends events back'
+)
+
+
+class WsClient(Ws):
+    """A sink that sends messages to a peer, and a source of the peer's messages: both halves of one connection."""
+
+    url: str = Field(
+        description="ws://host:port/path, or wss:// for TLS; host:port alone is ws://. Ports 80 and 443 if none is named."
+    )
+    tls: bool | ClientTls = Field(
+        default=False, description="For wss://: whom to trust and who we are. true: whom the system trusts."
+    )
+    headers: Mapping[str, str] = Field(
+        default={}, description="More headers for the handshake. For a secret see `token`."
+    )
+    ack: Literal["written", "pong", "message"] = Field(
+        "pong",
+        description="`written`: an event counts as delivered once it is in the kernel's buffer; `pong`: once the peer's "
+        "WebSocket stack has answered a ping sent behind it; `message`: once the peer has sent it, or its id_field, back. "
+        "Other messages that come are events.",
+    )
+    id_field: str | None = Field(
+        None,
+        min_length=1,
+        description='For `"ack": "message"`: the field by which events are told apart; the peer sends the event or the '
+        "field's value back, in any order. Default: it sends the very bytes back, in their order.",
+    )
+    echo_timeout: int = Field(
+        30_000_000_000,
+        gt=0,
+        description='For `"ack": "message"`: nanoseconds without an event coming back after which the connection is given '
+        "up and all that was not back fails.",
+    )
+    write_buffer: int = Field(
+        64 << 20,
+        ge=1,
+        description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
+        "at its window, 8 MiB.",
+    )
+    write_timeout: int | None = Field(
+        None,
+        gt=0,
+        description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, but "
+        "a peer that does not answer pings is.",
+    )
+    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
+    reconnect: Reconnect = Field(
+        default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, url: str) -> str:
+        _parse(url, secure=False)
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def _are_headers(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name, value in headers.items():
+            _check_header(name, value)
+        return headers
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.tls and self.url.lower().startswith("ws://"):
+            raise ValueError("url says ws:// and tls is there: write wss://")
+        if self.id_field is not None and self.ack != "message":
+            raise ValueError('id_field is for `"ack": "message"`')
+        if self.token is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("token and headers both say Authorization: name one")
+        return self
+
+    @property
+    def uri(self) -> WebSocketURI:
+        return _parse(self.url, secure=bool(self.tls))
+
+    @property
+    def address(self) -> Address:
+        return Address(self.uri.host, self.uri.port)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings = self._insecure()
+        if self.ack == "written":
+            sink = (
+                "an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost with "
+                "the peer or the connection"
+            )
+            warnings += [LOSES] if behind_log else []
+        elif self.ack == "pong":
+            sink = (
+                "an event is acked when the peer's WebSocket stack has answered a ping sent behind it; what is not "
+                "acked when the connection ends is sent again on the next one, and may come to the peer twice"
+            )
+            warnings += [LOSES_LITTLE] if behind_log else []
+        else:
+            returned = f"an event with its {self.id_field}" if self.id_field else "it"
+            sink = (
+                f"an event is acked when the peer has sent {returned} back; what is not back when the connection ends is "
+                "sent again on the next one, what is not back within echo_timeout fails, and may come to the peer twice"
+            )
+            warnings += [] if behind_log else ["what fails is lost: put a log upstream, which sends it again"]
+        return Guarantee(
+            source="what was read from the peer is gone from there: a crash loses what no log has acked yet",
+            sink=sink,
+            warnings=tuple(warnings),
+        )
+
+    def _insecure(self) -> list[str]:
+        warnings: list[str] = []
+        tls = self._tls()
+        if tls is not None and tls.key_password is not None and tls.key_password.inline:
+            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+        if self.token is not None and self.token.inline:
+            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        if any(name.lower() == "authorization" for name in self.headers):
+            warnings.append("headers hold an Authorization; name a file with it in `token` instead")
+        if self.token is not None and tls is None and not self.address.loopback:
+            warnings.append(f"the token goes to {self.address} without TLS, for everybody on the way to read")
+        return warnings
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        tls = self._tls()
+        contexts = Contexts(tls.context) if tls else None
+        acks = self._acks(inlet, out)
+
+        async def connect(connection: Connection) -> None:
+            await self._connect(connection, contexts)
+
+        if contexts is not None:
+            inlet.on_reopen(lambda: _reload(contexts, out))
+        peer = {"host": self.address.host, "port": self.address.port}
+        await StreamClient(
+            self,
+            inlet,
+            out,
+            peer=str(self.address),
+            meta={"ws_client": {"tls": tls is not None, "peer": peer}},
+            connect=connect,
+            acks=acks,
+            reads_answers=self.ack != "written",
+            connection=lambda client: WsConnection(client, self, acks),
+        ).run()
+
+    def _acks(self, inlet: Inlet, out: Outlet) -> MessagesWritten:
+        time = out.scheduler.time
+        if self.ack == "pong":
+            return MessagesPonged(self, inlet, time)
+        if self.ack == "message":
+            timeout = self.echo_timeout / 1e9
+            return MessagesReturned(self, inlet, time, timeout, id_field=self.id_field, codec=out.codec)
+        return MessagesWritten(self, inlet)
+
+    def _tls(self) -> ClientTls | None:
+        if isinstance(self.tls, ClientTls):
+            return self.tls
+        return ClientTls() if self.uri.secure else None
+
+    async def _connect(self, connection: Connection, contexts: Contexts | None) -> None:
+        loop = asyncio.get_running_loop()
+        protocol: asyncio.Protocol = connection
+        if contexts is not None:
+            tls = self._tls()
+            protocol = layer = TlsProtocol(
+                connection,
+                contexts.current,
+                lambda reason: connection.failed(f"TLS: {reason}"),
+                handshake_seconds=CONNECTS_WITHIN,
+                server_hostname=(tls and tls.domain) or self.address.host,
+            )
+            connection.transport = layer.transport  # so that it can be closed in its handshake
+        transport, _ = await loop.create_connection(lambda: protocol, *self.address)
+        sock = transport.get_extra_info("socket")
+        if isinstance(sock, socket.socket):
+            self.socket_options.connected(sock)
+
+
+class WsConnection(Connection):
+    """Made when the handshake is done."""
+
+    _wire: Wire
+
+    def __init__(self, client: StreamClient, config: WsClient, acks: MessagesWritten) -> None:
+        super().__init__(client)
+        self._config = config
+        self._acks = acks
+        self._alive = self._pinged = self._time()
+        self._opened = False
+        self._leaving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)
+        if self.made.done():
+            transport.abort()
+            return
+        try:
+            self._wire = Wire(self._request())
+        except NoSecret as error:
+            self._refuse(str(error))
+            return
+        self._flush()
+
+    def _request(self) -> ClientProtocol:
+        config = self._config
+        protocol = ClientProtocol(
+            config.uri,
+            extensions=config.client_extensions,
+            subprotocols=config.subprotocols,
+            max_size=config.max_event_bytes,
+            logger=SILENT,
+        )
+        request = protocol.connect()
+        for name, value in config.headers.items():
+            request.headers[name] = value
+        if config.token is not None:
+            request.headers["Authorization"] = bearer(config.token.read().get_secret_value())
+        protocol.send_request(request)
+        return protocol
+
+    def data_received(self, data: bytes) -> None:
+        if self.ended.done() or not hasattr(self, "_wire"):
+            return
+        self._alive = self._time()
+        read = self._wire.receive(data)
+        if not self.made.done():
+            self._shake()
+        if not self._opened:
+            return
+        self._heard = True
+        for payload in read.pongs:
+            self._acks.pong(payload)
+        others = self._acks.others(read.messages)
+        if others:
+            self._client.others(self, others)
+        self._flush()
+        if not self._wire.open:
+            self._closed()
+
+    def _shake(self) -> None:
+        protocol = self._wire.protocol
+        if protocol.handshake_exc is not None:
+            self._refuse(_refusal(protocol.handshake_exc))
+        elif self._wire.shaking:
+            return
+        elif self._config.subprotocol is not None and protocol.subprotocol != self._config.subprotocol:
+            self._refuse(f"the peer does not speak the subprotocol {self._config.subprotocol}")
+        else:
+            self._opened = True
+            super().connection_made(self.transport)
+
+    def _refuse(self, reason: str) -> None:
+        self.failed(reason)
+        self.transport.abort()
+
+    def _closed(self) -> None:
+        if self._wire.too_large and self.stream is not None:
+            self.stream.reject(self._wire.ending())
+        self.end(self._wire.ending(), orderly=True)
+
+    def eof_received(self) -> bool:
+        if self._opened:
+            return super().eof_received()
+        self.failed("the connection ended in the handshake")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+        if self._opened:
+            super().connection_lost(exc)
+        else:
+            self.failed("the connection ended in the handshake")
+
+    def resume_writing(self) -> None:
+        if self._opened:
+            super().resume_writing()
+
+    def look(self, now: float) -> None:
+        if not self.reading:
+            self._alive = now
+        elif now - self._alive > self._config.dead_after():
+            self.end("no pong within pong_timeout")
+        elif now - max(self._alive, self._pinged) > self._config.ping_interval / 1e9:
+            self._pinged = now
+            self._wire.ping()
+            self._flush()
+
+    def _writing(self, transport: asyncio.Transport) -> Writing:
+        return Writing(transport, self._acks.written, self._encode)
+
+    def _encode(self, blocks: Sequence[Block]) -> Sequence[bytes]:
+        for block in blocks:
+            self._wire.encode(self._client.inlet.messages(block), text=self._config.is_text(block))
+        behind = self._acks.ping(len(blocks))
+        if behind is not None:
+            self._wire.ping(behind)
+        return [self._wire.to_send()[0]]
+
+    def _pass_on(self, stream: Stream, read: Sequence[bytes]) -> None:
+        stream.feed_messages(read)
+
+    def _flush(self) -> None:
+        data, _ = self._wire.to_send()
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def _leave(self) -> None:
+        self._wire.close("")
+        self._flush()
+        self.transport.close()
+        self._leaving = asyncio.get_running_loop().call_later(CLOSING, self.transport.abort)
+
+
+def _parse(url: str, *, secure: bool) -> WebSocketURI:
+    """Raises ValueError with a line for the flow file's author."""
+    text = url if "://" in url else f"{'wss' if secure else 'ws'}://{url}"
+    try:
+        uri = parse_uri(text)
+    except (InvalidURI, ValueError) as error:
+        raise ValueError(f"{url!r} is not ws://host:port/path: {_short(error)}") from None
+    if uri.username is not None:
+        raise ValueError("a url holds no user and password: use `token` or `headers`")
+    return uri
+
+
+def _check_header(name: str, value: str) -> None:
+    if name.lower() in OURS:
+        raise ValueError(f"the header {name} is the handshake's own")
+    if not name or not all(c.isascii() and (c.isalnum() or c in "!#$%&'*+-.^_`|~") for c in name):
+        raise ValueError(f"{name!r} is no name of a header")
+    if not value.isprintable() or not value.isascii():
+        raise ValueError(f"the header {name} has a value that cannot be sent")
+
+
+def _refusal(error: Exception) -> str:
+    if isinstance(error, InvalidStatus):
+        response = error.response
+        reason = response.reason_phrase if response.reason_phrase.isprintable() else ""
+        return f"the peer answers {response.status_code} {reason}"[:SHOWN].rstrip()
+    if isinstance(error, InvalidHandshake):
+        return f"no WebSocket: {_short(error)}"
+    return "the connection ended in the handshake"
+
+
+def _short(error: Exception) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in str(error))
+    return text[:SHOWN]
+
+
+def _reload(contexts: Contexts, out: Outlet) -> None:
+    try:
+        contexts.reload()
+    except WalflowError as error:
+        out.log.error("certificates not reloaded", error=str(error))
+    else:
+        out.log.info("certificates reloaded")

@@ -1,0 +1,109 @@
+"""The keys that client and server share."""
+
+import hmac
+from typing import ClassVar, Final
+
+from pydantic import Field
+from websockets.extensions.permessage_deflate import (
+    ClientPerMessageDeflateFactory,
+    ServerPerMessageDeflateFactory,
+)
+from websockets.typing import Subprotocol
+
+from connectors.ws.wire import is_utf8, runs
+from walflow.contract import Connector, Inlet
+from walflow.event import Block
+from walflow.net import Secret
+
+TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110
+TEXT_CODECS: Final = ("json", "string")
+TEXT_FRAMINGS: Final = ("messages", "separate")
+
+
+class Ws(Connector):
+    messages: ClassVar[bool] = True
+
+    subprotocol: str | None = Field(
+        None, pattern=TOKEN, description="Both sides must name the same one; without it there is no connection."
+    )
+    token: Secret | None = Field(
+        None,
+        description='`{"file": …}`: what follows `Authorization: Bearer`. The client sends it, the server wants it. It '
+        "is read at each connection, so the file may change.",
+    )
+    binary: bool | None = Field(
+        None,
+        description="Whether messages are sent as binary ones. Default: as text where the codec is json or string and no "
+        "postprocessor but `separate` is named. Both kinds are read.",
+    )
+    compression: bool = Field(
+        False, description="Offers, or accepts, permessage-deflate: less to send, more to compute, more memory."
+    )
+    max_event_bytes: int = Field(
+        1 << 20,
+        ge=1,
+        description="A larger message is rejected, and its connection closed with code 1009: the rest of it would "
+        "have to be read to get past it.",
+    )
+    ping_interval: int = Field(
+        20_000_000_000,
+        gt=0,
+        description="Nanoseconds without a byte from the peer after which it is asked whether it is there.",
+    )
+    pong_timeout: int = Field(
+        30_000_000_000, gt=0, description="Nanoseconds it has to answer before the connection is given up."
+    )
+
+    @property
+    def subprotocols(self) -> list[Subprotocol] | None:
+        return [Subprotocol(self.subprotocol)] if self.subprotocol else None
+
+    @property
+    def client_extensions(self) -> list[ClientPerMessageDeflateFactory] | None:
+        return [ClientPerMessageDeflateFactory(client_max_window_bits=True)] if self.compression else None
+
+    @property
+    def server_extensions(self) -> list[ServerPerMessageDeflateFactory] | None:
+        return [ServerPerMessageDeflateFactory()] if self.compression else None
+
+    def dead_after(self) -> float:
+        """Seconds without a byte after which a peer is gone."""
+        return (self.ping_interval + self.pong_timeout) / 1e9
+
+    def is_text(self, block: Block) -> bool:
+        if self.binary is not None:
+            return not self.binary
+        return block.codec.name in TEXT_CODECS and block.frames.framing.name in TEXT_FRAMINGS
+
+    def sendable(self, inlet: Inlet, block: Block) -> list[Block]:
+        """The block, less the events that would break the protocol; these are rejected."""
+        if self.binary is not False or (
+            block.codec.name in TEXT_CODECS and block.frames.framing.name in TEXT_FRAMINGS
+        ):
+            return [block]
+        flags = [is_utf8(message) for message in inlet.messages(block)]
+        if all(flags):
+            return [block]
+        return divide(inlet, block, flags, "not UTF-8, and a text message is nothing else")
+
+
+def divide(inlet: Inlet, block: Block, good: list[bool], reason: str) -> list[Block]:
+    """The parts whose events are good; the others are rejected."""
+    kept: list[Block] = []
+    at = 0
+    for part in block.split(runs(good)):
+        if good[at]:
+            kept.append(part)
+        else:
+            inlet.reject(part, reason)
+        at += part.frames.count
+    return kept
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def same_token(given: str | None, wanted: str) -> bool:
+    """In the same time wherever they differ."""
+    return hmac.compare_digest((given or "").encode(), bearer(wanted).encode())

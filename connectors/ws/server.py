@@ -1,0 +1,295 @@
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
+
+from pydantic import Field, field_validator
+from websockets.http11 import Request, Response
+from websockets.server import ServerProtocol
+
+from connectors.ws.config import Ws, same_token
+from connectors.ws.wire import SILENT, Wire
+from walflow.contract import Guarantee, Inlet, Outlet, Timer
+from walflow.event import Block
+from walflow.net import Address, NoSecret, ServerTls, SocketOptions, parse_address
+from walflow.net.peer import Peer
+from walflow.net.server import CLOSING, SINK, ServerConnector, StreamServer
+from walflow.net.sockets import listen_tcp
+from walflow.net.writing import Writing
+
+END_OF_HEAD: Final = b"\r\n\r\n"
+
+
+class WsServer(Ws, ServerConnector):
+    """A source of its clients' messages, and a sink that answers each client with its own events."""
+
+    url: str = Field(
+        description="host:port to listen on; port 80, or 443 with TLS, if none is named. Any path will do."
+    )
+    tls: ServerTls | None = Field(None, description="Certificates. Default: everything is sent in the clear.")
+    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
+    handshake_timeout: int = Field(
+        10_000_000_000,
+        gt=0,
+        description="Nanoseconds a client has for its TLS handshake, and again for the WebSocket's.",
+    )
+    max_connections_per_address: int | None = Field(
+        None, ge=1, description="Clients at a time from one address. Default: only max_connections counts."
+    )
+    idle_timeout: int | None = Field(
+        None,
+        gt=0,
+        description="Nanoseconds without a message either way after which a client is closed. Default: never.",
+    )
+    insecure: str | None = Field(None, description="Why this may listen beyond loopback without TLS.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        _address(url, secure=False)
+        return url
+
+    @property
+    def address(self) -> Address:
+        return _address(self.url, secure=self.tls is not None)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings: list[str] = []
+        if self.tls is None and not self.address.loopback and self.insecure is None:
+            warnings.append(f'{self.address} is open to the network without TLS; say why in `insecure = "…"`')
+        if self.tls is not None and self.tls.key_password is not None and self.tls.key_password.inline:
+            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+        if self.token is not None and self.token.inline:
+            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        return Guarantee(
+            source="what a client has sent is safe once a log has acked it; WebSocket itself tells the client nothing, "
+            "an echo from behind the log does",
+            sink=SINK,
+            warnings=tuple(warnings),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        for warning in self.guarantee(behind_log=False).warnings:
+            out.log.warning("insecure", reason=warning)
+        if self.token is not None:
+            self.token.read()  # better now than at the first client
+        server = StreamServer(
+            self,
+            inlet,
+            out,
+            self._meta,
+            prepare=self.socket_options.connected,
+            origin=_host,
+            per_origin=self.max_connections_per_address,
+            tls=self.tls,
+            handshake_timeout=self.handshake_timeout,
+            peer=lambda server, meta, origin: WsPeer(server, meta, origin, self),
+        )
+        sockets = listen_tcp(self.address, self.backlog, self.socket_options)
+        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
+        out.log.info("listening", address=str(listening), tls=self.tls is not None)
+        await server.serve(sockets)
+
+    def _meta(self, peer: object) -> Mapping[str, object]:
+        host, port = _host_and_port(peer)
+        return {"ws_server": {"tls": self.tls is not None, "peer": {"host": host, "port": port}}}
+
+
+class WsPeer(Peer):
+    """`joined` once the handshake is done."""
+
+    def __init__(
+        self, server: StreamServer, meta: Mapping[str, object], origin: str | None, config: WsServer
+    ) -> None:
+        super().__init__(server, meta, origin)
+        self._config = config
+        self._ours = server
+        self._protocol = ServerProtocol(
+            extensions=config.server_extensions,
+            subprotocols=config.subprotocols,
+            max_size=config.max_event_bytes,
+            logger=SILENT,
+        )
+        self._wire = Wire(self._protocol)
+        self._head = b""  # the end of what came of the request
+        self._alive = self._pinged = server.time()
+        self._timer: Timer | None = None
+        self._closing = False
+
+    # the handshake
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)
+        if self.left:
+            transport.abort()
+            return
+        seconds = self._config.handshake_timeout / 1e9
+        self._after(seconds, lambda: self._fail(f"no handshake within {seconds:g} s"))
+
+    def _shake(self, data: bytes) -> bytes:
+        """What follows the request. A client that sends before it is let in has not read what this protocol is, so
+        the library must not see that yet."""
+        known = len(self._head)
+        head = self._head + data
+        end = head.find(END_OF_HEAD)
+        end = end + len(END_OF_HEAD) if end >= 0 else len(head)
+        self._head = head[max(0, end - 3) : end]
+        read = self._wire.receive(head[known:end])
+        if self._protocol.handshake_exc is not None:
+            self._flush()
+            self._fail(_words(self._protocol.handshake_exc))
+        elif read.requests:
+            self._answer(read.requests[0])
+        return head[end:]
+
+    def _answer(self, request: Request) -> None:
+        response = self._refusal(request) or self._protocol.accept(request)
+        self._protocol.send_response(response)
+        self._flush()
+        if response.status_code == 101:
+            self._stop_timer()
+            super().connection_made(self.transport)
+        elif self._protocol.handshake_exc is not None:
+            self._fail(_words(self._protocol.handshake_exc))
+        else:
+            self._fail(f"{response.status_code} {response.reason_phrase}")
+
+    def _refusal(self, request: Request) -> Response | None:
+        if self._config.token is None:
+            return None
+        try:
+            wanted = self._config.token.read().get_secret_value()
+        except NoSecret as error:
+            self._ours.out.log.error("nobody is let in", reason=str(error))
+            return self._protocol.reject(503, "The server cannot read its token.\n")
+        given = request.headers.get_all("Authorization")
+        if len(given) == 1 and same_token(given[0], wanted):
+            return None
+        response = self._protocol.reject(401, "A token is wanted.\n")
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+    def _fail(self, reason: str) -> None:
+        self._ours.handshake_failed(self, "WebSocket handshake failed", reason)
+        self._linger(CLOSING)
+        self.transport.close()
+
+    # messages
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing and not self.joined:
+            return
+        if not self.joined:
+            data = self._shake(data)
+            if not self.joined:
+                return
+        self._alive = self._ours.time()
+        read = self._wire.receive(data)
+        if read.messages and not self._closing:
+            self.heard()
+            self.stream.feed_messages(read.messages)
+        self._flush()
+        if not self._wire.open and not self._closing:
+            self._closed()
+
+    def _closed(self) -> None:
+        """By its goodbye, or by ours for what it did."""
+        if self._wire.too_large:
+            self.stream.reject(self._wire.ending())
+        if self._protocol.close_rcvd is None:
+            self._ours.out.log.warning("client closed", reason=self._wire.ending(), stream=self.stream.id.number)
+            self._linger(CLOSING)  # closed at once, with something unread, it would not read why
+        self._give_up()
+
+    def _give_up(self) -> None:
+        self._closing = True
+        self._ours.orphan(self._writing.give_up())
+
+    def write(self, blocks: list[Block]) -> None:
+        if self._closing:
+            self._ours.orphan(blocks)
+        else:
+            super().write([part for block in blocks for part in self._config.sendable(self._ours.inlet, block)])
+
+    def _new_writing(self, transport: asyncio.Transport) -> Writing:
+        return Writing(transport, self._ack, self._encode)
+
+    def _encode(self, blocks: Sequence[Block]) -> Sequence[bytes]:
+        for block in blocks:
+            self._wire.encode(self._ours.inlet.messages(block), text=self._config.is_text(block))
+        return [self._wire.to_send()[0]]
+
+    def _flush(self) -> None:
+        data, ends = self._wire.to_send()
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
+            if self.joined:
+                self.wrote()  # a flood of pings is not read on while nobody reads the pongs
+        if ends and self._protocol.close_rcvd is not None:
+            self._linger(self._config.write_timeout / 1e9)
+            self.transport.close()
+
+    # the end
+
+    def close(self) -> None:
+        self.stirred = True
+        if not self.joined or self._closing:
+            self.transport.close()
+            return
+        self._wire.close("")
+        self._flush()
+        self._give_up()
+        self._linger(CLOSING)
+
+    def eof_received(self) -> bool:
+        if self.joined and not self._closing:
+            self._give_up()
+            self.stream.eof(complete=False)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        if not self.joined:
+            self._ours.handshake_failed(self, "WebSocket handshake failed", "the connection ended in the handshake")
+        super().connection_lost(exc)
+
+    def look(self, now: float) -> None:
+        if self._pauses or self._closing:
+            self._alive = now  # its pongs are not read
+        elif now - self._alive > self._config.dead_after():
+            self._ours.close_dead(self)
+        elif now - max(self._alive, self._pinged) > self._config.ping_interval / 1e9:
+            self._pinged = now
+            self._wire.ping()
+            self._flush()
+
+    def _linger(self, seconds: float) -> None:
+        self._closing = True
+        self._after(seconds, self.abort)
+
+    def _after(self, seconds: float, call: Callable[[], None]) -> None:
+        self._stop_timer()
+        self._timer = self._ours.out.scheduler.call_later(seconds, call)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _words(error: Exception) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in str(error))
+    return text[:120]
+
+
+def _address(url: str, *, secure: bool) -> Address:
+    scheme = "wss" if url.startswith("wss://") else "ws"
+    return parse_address(url, scheme=scheme, default_port=443 if secure else 80)
+
+
+def _host_and_port(peer: object) -> tuple[str, int]:
+    host, port, *_ = cast(tuple[str, int], peer)
+    return host, port
+
+
+def _host(peer: object) -> str:
+    return _host_and_port(peer)[0]

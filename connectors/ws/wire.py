@@ -1,0 +1,139 @@
+"""One WebSocket connection without its socket: bytes to messages and back, by the `websockets` library."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from websockets.exceptions import PayloadTooBig, ProtocolError
+from websockets.frames import Close, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import Protocol, State
+
+# what it has to say is said by us, once and without the peer's words
+SILENT: Final = logging.getLogger("walflow.websockets")
+SILENT.setLevel(logging.CRITICAL + 1)
+
+PING: Final = b"walflow"
+GOING_AWAY: Final = 1001
+SHOWN: Final = 60  # of a peer's words in a line of ours
+
+
+@dataclass
+class Read:
+    """What some bytes brought, each kind in its order."""
+
+    requests: list[Request] = field(default_factory=list[Request])
+    messages: list[bytes] = field(default_factory=list[bytes])
+    pongs: list[bytes] = field(default_factory=list[bytes])
+
+
+class Wire:
+    """Never raises for what a peer sent. After `receive`, what `to_send` returns must be written."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self._begun = bytearray()  # a message in fragments, however many and however small they are
+
+    def __repr__(self) -> str:
+        return f"<Wire {self.protocol.state.name.lower()}, {len(self._begun)} bytes of a message>"
+
+    @property
+    def open(self) -> bool:
+        return self.protocol.state is State.OPEN
+
+    @property
+    def shaking(self) -> bool:
+        return self.protocol.state is State.CONNECTING
+
+    @property
+    def too_large(self) -> bool:
+        """It ends because of a message over the limit."""
+        return isinstance(self.protocol.parser_exc, PayloadTooBig)
+
+    def receive(self, data: bytes) -> Read:
+        read = Read()
+        if self.protocol.reader.eof:
+            return read
+        self.protocol.receive_data(data)
+        for event in self.protocol.events_received():
+            if isinstance(event, Frame):
+                self._take(event, read)
+            elif isinstance(event, Request):
+                read.requests.append(event)
+        return read
+
+    def eof(self) -> None:
+        self.protocol.receive_eof()
+
+    def to_send(self) -> tuple[bytes, bool]:
+        """Bytes, and whether the connection ends behind them."""
+        pieces = self.protocol.data_to_send()
+        return b"".join(pieces), b"" in pieces
+
+    def encode(self, messages: Iterable[bytes], *, text: bool) -> None:
+        """For `to_send`. Only while it is open."""
+        send = self.protocol.send_text if text else self.protocol.send_binary
+        for message in messages:
+            send(message)
+
+    def ping(self, payload: bytes = PING) -> None:
+        if self.open:
+            self.protocol.send_ping(payload)
+
+    def close(self, reason: str) -> None:
+        if self.open:
+            self.protocol.send_close(GOING_AWAY, reason)
+
+    def ending(self) -> str:
+        """Why it is open no more."""
+        if self.too_large:
+            return f"a message of more than max_event_bytes, {self.protocol.max_message_size}"
+        if self.protocol.close_rcvd is not None:
+            return f"the peer closed the connection: {_words(self.protocol.close_rcvd)}"
+        if isinstance(self.protocol.parser_exc, (ProtocolError, UnicodeDecodeError)):
+            return f"it breaks the protocol: {self.protocol.parser_exc}"[:SHOWN]
+        return "the peer closed the connection"
+
+    def _take(self, frame: Frame, read: Read) -> None:
+        opcode = frame.opcode
+        if opcode is Opcode.TEXT or opcode is Opcode.BINARY:
+            if frame.fin:
+                read.messages.append(bytes(frame.data))
+            else:
+                self._begun += frame.data
+        elif opcode is Opcode.CONT:
+            self._begun += frame.data
+            if frame.fin:
+                read.messages.append(bytes(self._begun))
+                self._begun.clear()
+        elif opcode is Opcode.PONG:
+            read.pongs.append(bytes(frame.data))
+
+
+def _words(close: Close) -> str:
+    reason = close.reason if close.reason.isprintable() else ""
+    return f"{close.code} {reason}"[:SHOWN].rstrip()
+
+
+def is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def runs(flags: Sequence[bool]) -> list[int]:
+    """How long each run of equal flags is."""
+    sizes: list[int] = []
+    before: bool | None = None
+    for flag in flags:
+        if flag is before:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+            before = flag
+    return sizes
