@@ -5,15 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from walflow import lang
-from walflow.contract import Connector, Ports
+from walflow.contract import Claim, Connector, Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
 from walflow.errors import WalflowError
-from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, PipelineConfig
+from walflow.expr.constant import Constant, Part
+from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
+from walflow.flow.domains import Ends, split
 from walflow.flow.links import Node, check_links, check_unlinked
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
-from walflow.flow.selects import check_selects
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, OperatorPlan, PipelinePlan, Select
+from walflow.flow.selects import check_selects, place
 from walflow.flow.settings import check_keys, config_of, wire
 from walflow.flow.validate import configure
+from walflow.operators import OPERATORS, Operator
 from walflow.registry import NoConnector, connectors, find
 
 __all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Registry", "Select", "assemble", "load"]
@@ -53,10 +56,11 @@ class _Assembling:
         self._pipelines: list[PipelinePlan] = []
         self._links: list[Link] = []
         self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, PipelinePlan]]] = []
-        self._claimed: dict[tuple[str, str], tuple[NodeId, Span]] = {}
+        self._claimed: dict[tuple[str, str], tuple[str, Span]] = {}
+        self._ends: Ends = {}
 
     def assembly(self) -> Assembly:
-        return Assembly(tuple(self._connectors), tuple(self._pipelines), tuple(self._links))
+        return split(Assembly(tuple(self._connectors), tuple(self._pipelines), tuple(self._links)), self._ends)
 
     def add(self, flow: Flow) -> None:
         nodes: dict[NodeId, Node] = {}
@@ -97,7 +101,7 @@ class _Assembling:
                 if of.ports_used is not Connector.ports_used
                 else Node(of.ports, of.transactional, config.created, of.out_may_end)
             )
-        self._claim(connector, config)
+        self._claim(connector.claims(), f"connector `{config.id}`", config.created)
         constant = config_of(config, of)
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         self._connectors.append(
@@ -143,29 +147,78 @@ class _Assembling:
             report(diagnostic)
         return connector
 
-    def _claim(self, connector: Connector, config: ConnectorConfig) -> None:
-        for claim in connector.claims():
+    def _claim(self, claims: Sequence[Claim], who: str, created: Span) -> None:
+        for claim in claims:
             key = claim.what, _real(claim.path)
             if key in self._claimed:
                 other, span = self._claimed[key]
-                message = f"connector `{config.id}` and connector `{other}` have the same {claim.what} `{claim.path}`"
-                self.found.append(error(message, config.created, f"the other one is created at {span}"))
+                message = f"{who} and {other} have the same {claim.what} `{claim.path}`"
+                self.found.append(error(message, created, f"the other one is created at {span}"))
             else:
-                self._claimed[key] = config.id, config.created
+                self._claimed[key] = who, created
 
     def _pipeline(self, config: PipelineConfig) -> PipelinePlan:
         inputs = tuple(name.text for name in config.inputs) if config.inputs is not None else INPUTS
         outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
-        check_selects(config, inputs, outputs, self.found.append)
+        made = {operator.name.text: self._operator(operator, config.id) for operator in config.operators}
+        ports = {name: operator and operator.ports for name, operator in made.items()}
+        check_selects(config, inputs, outputs, ports, self.found.append)
         plan = PipelinePlan(
             config.id,
             inputs,
             outputs,
-            tuple(Select(s.source.text, s.target.text, s.what, s.where, having=s.having) for s in config.selects),
+            tuple(
+                Select(
+                    place(s.source, s.source_port, "out", ports),
+                    place(s.target, s.target_port, "in", ports),
+                    s.what,
+                    s.where,
+                    having=s.having,
+                )
+                for s in config.selects
+            ),
             tuple(name.text for name in config.streams),
+            tuple(operator for operator in made.values() if operator),
         )
         self._pipelines.append(plan)
         return plan
+
+    def _operator(self, config: OperatorConfig, pipeline: NodeId) -> OperatorPlan | None:
+        kind = config.kind.text
+        of = OPERATORS.get(kind)
+        if of is None:
+            hint = did_you_mean(kind, OPERATORS)
+            hint = hint or f"there are {one_of(sorted(OPERATORS)).replace(' or ', ' and ')}"
+            self.found.append(error(f"Unknown operator: {kind}", config.kind.span, hint))
+            return None
+        if not config.complete:
+            return None
+        values = {name: part.constant.value for name, part in config.settings.items()}
+        parts: dict[str | int, Part] = dict(config.settings.items())
+        operator, found = configure(kind, of, Constant(values, config.defined, parts), config.defined, bare=True)
+        self.found += found
+        if operator is None:
+            return None
+        name = f"{pipeline.name}/{config.name.text}"
+        self._claim(operator.claims(), f"operator `{pipeline.flow}::{name}`", config.created)
+        self._end_domain(operator, NodeId(pipeline.flow, "connector", name), config, pipeline)
+        return OperatorPlan(config.name.text, kind, operator, operator.ports_used(), of.chooses)
+
+    def _end_domain(self, operator: Operator, node: NodeId, config: OperatorConfig, pipeline: NodeId) -> None:
+        stand_in = operator.stands_for()
+        if stand_in is None:
+            return
+        of = find(stand_in.type, self._registry)
+        if of is None:
+            message = f"{config.kind.text} is run as connector type {stand_in.type}, which is not registered"
+            self.found.append(error(message, config.kind.span))
+            return
+        connector = of.model_validate(stand_in.config)
+        self._claim(connector.claims(), f"operator `{node}`", config.created)
+        settings: dict[str | int, Span] = {key: part.constant.span for key, part in config.settings.items()}
+        self._ends[pipeline, config.name.text] = ConnectorPlan(
+            node, stand_in.type, connector, None, None, None, config.defined, settings
+        )
 
 
 def _real(path: str) -> str:

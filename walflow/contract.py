@@ -129,6 +129,21 @@ class Histogram(Protocol):
     def observe(self, value: float) -> None: ...
 
 
+class Gate(Protocol):
+    """Why something may not send, one reason a key: one sink's restore never releases another's trigger. The
+    callables are called at the edges only."""
+
+    on_shut: Callable[[], None]
+    on_open: Callable[[], None]
+
+    @property
+    def shut(self) -> bool: ...
+
+    def trigger(self, key: str, reason: str) -> None: ...
+
+    def restore(self, key: str) -> None: ...
+
+
 class Half(Protocol):
     """What both halves of a connector are given.
 
@@ -170,6 +185,9 @@ class Inlet(Half, Protocol):
 
     behind_log: bool  # a transactional source lies upstream
     sole_path: bool  # each block comes at most once (no second way here from the same source)
+    replaceable: bool
+    """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
+    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
 
     async def take(self) -> list[Block]:
         """All that waits, at least one block."""
@@ -240,12 +258,14 @@ class Outlet(Half, Protocol):
     """The source half's side.
 
     Back-pressure is a window of unsettled bytes: a synchronous send cannot refuse, so the bound stands at the
-    source. `window` and `max_event_bytes` may be set before the first stream or block.
+    source. `window` and `max_event_bytes` may be set before the first stream or block; a source that never has more than
+    so many events unsettled says so in `window_events`.
     """
 
     run: int  # drawn at random at each start
     codec: Codec  # what the flow file says events look like; for sources that make their blocks themselves
     window: int
+    window_events: int | None
     max_event_bytes: int  # a larger event is rejected, and the stream goes on behind it
 
     def stream(

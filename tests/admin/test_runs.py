@@ -40,7 +40,7 @@ async def test_gauges_go_with_the_run_counters_stay_and_its_state_is_known() -> 
     metrics = Metrics()
     connector = Twice()
     plan = ConnectorPlan(NodeId("f", "connector", "c"), "twice", connector, None, None, None)
-    (nodes,) = build(Assembly((plan,), (), ()), metrics)
+    (nodes,) = build(Assembly((plan,), (), ()), metrics).connectors
     states: list[str] = []
     up = asyncio.Event()
 
@@ -69,7 +69,7 @@ async def test_cancelled_it_has_stopped() -> None:
     connector = Twice()
     connector._runs = 1
     plan = ConnectorPlan(NodeId("f", "connector", "c"), "twice", connector, None, None, None)
-    (nodes,) = build(Assembly((plan,), (), ()), metrics)
+    (nodes,) = build(Assembly((plan,), (), ()), metrics).connectors
     up = asyncio.Event()
     nodes.health.on_change = up.set
     running = asyncio.create_task(run_connector(nodes, metrics, never))

@@ -46,7 +46,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nodes(selects: str, world: World | None = None) -> dict[str, ConnectorNodes]:
     metrics = (world or World()).metrics
-    made = build(assembled(FLOW.format(selects=selects)), metrics)
+    made = build(assembled(FLOW.format(selects=selects)), metrics).connectors
     return {nodes.plan.id.name: nodes for nodes in made}
 
 
@@ -104,7 +104,7 @@ def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     text = FLOW.replace("into out, other, err", "into out, other").replace(
         "connect /pipeline/way/err to /connector/second;", ""
     )
-    made = build(assembled(text.format(selects="select event.a from in into out;")), world.metrics)
+    made = build(assembled(text.format(selects="select event.a from in into out;")), world.metrics).connectors
     for each in made:
         each.sink.begin(world.surroundings(each.name))  # which opens the gates
     ticks = next(nodes.source for nodes in made if nodes.plan.id.name == "ticks")

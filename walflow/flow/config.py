@@ -28,20 +28,40 @@ class ConnectorConfig:
 
 
 @dataclass(frozen=True)
+class OperatorConfig:
+    """`name` stands where it is created, `kind` is `qos::wal`. `settings`: what stands behind `with` in its
+    definition, or in its creation, which counts before. `complete`: all of it could be worked out."""
+
+    name: Name
+    kind: Name
+    settings: Mapping[str, Part]
+    complete: bool
+    defined: Span
+
+    @property
+    def created(self) -> Span:
+        return self.name.span
+
+
+@dataclass(frozen=True)
 class SelectConfig:
-    """`what` is None for `event` as it is, `where` and `having` for no condition."""
+    """`source` is an input, a stream or an operator, `target` an output, a stream or an operator; the ports are
+    those of the operator, None where it is the usual one (`out` of a source, `in` of a target). `what` is None for
+    `event` as it is, `where` and `having` for no condition."""
 
     source: Name
     target: Name
     what: Expression | None = None
     where: Expression | None = None
     having: Expression | None = None
+    source_port: Name | None = None
+    target_port: Name | None = None
 
 
 @dataclass(frozen=True)
 class PipelineConfig:
     """`inputs` and `outputs` are None where the definition leaves them to the defaults. `whole`: no statement in it
-    got lost to an error that was reported."""
+    got lost to an error that was reported. `uncreated`: operators that are defined in it and never created."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
@@ -51,6 +71,8 @@ class PipelineConfig:
     whole: bool
     defined: Span
     created: Span
+    operators: tuple[OperatorConfig, ...] = ()
+    uncreated: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)

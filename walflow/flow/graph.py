@@ -33,6 +33,14 @@ class Path(NamedTuple):
         return self.links[-1].target
 
 
+class Stops(NamedTuple):
+    """What a source, or an exit of an operator that chooses, obeys: breakers of sinks, and operators that choose. What
+    lies behind those stops them alone."""
+
+    sinks: frozenset[NodeId]
+    choosers: frozenset[Port]
+
+
 class _Trail(NamedTuple):
     """The links so far, last first: what many paths have in common is there once."""
 
@@ -61,11 +69,19 @@ class Graph:
             self._links[Port(link.source, link.source_port)].append(link)
         self._within: dict[Port, list[Port]] = defaultdict(list)
         for pipeline in assembly.pipelines:
-            for name in (*pipeline.inputs, *pipeline.streams):
+            through = {operator.name: operator.exits for operator in pipeline.operators}
+            for name in pipeline.places:
                 targets = [select.target for select in pipeline.selects if select.source == name]
+                targets += through.get(name, ())
                 # what a pipeline rejects leaves by its err port, selected into it or not
                 implied = [ERR] if ERR in pipeline.outputs and ERR not in targets else []
                 self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]
+        self.choosers = {
+            Port(pipeline.id, operator.name): operator
+            for pipeline in assembly.pipelines
+            for operator in pipeline.operators
+            if operator.chooses
+        }
         self._forward = self._edges()
         self._backward = _reversed(self._forward)
 
@@ -117,6 +133,22 @@ class Graph:
         """Every connector whose reading has to stop while `sink` cannot take more."""
         reached = _reach(self._inputs(sink), self._backward)
         return frozenset(port.node for port in reached if self._is_source(port))
+
+    def stopped_by(self, source: NodeId) -> "Stops":
+        return self.stops(self._outputs(source))
+
+    def stops(self, begin: Iterable[Port]) -> "Stops":
+        """What stops the events that leave by these ports."""
+        whole = _reach(begin, {port: to for port, to in self._forward.items() if port not in self.choosers})
+        sinks = frozenset(port.node for port in whole if self._is_input(port))
+        return Stops(sinks, frozenset(port for port in whole if port in self.choosers))
+
+    def exits(self, chooser: Port) -> list[Port]:
+        return [Port(chooser.node, name) for name in self.choosers[chooser].exits]
+
+    def places_of(self, source: NodeId) -> frozenset[Port]:
+        """All ports and places that what `source` sends comes by."""
+        return frozenset(_reach(self._outputs(source), self._forward))
 
     def behind_log(self, sink: NodeId) -> bool:
         """A transactional source lies upstream: what `sink` acks is forgotten there."""

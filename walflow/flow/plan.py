@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from walflow.contract import Connector
+from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
 from walflow.event import Codec, Framing
 from walflow.expr.compile import Expression
@@ -55,8 +55,9 @@ class ConnectorPlan:
 
 
 class Select(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input or a stream into an
-    output or a stream. `what` is None for `event` as it is, `where` and `having` for no condition."""
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input, a stream or
+    an output of an operator (`batch/out`) into an output, a stream or an operator (`batch`). `what` is None for `event`
+    as it is, `where` and `having` for no condition."""
 
     source: str
     target: str
@@ -70,20 +71,43 @@ class Select(NamedTuple):
         return self.what is None and self.where is None and self.having is None
 
 
+class OperatorPlan(NamedTuple):
+    """`operator` is an instance of the class of `kind` (qos::wal), for the runtime to make a node of. Events come to
+    it at the place of its name and leave at `NAME/PORT`. `chooses`: each event leaves by one exit, of those whose
+    sinks take events."""
+
+    name: str
+    kind: str
+    operator: object
+    ports: Ports
+    chooses: bool = False
+
+    @property
+    def exits(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}/{port}" for port in self.ports.outputs)
+
+
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams lie between selects; none has the name of a port, and none leads back to itself."""
+    """Streams and operators lie between selects; none has the name of a port, and none leads back to itself."""
 
     id: NodeId
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     selects: tuple[Select, ...]
     streams: tuple[str, ...] = ()
+    operators: tuple[OperatorPlan, ...] = ()
 
     @property
     def labels(self) -> dict[str, str]:
         """Of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where events are within it: what a select may be from, and the operators."""
+        exits = [exit for operator in self.operators for exit in operator.exits]
+        return (*self.inputs, *self.streams, *(operator.name for operator in self.operators), *exits)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
-"""A `config` record -> Connector, or what is wrong with it at the place where it is written.
+"""A `config` record -> Connector, the settings of an operator -> Operator, or what is wrong with them at the place
+where it is written.
 
 Pydantic checks; its words are for programmers and its places are paths of keys, so both are translated here.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import AliasChoices, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from walflow.contract import Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error
 from walflow.expr.constant import Constant, kind_of
 
@@ -42,10 +42,14 @@ _BOUNDS = {
 }
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 def configure(
-    kind: str, of: type[Connector], config: Constant | None, defined: Span
-) -> tuple[Connector | None, list[Diagnostic]]:
-    """`defined`: where the definition is named, for what is missing altogether."""
+    kind: str, of: type[M], config: Constant | None, defined: Span, *, bare: bool = False
+) -> tuple[M | None, list[Diagnostic]]:
+    """`defined`: where the definition is named, for what is missing altogether. `bare`: the keys stand behind `with`
+    themselves, not in a record `config`."""
     if config is not None and not config.is_record:
         return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
     # as JSON: strict in what it takes for a number, and still a list is a tuple and a string a path there
@@ -54,11 +58,11 @@ def configure(
         return of.model_validate_json(text, strict=True), []
     except ValidationError as invalid:
         place = config or Constant({}, defined)
-        return None, list(_translated(invalid, kind, of, place, defined))
+        return None, list(_translated(invalid, kind, of, place, defined, bare=bare))
 
 
 def _translated(
-    invalid: ValidationError, kind: str, of: type[Connector], config: Constant, defined: Span
+    invalid: ValidationError, kind: str, of: type[BaseModel], config: Constant, defined: Span, *, bare: bool
 ) -> Iterator[Diagnostic]:
     known = field_names(of)
     for detail in invalid.errors(include_url=False):
@@ -68,12 +72,12 @@ def _translated(
                 siblings = known if len(path) == 1 else []
                 yield _unknown(str(detail["loc"][-1]), kind, config.key_span(path), siblings)
             case "missing":
-                yield _missing(detail, kind, config, path, defined)
+                yield _missing(detail, kind, config, path, defined, bare=bare)
             case _:
                 yield error(_sentence(detail, path, kind), config.find(path).span)
 
 
-def field_names(of: type[Connector]) -> list[str]:
+def field_names(of: type[BaseModel]) -> list[str]:
     """What `config` takes, in the words its author would use."""
     return [name for field, info in of.model_fields.items() for name in _aliases(field, info.validation_alias)]
 
@@ -103,11 +107,13 @@ def _unknown(key: str, kind: str, span: Span, known: Sequence[str]) -> Diagnosti
 
 
 def _missing(
-    detail: ErrorDetails, kind: str, config: Constant, path: Sequence[str | int], defined: Span
+    detail: ErrorDetails, kind: str, config: Constant, path: Sequence[str | int], defined: Span, *, bare: bool
 ) -> Diagnostic:
     key = detail["loc"][-1]
     if len(path) > 1:
         return error(f"missing key `{key}`", config.find(path[:-1]).span)
+    if bare:
+        return error(f"{kind} needs the key `{key}`", defined, f"add `with {key} = … end`")
     hint = f'add `"{key}": …` to its `config`' if config.parts else f'add `config = {{ "{key}": … }}`'
     return error(f"{kind} needs the key `{key}` in its config", defined, hint)
 

@@ -41,8 +41,29 @@ class DefineConnector(Definition):
     span: Span
 
 
+@dataclass(frozen=True)
+class DefineOperator(Definition):
+    """`define operator N from qos::wal …`, or tremor 0.11's `define qos::wal operator N …`: `kind` is `qos::wal`."""
+
+    kind: Path
+    args: tuple[Arg, ...]
+    settings: tuple[Setting, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateOperator:
+    """`settings` are args of the definition, and settings that count before those of the definition."""
+
+    name: Name
+    of: Path
+    settings: tuple[Setting, ...]
+    span: Span
+
+
 class Select(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET having HAVING`"""
+    """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. A port of the pipeline itself
+    (`out/err`) is its `source` or `target`."""
 
     what: Expr
     source: Name
@@ -50,6 +71,8 @@ class Select(NamedTuple):
     target: Name
     having: Expr | None
     span: Span
+    source_port: Name | None = None
+    target_port: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +99,9 @@ class DefinePipeline(Definition):
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     directives: tuple[Directive, ...]
-    names: "tuple[Use | DefineConst, ...]"
+    names: "tuple[Use | DefineConst | DefineOperator, ...]"
     streams: tuple[Name, ...]
+    operators: tuple[CreateOperator, ...]
     selects: tuple[Select, ...]
     whole: bool
     span: Span
@@ -133,7 +157,7 @@ class Deploy:
     span: Span
 
 
-Statement = FlowStatement | DefineFlow | DefineFunction | Deploy | Directive
+Statement = FlowStatement | DefineFlow | DefineFunction | DefineOperator | Deploy | Directive
 
 
 @dataclass(frozen=True)

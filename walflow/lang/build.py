@@ -38,10 +38,12 @@ from walflow.lang.ast import (
     Arg,
     Connect,
     Create,
+    CreateOperator,
     DefineConnector,
     DefineConst,
     DefineFlow,
     DefineFunction,
+    DefineOperator,
     DefinePipeline,
     Deploy,
     Directive,
@@ -154,13 +156,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def create(
         self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None
-    ) -> Create | _CreateStream | Unsupported:
+    ) -> Create | CreateOperator | _CreateStream | Unsupported:
         if kind == "connector" or kind == "pipeline":
             return Create(_kind(kind), name, path or (name,), settings or (), self._span(meta))
         if kind == "stream":
             if path or settings:
                 self._error("a stream has no definition and takes no args", self._span(meta))
             return _CreateStream(name)
+        if kind == "operator":
+            return CreateOperator(name, path or (name,), settings or (), self._span(meta))
         return Unsupported(self._span(meta))
 
     def connect(self, meta: Meta, source: Endpoint, target: Endpoint) -> Connect:
@@ -222,8 +226,9 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
             outputs and outputs.names,
             args or (),
             tuple(s for s in body if isinstance(s, Directive)),
-            tuple(s for s in body if isinstance(s, Use | DefineConst)),
+            tuple(s for s in body if isinstance(s, Use | DefineConst | DefineOperator)),
             tuple(s.name for s in body if isinstance(s, _CreateStream)),
+            tuple(s for s in body if isinstance(s, CreateOperator)),
             tuple(s for s in body if isinstance(s, Select)),
             not any(isinstance(s, Token | Unsupported) for s in body),  # a token: ERROR
             self._span(meta),
@@ -237,6 +242,18 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         uses = (cast("list[object]", s) if isinstance(s, list) else [s] for s in statements)
         return tuple(chain.from_iterable(uses))
 
+    def define_operator(
+        self,
+        meta: Meta,
+        first: Name | Path,
+        second: Name | Path,
+        args: tuple[Arg, ...] | None,
+        settings: tuple[Setting, ...] | None,
+    ) -> DefineOperator:
+        # of tremor 0.11 the kind comes first
+        name, kind = (first, second) if isinstance(first, Name) else (second, first)
+        return DefineOperator(cast("Name", name), cast("Path", kind), args or (), settings or (), self._span(meta))
+
     def select(
         self,
         meta: Meta,
@@ -248,8 +265,8 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         target: _StreamPort,
         having: Expr | None,
     ) -> Select:
-        ports = self._port_of(source, "in"), self._port_of(target, "out")
-        return Select(what, ports[0], where, ports[1], having, self._span(meta))
+        begin, end = _place(source, "in"), _place(target, "out")
+        return Select(what, begin.node, where, end.node, having, self._span(meta), begin.port, end.port)
 
     def where(self, _meta: Meta, condition: Expr) -> Expr:
         return condition
@@ -258,14 +275,6 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
         return _StreamPort(node, port)
-
-    def _port_of(self, stream: _StreamPort, whole: str) -> Name:
-        """`out/ws0` is the pipeline's port `ws0`, as `out` alone is its port `out`."""
-        if stream.port and stream.node.text == whole:
-            return stream.port
-        if stream.port and stream.port.text not in {"in", "out"}:
-            self._error(f"`{stream.node.text}` has no port `{stream.port.text}`", stream.port.span)
-        return stream.node
 
     # ---- scripts
 
@@ -418,6 +427,12 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
 def _kind(word: Token) -> Kind:
     return "connector" if word == "connector" else "pipeline"
+
+
+def _place(written: _StreamPort, whole: str) -> _StreamPort:
+    """`out/ws0` is the pipeline's port `ws0`, as `out` alone is its port `out`."""
+    node, port = written
+    return _StreamPort(port, None) if port and node.text == whole else written
 
 
 def _flattened(statements: Iterable[object]) -> list[Statement]:

@@ -5,19 +5,29 @@ from collections.abc import Iterator, Sequence
 from walflow.diagnostics import Diagnostic, Span, error, warning
 from walflow.expr.compile import Expression, compiled, is_event
 from walflow.expr.constant import Constant, Part, kind_of
-from walflow.expr.nodes import Expr, Name, spelled
+from walflow.expr.nodes import Expr, Name, path_span, spelled
 from walflow.flow.config import (
     ConnectorConfig,
     Endpoint,
     Flow,
     FlowConfig,
     LinkConfig,
+    OperatorConfig,
     PipelineConfig,
     SelectConfig,
 )
 from walflow.flow.plan import NodeId
 from walflow.lang import ast
-from walflow.lang.ast import Connect, Create, DefineConnector, DefineFlow, DefinePipeline, Deploy, Directive
+from walflow.lang.ast import (
+    Connect,
+    Create,
+    DefineConnector,
+    DefineFlow,
+    DefineOperator,
+    DefinePipeline,
+    Deploy,
+    Directive,
+)
 from walflow.lang.directives import check_directive
 from walflow.lang.modules import Block, Library
 from walflow.lang.parser import Report
@@ -161,22 +171,47 @@ class _Instance:
         scope = self._inside(body, args)
         for directive in definition.directives:
             check_directive(directive, scope)
+        operators = [self._operator(create, body, scope) for create in definition.operators]
         return PipelineConfig(
             self._id("pipeline", create.name),
             definition.inputs,
             definition.outputs,
             definition.streams,
             tuple(self._select(select, scope) for select in definition.selects),
-            definition.whole,
+            definition.whole and None not in operators,
             definition.name.span,
             create.name.span,
+            tuple(operator for operator in operators if operator),
+            tuple(_uncreated(definition)),
+        )
+
+    def _operator(self, create: ast.CreateOperator, body: Block, scope: Names) -> OperatorConfig | None:
+        found = lookup(body, create.of, DefineOperator, self._report)
+        if found is None:
+            return None
+        definition, home = found
+        declared = {arg.name.text for arg in definition.args}
+        given = [setting for setting in create.settings if setting.name.text in declared]
+        over = [setting for setting in create.settings if setting.name.text not in declared]
+        what = f"operator `{spelled(create.of)}`"
+        args = bind(definition.args, self._inside(home, {}), given, scope, what, create.name)
+        values = settings(definition.settings, self._inside(home, args))
+        over_values = settings(over, scope)
+        named = [*_named(definition.settings, values), *_named(over, over_values)]
+        return OperatorConfig(
+            create.name,
+            Name(spelled(definition.kind), path_span(definition.kind)),
+            {name: Part(key, value) for name, key, value in named},
+            None not in values.values() and None not in over_values.values(),
+            definition.name.span,
         )
 
     def _select(self, select: ast.Select, scope: Names) -> SelectConfig:
         what = None if is_event(select.what) else compiled(select.what, scope)
         where = self._condition("where", select.where, scope)
         having = self._condition("having", select.having, scope)
-        return SelectConfig(select.source, select.target, what, where, having=having)
+        ports = {"source_port": select.source_port, "target_port": select.target_port}
+        return SelectConfig(select.source, select.target, what, where, having=having, **ports)
 
     def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
         """None for none, and for one that always holds."""
@@ -206,6 +241,13 @@ class _Instance:
 
     def _endpoint(self, end: ast.Endpoint) -> Endpoint:
         return Endpoint(self._id(end.kind, end.name), end.port, end.span)
+
+
+def _uncreated(definition: DefinePipeline) -> Iterator[Name]:
+    created = {create.of[0].text for create in definition.operators if len(create.of) == 1}
+    for statement in definition.names:
+        if isinstance(statement, DefineOperator) and statement.name.text not in created:
+            yield statement.name
 
 
 def _named(given: Sequence[ast.Setting], values: dict[str, Constant | None]) -> Sequence[tuple[str, Span, Constant]]:

@@ -15,6 +15,7 @@ from walflow.lang.ast import (
     DefineConst,
     DefineFlow,
     DefineFunction,
+    DefineOperator,
     DefinePipeline,
     Definition,
     Setting,
@@ -31,6 +32,7 @@ _WORDS: Mapping[type[Definition], str] = {
     DefineFlow: "flow",
     DefineFunction: "function",
     DefineConst: "constant",
+    DefineOperator: "operator definition",
 }
 
 

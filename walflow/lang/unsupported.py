@@ -9,7 +9,6 @@ from walflow.diagnostics import Diagnostic, Source, Span, error
 _YET = "not supported yet"
 _RULES = {
     "function": f"functions (`fn`) are {_YET}",
-    "define_operator": f"operators are {_YET}",
     "define_script": f"scripts are {_YET}",
     "define_window": f"windows are {_YET}",
     "windows": f"windows are {_YET}",
@@ -23,7 +22,8 @@ _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
     "create": f"`create` within a pipeline is {_YET}",
 }
-_CREATED = {"operator": "operators", "script": "scripts"}
+_CREATED = {"script": "scripts"}
+_IN_PIPELINES = {"stream": "a stream", "operator": "an operator"}
 
 
 def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
@@ -41,7 +41,7 @@ def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
 def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
     if node.data == "create" and (what := _CREATED.get(str(node.children[0]))):
         return f"{what} are {_YET}"
-    if node.data == "create" and node.children[0] == "stream":
-        return None if in_pipeline else "a stream is created within a pipeline"
+    if node.data == "create" and (what := _IN_PIPELINES.get(str(node.children[0]))):
+        return None if in_pipeline else f"{what} is created within a pipeline"
     within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
     return within or _RULES.get(node.data)

@@ -1,1 +1,13 @@
-"""What happens to events within a pipeline, one operator a file."""
+"""The operators by the names flow files know them by, and how selects are run."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from walflow.operators.operator import Exit, Operator, Place, Running, StandIn, Window
+from walflow.operators.passthrough import Passthrough
+
+__all__ = ["OPERATORS", "Exit", "Operator", "Place", "Running", "StandIn", "Window"]
+
+OPERATORS: Final[Mapping[str, type[Operator]]] = {
+    "passthrough": Passthrough,
+}

@@ -19,6 +19,7 @@ from walflow.assemble import Assembly
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.runtime.graph import ConnectorNodes, build
+from walflow.runtime.loop import LoopScheduler
 from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
 from walflow.runtime.runner import run_connector
@@ -59,7 +60,7 @@ class Daemon:
     def __init__(self, assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> None:
         self.assembly = assembly
         self.metrics = Metrics()
-        self.connectors = build(assembly, self.metrics)
+        self.connectors, self.operators = build(assembly, self.metrics)
         self.started = time.monotonic()
         self._settings = settings
         self._beside = beside
@@ -93,6 +94,7 @@ class Daemon:
             self._notifier.close()
 
     async def _run(self) -> int:
+        schedulers = self._begin_operators()
         tasks = {
             nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die, self.stop), name=nodes.name)
             for nodes in self.connectors
@@ -103,8 +105,21 @@ class Daemon:
         await self._stop.wait()
         left = await self._drain()
         await self._end(tasks)
+        for operator in self.operators:
+            operator.node.end()
+        for scheduler in schedulers:
+            await scheduler.close()
         log.info("stopped", left=left, **self._totals())
         return 0
+
+    def _begin_operators(self) -> list[LoopScheduler]:
+        schedulers = [LoopScheduler(operator.name) for operator in self.operators]
+        try:
+            for operator, scheduler in zip(self.operators, schedulers, strict=True):
+                operator.node.begin(scheduler)
+        except WalflowError as error:
+            die(error)
+        return schedulers
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -170,6 +185,8 @@ class Daemon:
         logs = [nodes for nodes in self.connectors if nodes.source.transactional]
         others = [nodes for nodes in self.connectors if not nodes.source.transactional]
         self._shut(others)
+        for operator in self.operators:
+            operator.node.drain()
         halfway = clock() + self._settings.drain_seconds / 2
         await self._until(lambda: self._quiet(self.connectors) and not self._waiting(), halfway)
         self._shut(logs)

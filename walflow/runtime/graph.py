@@ -3,26 +3,28 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from walflow import contract
 from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, Select
 from walflow.codecs import JSON
 from walflow.event import Node
-from walflow.flow.graph import Graph
+from walflow.flow.graph import Graph, Port, Stops
+from walflow.flow.plan import OperatorPlan
 from walflow.framing import LINES
 from walflow.metrics import Counter, Metrics
-from walflow.operators import select as operators
+from walflow.operators import Exit, Operator, Place, Running, select as operators
 from walflow.operators.select import Branch, Rule
+from walflow.runtime.gate import Gate
 from walflow.runtime.health import Health
 from walflow.runtime.measures import measure
 from walflow.runtime.nodes import DeadEnd, joined
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.sink import SinkNode
 from walflow.runtime.source import SourceNode
-
-Port = tuple[NodeId, str]
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,22 @@ class ConnectorNodes:
         return str(self.plan.id)
 
 
-def build(assembly: Assembly, metrics: Metrics) -> list[ConnectorNodes]:
-    """The connectors with their two halves, linked. Every gate starts shut by the sinks behind it, which open it
-    as their runs begin."""
+class OperatorNode(NamedTuple):
+    """An operator that has a life of its own."""
+
+    name: str  # flow::pipeline/operator
+    node: Running
+
+
+class Nodes(NamedTuple):
+    """The connectors with their two halves, linked. Every gate starts shut by the sinks behind it, which open it as
+    their runs begin."""
+
+    connectors: list[ConnectorNodes]
+    operators: list[OperatorNode]
+
+
+def build(assembly: Assembly, metrics: Metrics) -> Nodes:
     return _Builder(assembly, metrics).build()
 
 
@@ -52,24 +67,28 @@ class _Builder:
         self._pipelines = {plan.id: plan for plan in assembly.pipelines}
         self._links: dict[Port, list[Port]] = defaultdict(list)
         for link in assembly.links:
-            self._links[link.source, link.source_port].append((link.target, link.target_port))
+            self._links[Port(link.source, link.source_port)].append(Port(link.target, link.target_port))
         self._sinks: dict[NodeId, SinkNode] = {}
         self._errs: dict[NodeId, ErrPort] = {}
-        self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams
+        self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
+        self._places: dict[Port, Place] = {}  # of operators
+        self._running: list[OperatorNode] = []
 
-    def build(self) -> list[ConnectorNodes]:
+    def build(self) -> Nodes:
         for plan in self._assembly.connectors:
             self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan), _logger(plan.id))
         for plan in self._assembly.connectors:
             self._sinks[plan.id] = self._sink(plan)
         for plan in self._assembly.connectors:
-            if self._links[plan.id, "err"]:
-                self._errs[plan.id].target = self._port((plan.id, "err"))
+            if self._links[Port(plan.id, "err")]:
+                self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
         for nodes in made:
-            self._hang_gates(nodes)
+            self._tell_sinks(nodes.source, nodes.plan.id)
+        self._hang_gates(made)
+        for nodes in made:
             measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
-        return made
+        return Nodes(made, self._running)
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
         linked = any(link.target == plan.id for link in self._assembly.links)
@@ -78,11 +97,11 @@ class _Builder:
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(
             str(plan.id),
-            self._port((plan.id, "out")),
+            self._port(Port(plan.id, "out")),
             self._errs[plan.id],
             plan.codec or JSON,
             plan.preframing or LINES,
-            linked=bool(self._links[plan.id, "out"] or self._links[plan.id, "err"]),
+            linked=bool(self._links[Port(plan.id, "out")] or self._links[Port(plan.id, "err")]),
             transactional=plan.connector.transactional,
         )
 
@@ -96,12 +115,35 @@ class _Builder:
         return self._sinks[node] if node.kind == "connector" else self._within(self._pipelines[node], name)
 
     def _within(self, plan: PipelinePlan, name: str) -> Node:
-        """What takes the blocks that come to an input or a stream of a pipeline."""
-        place = plan.id, name
+        """What takes the blocks that come to an input, a stream or an operator of a pipeline, or leave the latter."""
+        place = Port(plan.id, name)
         if place not in self._inputs:
             selects = [select for select in plan.selects if select.source == name]
-            self._inputs[place] = self._selects(plan, selects) if selects else self._dead_end(place)
+            operator = next((one for one in plan.operators if one.name == name), None)
+            if operator is not None:
+                self._inputs[place] = self._operator(plan, operator)
+            else:
+                self._inputs[place] = self._selects(plan, selects) if selects else self._dead_end(place)
         return self._inputs[place]
+
+    def _operator(self, plan: PipelinePlan, operator: OperatorPlan) -> Node:
+        assert isinstance(operator.operator, Operator)
+        component = f"{plan.id.name}/{operator.name}"
+        labels = {"flow": plan.id.flow, "component": component, "kind": "operator", "type": operator.kind}
+        ways = zip(operator.ports.outputs, operator.exits, strict=True)
+        place = Place(
+            name=f"{plan.id}/{operator.name}",
+            exits={port: Exit(self._within(plan, exit), Gate()) for port, exit in ways},
+            err=self._pipeline_err(plan),
+            counter=lambda of: self._metrics.counter(of, **labels),
+            gauge=lambda of, read: self._metrics.gauge(of, read, **labels),
+            log=structlog.get_logger(flow=plan.id.flow, component=component),
+        )
+        self._places[Port(plan.id, operator.name)] = place
+        node = operator.operator.node(place)
+        if isinstance(node, Running):
+            self._running.append(OperatorNode(place.name, node))
+        return node
 
     def _selects(self, plan: PipelinePlan, selects: Sequence[Select]) -> Node:
         if all(select.plain for select in selects):
@@ -114,11 +156,11 @@ class _Builder:
         return operators.Select(branches, self._pipeline_err(plan), filtered)
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
-        return self._within(plan, target) if target in plan.streams else self._port((plan.id, target))
+        return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))
 
     def _pipeline_err(self, plan: PipelinePlan) -> ErrPort:
         if plan.id not in self._errs:
-            target = self._port((plan.id, "err")) if self._links[plan.id, "err"] else None
+            target = self._port(Port(plan.id, "err")) if self._links[Port(plan.id, "err")] else None
             self._errs[plan.id] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
         return self._errs[plan.id]
 
@@ -127,14 +169,31 @@ class _Builder:
         labels = (self._plans.get(node) or self._pipelines[node]).labels
         return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
 
-    def _hang_gates(self, nodes: ConnectorNodes) -> None:
-        source = nodes.plan.id
-        for reached in self._graph.sinks_of(source):
+    def _tell_sinks(self, source: SourceNode, node: NodeId) -> None:
+        for reached in self._graph.sinks_of(node):
             sink = self._sinks[reached]
-            sink.gates.append(nodes.source.gate)
-            sink.behind_log = sink.behind_log or nodes.source.transactional
-            sink.sole_path = sink.sole_path and self._graph.sole_path(source, reached)
-            nodes.source.gate.trigger(sink.name, "starting")
+            sink.behind_log = sink.behind_log or source.transactional
+            sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+        for place in self._graph.places_of(node) & self._places.keys():
+            self._places[place].windows.append(source)
+
+    def _hang_gates(self, connectors: Sequence[ConnectorNodes]) -> None:
+        for nodes in connectors:
+            self._hang(nodes.source.gate, self._graph.stopped_by(nodes.plan.id))
+        for sink in self._sinks.values():
+            sink.replaceable = sink.linked and not sink.gates
+        for chooser in self._graph.choosers.keys() & self._places.keys():
+            for exit, (_, gate) in zip(self._graph.exits(chooser), self._places[chooser].exits.values(), strict=True):
+                self._hang(gate, self._graph.stops([exit]))
+        for sink in self._sinks.values():
+            for gate in sink.gates:
+                gate.trigger(sink.name, "starting")
+
+    def _hang(self, gate: contract.Gate, stops: Stops) -> None:
+        for sink in stops.sinks:
+            self._sinks[sink].gates.append(gate)
+        for chooser in stops.choosers & self._places.keys():
+            self._places[chooser].upstream.append(gate)
 
     def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> Counter:
         return self._metrics.counter("rejected_events_total", **plan.labels)

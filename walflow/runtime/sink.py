@@ -4,10 +4,10 @@ of codec and framing where what comes differs from what the sink writes."""
 from collections.abc import Callable
 from itertools import pairwise
 
+from walflow import contract
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing.messages import MESSAGES
-from walflow.runtime.gate import Gate
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
 
@@ -35,7 +35,7 @@ class SinkNode(Surrounded):
         self.behind_log = behind_log
         self.sole_path = sole_path
         self.replaceable = False
-        self.gates: list[Gate] = []  # of every source upstream
+        self.gates: list[contract.Gate] = []  # of every source upstream
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
         self._codec = codec

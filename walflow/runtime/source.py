@@ -57,6 +57,10 @@ class SourceNode:
         self.outlet = RunOutlet(self, surroundings)
         return self.outlet
 
+    def limits(self) -> tuple[int, int | None]:
+        """Bytes and events that may be unsettled at most: what an operator that holds blocks has to stay below."""
+        return (self.outlet.window, self.outlet.window_events) if self.outlet is not None else (WINDOW, None)
+
     def end(self) -> None:
         """The run is over: its receipts are void, its window is nobody's."""
         if self.outlet is not None:
@@ -82,6 +86,7 @@ class RunOutlet(Surrounded):
         self.run = secrets.randbits(63)
         self.codec = node.codec
         self.window = WINDOW
+        self.window_events: int | None = None
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
         self.surround(surroundings)

@@ -196,10 +196,12 @@ class MemoryInlet(_Half):
         linked: bool = True,
         behind_log: bool = False,
         sole_path: bool = True,
+        replaceable: bool = False,
     ) -> None:
         super().__init__(scheduler, name, linked)
         self.behind_log = behind_log
         self.sole_path = sole_path
+        self.replaceable = replaceable
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
         self.rejected: list[tuple[bytes, str]] = []
@@ -351,6 +353,7 @@ class MemoryOutlet(_Half):
         self.run = 1
         self.codec: Codec = JSON
         self.window = 8 << 20
+        self.window_events: int | None = None
         self.streams: list[MemoryStream] = []
         self.sent: list[Block] = []
         self.rejected: list[tuple[bytes, str]] = []

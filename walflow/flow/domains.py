@@ -1,0 +1,49 @@
+"""An operator that ends one ack domain and begins the next is a connector in the middle of a pipeline.
+
+Here it becomes one in earnest: what is selected into it leaves the pipeline by a port of its own and is linked to the
+connector, what the connector sends comes back by another. So it is supervised, measured, drained, printed and looked
+into as every log is, and nothing behind this has to know.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from walflow.flow.graph import ERR
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
+
+Ends = dict[tuple[NodeId, str], ConnectorPlan]  # by pipeline and name of the operator
+
+
+def split(assembly: Assembly, ends: Mapping[tuple[NodeId, str], ConnectorPlan]) -> Assembly:
+    linked = {(link.source, link.source_port) for link in assembly.links}
+    pipelines, links = [], list(assembly.links)
+    for pipeline in assembly.pipelines:
+        for (within, operator), connector in ends.items():
+            if within == pipeline.id:
+                reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
+                links += _links(pipeline.id, operator, connector.id, reports=reports)
+                pipeline = _without(pipeline, operator, reports=reports)
+        pipelines.append(pipeline)
+    return Assembly((*assembly.connectors, *ends.values()), tuple(pipelines), tuple(links))
+
+
+def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool) -> list[Link]:
+    links = [
+        Link(pipeline, operator, connector, "in"),
+        Link(connector, "out", pipeline, f"{operator}/out"),
+    ]
+    # what nobody takes is better logged at the connector's own err port than dropped at the pipeline's
+    return [*links, Link(connector, ERR, pipeline, f"{operator}/err")] if reports else links
+
+
+def _without(pipeline: PipelinePlan, operator: str, *, reports: bool) -> PipelinePlan:
+    """The operator's place is an output now, and its exits are inputs."""
+    exits = [f"{operator}/out", *([f"{operator}/err"] if reports else [])]
+    rejected = (Select(f"{operator}/err", ERR),) if reports else ()
+    return replace(
+        pipeline,
+        inputs=(*pipeline.inputs, *exits),
+        outputs=(*pipeline.outputs, operator),
+        selects=(*pipeline.selects, *rejected),
+        operators=tuple(one for one in pipeline.operators if one.name != operator),
+    )

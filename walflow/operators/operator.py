@@ -1,0 +1,103 @@
+"""What an operator is, and what it is given."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+from structlog.typing import FilteringBoundLogger
+
+from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
+from walflow.event import Block, Node
+
+
+class Err(Protocol):
+    """Where rejected events go, one reason an event."""
+
+    def take(self, block: Block, reasons: Sequence[str]) -> None: ...
+
+
+class Exit(NamedTuple):
+    """One output. `gate` is shut while a sink behind it takes no more; it is there only for an operator that
+    `chooses`, every other's sinks stop the sources themselves."""
+
+    to: Node
+    gate: Gate
+
+
+class Window(Protocol):
+    """How much a source upstream may have unsettled; None: no limit of that kind, or none that is known yet."""
+
+    def limits(self) -> tuple[int | None, int | None]:
+        """Bytes, events."""
+        ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one operator stands. `upstream`: the gates of all that sends to it, for one that chooses. `windows`: of
+    the sources upstream. Both are filled in once the whole graph stands."""
+
+    name: str  # flow::pipeline/operator
+    exits: Mapping[str, Exit]
+    err: Err
+    counter: Callable[[str], Counter]
+    gauge: Callable[[str, Callable[[], float]], None]
+    log: FilteringBoundLogger
+    upstream: list[Gate] = field(default_factory=list[Gate])
+    windows: list[Window] = field(default_factory=list[Window])
+
+
+@runtime_checkable
+class Running(Protocol):
+    """A node that has a life of its own: timers, files."""
+
+    def accept(self, block: Block) -> None: ...
+
+    def begin(self, scheduler: Scheduler) -> None:
+        """Before the first block. May raise WalflowError: then the daemon does not start."""
+        ...
+
+    def drain(self) -> None:
+        """No more will be read: what is held goes on now, and from here on nothing is held."""
+        ...
+
+    def end(self) -> None:
+        """The sinks are gone: what is still held fails, files are closed."""
+        ...
+
+
+class StandIn(NamedTuple):
+    """The connector an operator is run as: its type and its configuration."""
+
+    type: str
+    config: Mapping[str, object]
+
+
+class Operator(BaseModel):
+    """Its fields are its configuration (what stands behind `with`), their descriptions the reference.
+
+    `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
+    them stop it and not its sources, and it stops the sources itself.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    ports: ClassVar[Ports] = Ports(("in",), ("out",))
+    chooses: ClassVar[bool] = False
+
+    def ports_used(self) -> Ports:
+        """The ports of this very instance, where its configuration decides."""
+        return self.ports
+
+    def claims(self) -> Sequence[Claim]:
+        """What it must have alone, as a connector's."""
+        return ()
+
+    def stands_for(self) -> StandIn | None:
+        """An operator that ends an ack domain is a connector within a pipeline, and is run as one."""
+        return None
+
+    def node(self, place: Place) -> Node:
+        """What takes the events that come to it; a `Running`, if it has a life of its own."""
+        raise NotImplementedError
