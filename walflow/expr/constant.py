@@ -50,9 +50,9 @@ class _Parts(Mapping[str | int, Part]):
     """Made when asked for: `range::range(0, 1_000_000)` has a million."""
 
     def __init__(self, value: object, span: Span) -> None:
-        self._value: Mapping[Any, object] = value if isinstance(value, dict) else {}
-        if isinstance(value, list):
-            self._value = dict(enumerate(value))
+        whole: Any = value
+        pairs: Any = whole.items() if isinstance(value, dict) else enumerate(whole) if isinstance(value, list) else ()
+        self._value: Mapping[str | int, object] = dict(pairs)
         self._span = span
 
     def __getitem__(self, key: str | int) -> Part:

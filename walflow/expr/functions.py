@@ -122,12 +122,12 @@ def too_long() -> CannotApply:
     return CannotApply(f"it would make something longer than {LONGEST}")
 
 
-def _kind(hint: object) -> Kind:
+def _kind(hint: Any) -> Kind:
     for extra in getattr(hint, "__metadata__", ()):
         if isinstance(extra, Read):
             return Kind((str,), extra.read)
     members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-    types = [get_origin(member) or member for member in members]
+    types: list[type] = [get_origin(member) or member for member in members]
     return Kind(() if object in types else tuple(types))
 
 

@@ -12,15 +12,18 @@ from walflow.expr.constant import kind_of
 from walflow.expr.evaluate import Evaluate
 from walflow.expr.operators import CannotApply
 
-Fields = dict[str, object]
+Fields = dict[str, Any]  # Any: whatever JSON brings
 Operation = Callable[[Fields, object, Mapping[str, object]], None]
 """Changes the record it is given: a fresh copy, of which nothing deeper may be changed."""
 
 
+_kind: Callable[[object], type] = type  # compared exactly: what JSON makes
+
+
 def patched(of: Evaluate, operations: Sequence[Operation]) -> Evaluate:
     def patch(event: object, meta: Mapping[str, object]) -> object:
-        record = of(event, meta)
-        if type(record) is not dict:
+        record: Any = of(event, meta)
+        if _kind(record) is not dict:
             raise CannotApply(f"`patch` takes a record, not {kind_of(record)}")
         made: Fields = record.copy()
         for operation in operations:
@@ -37,9 +40,9 @@ def merged(of: Evaluate, spec: Evaluate) -> Evaluate:
     return merge
 
 
-def merge_records(left: Mapping[str, object], right: Mapping[str, object]) -> Fields:
+def merge_records(left: Fields, right: Fields) -> Fields:
     """Records within records are merged too; of anything else the right one stays, null like any other."""
-    made: Fields = dict(left)
+    made = left.copy()
     _merge_into(made, right)
     return made
 
@@ -81,7 +84,7 @@ def merge(key: str, value: Evaluate) -> Operation:
     def apply(record: Fields, event: object, meta: Mapping[str, object]) -> None:
         spec = _record("merge", value(event, meta))
         left = record.get(key, _NOTHING)
-        if type(left) is not dict:
+        if _kind(left) is not dict:
             raise CannotApply(f"`merge`: `{key}` is {kind_of(left)}, not a record")
         record[key] = merge_records(left, spec)
 
@@ -146,26 +149,26 @@ def operation(word: str, key: str | Evaluate | None, value: Evaluate | None) -> 
 _NOTHING: Fields = {}
 
 
-def _merge_into(made: Fields, right: Mapping[str, object]) -> None:
+def _merge_into(made: Fields, right: Fields) -> None:
     for key, value in right.items():
-        left = made.get(key)
-        # exact types: what JSON makes
-        made[key] = merge_records(left, value) if type(left) is dict and type(value) is dict else value
+        left: Any = made.get(key)
+        made[key] = merge_records(left, value) if _kind(left) is dict and _kind(value) is dict else value
 
 
-def _fill(made: Fields, right: Mapping[str, object]) -> None:
+def _fill(made: Fields, right: Fields) -> None:
     for key, value in right.items():
-        left = made.setdefault(key, value)
-        if left is not value and type(left) is dict and type(value) is dict:
+        left: Any = made.setdefault(key, value)
+        if left is not value and _kind(left) is dict and _kind(value) is dict:
             filled: Fields = left.copy()
             _fill(filled, value)
             made[key] = filled
 
 
 def _record(word: str, value: Any) -> Fields:
-    if type(value) is not dict:
+    if _kind(value) is not dict:
         raise CannotApply(f"`{word}` takes a record, not {kind_of(value)}")
-    return value
+    record: Fields = value
+    return record
 
 
 def _absent(word: str, key: object, record: Fields) -> str:

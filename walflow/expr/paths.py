@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from walflow.diagnostics import Span
 from walflow.expr.constant import kind_of
@@ -76,10 +76,13 @@ class Cut:
 
 def cut(value: object, begin: Any, end: Any) -> list[object] | None:
     """None: the array does not reach from `begin` to `end`, or it is none."""
-    if type(value) is not list or not begin <= end <= len(value):
+    if not _is_array(value) or not begin <= end <= len(value):
         return None
-    found: list[object] = value[begin:end]
-    return found
+    return value[begin:end]
+
+
+def _is_array(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
 
 
 def is_key(value: object) -> bool:
@@ -107,7 +110,7 @@ def _event(event: object, meta: Mapping[str, object]) -> object:
     return event
 
 
-Keys = tuple[tuple[Any, type, Fixed], ...]  # a key, and the type of what has such keys: mypy cannot pair them
+Keys = tuple[tuple[Any, Any, Fixed], ...]  # a key, and the type of what has such keys: mypy cannot pair them
 
 
 def _read_fixed(keys: Keys, event: object, _meta: Mapping[str, object]) -> object:

@@ -23,6 +23,7 @@ from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Codec, Frames, Node
 from walflow.expr.compile import Expression
 from walflow.expr.constant import kind_of
+from walflow.expr.evaluate import INGEST_NS
 from walflow.expr.operators import CannotEvaluate
 from walflow.framing import LINES
 
@@ -81,6 +82,7 @@ class Select:
             self._err.take(rejected, refused.reasons)
 
     def _sort_out(self, block: Block) -> "tuple[list[tuple[Node, _Picked]], _Refused]":
+        INGEST_NS.set(block.ingest_ns)  # for `system::ingest_ns()`
         refused = _Refused()
         events = list(_events(block, refused))
         picks = [(to, _pick(rules, events, block, refused)) for to, rules in self._branches]

@@ -1,6 +1,7 @@
 """std::array."""
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from walflow.expr.constant import kind_of
 from walflow.expr.functions import Function, function, too_long
@@ -37,18 +38,17 @@ def unzip(array: Array) -> Array:
 
 
 def pair_of(value: object) -> tuple[object, object]:
-    if not isinstance(value, list):
+    if not _is_array(value):
         raise CannotApply(f"it takes an array of pairs, and one element is {kind_of(value)}")
-    pair: Array = value
-    if len(pair) != 2:
-        raise CannotApply(f"it takes an array of pairs, and one element has {len(pair)} elements")
-    return pair[0], pair[1]
+    if len(value) != 2:
+        raise CannotApply(f"it takes an array of pairs, and one element has {len(value)} elements")
+    return value[0], value[1]
 
 
 def flatten(array: Array) -> Array:
     flat: Array = []
     for one in array:
-        if isinstance(one, list):
+        if _is_array(one):
             flat += flatten(one)
         else:
             flat.append(one)
@@ -72,6 +72,10 @@ def sort(array: Array) -> Array:
     if not (kinds <= {int, float} or kinds <= {str}):
         raise CannotApply("it takes an array of numbers or of strings")
     return sorted(array)  # type: ignore[type-var]  # all have an order, as has been seen
+
+
+def _is_array(value: object) -> TypeGuard[Array]:
+    return isinstance(value, list)
 
 
 FUNCTIONS: Mapping[str, Function] = {

@@ -26,11 +26,11 @@ def is_finite(number: float) -> bool:
 
 
 def is_nan(number: float) -> bool:
-    return isinstance(number, float) and math.isnan(number)
+    return not isinstance(number, int) and math.isnan(number)
 
 
 def is_infinite(number: float) -> bool:
-    return isinstance(number, float) and math.isinf(number)
+    return not isinstance(number, int) and math.isinf(number)
 
 
 FUNCTIONS: Mapping[str, Function] = {

@@ -1,7 +1,8 @@
 """std::json."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from walflow.codecs import JSON
 from walflow.errors import CannotDecode, CannotEncode
@@ -31,12 +32,16 @@ def encode_pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _indentation(value: object, depth: int) -> int:
+def _indentation(value: Any, depth: int) -> int:
     """Columns that are put before what is within `value`: of deep arrays far more than there is text."""
-    if not isinstance(value, list | dict):
+    kind = _kind(value)
+    if kind not in {list, dict}:
         return 0
-    inner = value.values() if isinstance(value, dict) else value
+    inner: Iterable[Any] = value.values() if kind is dict else value
     return sum(2 * depth + _indentation(item, depth + 1) for item in inner)
+
+
+_kind: Callable[[object], type] = type
 
 
 FUNCTIONS: Mapping[str, Function] = {

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final, Protocol
 
-import re2
+import re2  # pyright: ignore[reportMissingTypeStubs]
 
 from walflow.expr.functions import Function, Read, function, too_long
 from walflow.expr.operators import LONGEST, CannotApply
 from walflow.expr.std.string import encoded
 
+_re2: Any = re2  # it has no types
 _MOST_MEMORY: Final = 2 << 20  # bytes of one compiled pattern; RE2 would take four times that
 _KEPT: Final = 32  # patterns that come with events
 _group = stdlib_re.compile(r"\$(?:\$|(?P<plain>[0-9A-Za-z_]+)|\{(?P<braced>[0-9A-Za-z_]+)\})").finditer
@@ -42,13 +43,13 @@ class Pattern:
 
 @lru_cache(_KEPT)
 def pattern(text: str) -> Pattern:
-    options = re2.Options()
+    options = _re2.Options()
     options.max_mem = _MOST_MEMORY
     options.log_errors = False
     encoded(text)
     try:
-        return Pattern(re2.compile(text, options))
-    except re2.error as refused:
+        return Pattern(_re2.compile(text, options))
+    except _re2.error as refused:
         [reason] = refused.args
         raise CannotApply(f"the pattern cannot be read: {reason.decode(errors='replace')}") from None
 
