@@ -79,7 +79,7 @@ def _measured(console: Console, rounds: int, timing: Timing, only: str) -> Docum
         shutil.rmtree(WORK, ignore_errors=True)
     settings = {"rounds": rounds, "seconds": timing.measured, "warmup": timing.warmup}
     rows = [
-        Row(case.key, case.name, case.table, case.baseline, absent.get(case.key), found.get(case.key, ()))
+        Row(case.key, case.name, case.table, case.baseline, absent.get(case.key), found.get(case.key, []))
         for case in cases
     ]
     return Document(machine, settings, rows)

@@ -20,7 +20,7 @@ class Row:
     table: str
     baseline: str = ""
     absent: str | None = None
-    rounds: Sequence[Mapping[str, float]] = ()
+    rounds: Sequence[Mapping[str, float]] = field(default_factory=list[Mapping[str, float]])
 
 
 @dataclass(frozen=True)

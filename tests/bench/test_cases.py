@@ -1,0 +1,66 @@
+"""Every row of the bench does its work and proves it, for a moment. No test looks at a speed."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import backlog
+from bench.cases import CASES, CROWD, ECHO, Floor, Loaded, Space, Timing
+from bench.lines import Load
+from bench.systems import FLOWS, Walflow
+
+MOMENT = Timing(0, 0.2)
+SYSTEMS = {case.system.name: case for case in CASES if isinstance(case, Loaded) and case.load == Load()}
+OTHERS = {case.key: case for case in CASES if isinstance(case, Loaded) and case.system.name not in SYSTEMS}
+
+
+@pytest.mark.parametrize("case", [*SYSTEMS.values(), *OTHERS.values()], ids=lambda case: case.key)
+def test_a_system_runs_and_is_verified(case: Loaded, tmp_path: Path) -> None:
+    if (reason := case.absent()) is not None:
+        pytest.skip(reason)
+    figures = case.measure(tmp_path, MOMENT)
+
+    assert figures["returned"] == figures["sent"] > 0
+    assert figures["peak_rss_mb"] > 1
+
+
+def test_lines_are_timed_one_by_one(tmp_path: Path) -> None:
+    load = Load(connections=30, rate=10)
+    figures = Loaded("paced", ECHO, load).measure(tmp_path, MOMENT)
+
+    assert figures["returned"] == figures["sent"] >= 30 + 2  # a greeting each, and what was due
+    assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["highest_us"]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if isinstance(case, Floor)], ids=lambda case: case.key)
+def test_a_floor_has_percentiles(case: Floor, tmp_path: Path) -> None:
+    figures = case.measure(tmp_path, Timing(0, 0.05))
+
+    assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["highest_us"]
+
+
+def test_blocks_are_as_large_as_a_write(tmp_path: Path) -> None:
+    case = next(case for case in CASES if isinstance(case, Space) and case.lines == 10)
+    figures = case.measure(tmp_path, MOMENT)
+
+    assert 9 < figures["events_per_record"] <= 10
+    header = 48
+    least = 1 + (header + figures["tag_bytes"]) / 1000
+    assert least < figures["log_per_payload"] < least * 1.1
+
+
+def test_a_backlog_is_recovered_and_delivered_whole(tmp_path: Path) -> None:
+    (tmp_path / "restart").mkdir()
+    figures = backlog.restart(tmp_path / "restart", 3_000_000)
+    assert figures["backlog_mb"] >= 3
+
+    assert backlog.recovery(tmp_path, 3_000_000)["log_mb"] > 3
+    assert list(tmp_path.iterdir()) == [tmp_path / "restart"]
+
+
+def test_every_flow_is_in_a_row() -> None:
+    rows = {case.system.flow for case in CASES if isinstance(case, Loaded) and isinstance(case.system, Walflow)}
+
+    assert {path for path in FLOWS.glob("*.troy") if path.name not in ("backlog.troy", "patch.troy")} <= rows
+    assert len({case.key for case in CASES}) == len(CASES)
+    assert CROWD.connections == 1000

@@ -1,0 +1,171 @@
+"""A given file of results, and what is said of it. No test looks at a speed."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import document, report
+from bench.cases import CASES, LATENCY, LINES, RECOVERY, RESTART, SPACE
+from bench.document import Document, Row
+from bench.goals import GOALS, outcomes
+from tests.system.daemon import ROOT
+
+MACHINE: dict[str, object] = {
+    "cpus": 2,
+    "cpu": "a CPU",
+    "kernel": "6.1",
+    "python": "3.11.7",
+    "load": 0.1,
+    "redis": "Redis 7",
+}
+
+
+def loaded(rate: float, cpu: float) -> dict[str, float]:
+    return {"events_per_second": rate, "cpu_us_per_event": cpu, "peak_rss_mb": 70.4, "generator_share": 0.125}
+
+
+def timed(p50: float) -> dict[str, float]:
+    return {"p50_us": p50, "p99_us": 2 * p50, "highest_us": 9 * p50}
+
+
+RESULTS = Document(
+    MACHINE,
+    {"rounds": 2, "seconds": 3, "warmup": 1},
+    [
+        Row("echo", "walflow: echo", LINES, rounds=[loaded(3e6, 0.3), loaded(2e6, 0.5)]),
+        Row("plain", "walflow without its wal", LINES, "without wal", rounds=[loaded(6e6, 0.2), loaded(5e6, 0.2)]),
+        Row("rsyslog-disk", "rsyslog", LINES, "rsyslog disk", rounds=[loaded(1e5, 10.0), loaded(1e5, 10.0)]),
+        Row("redis-1", "Redis", LINES, "Redis", absent="no redis-server: `make redis`"),
+        Row(
+            "latency-echo", "walflow at 1,000 lines/s", LATENCY, rounds=[timed(400) | {"cpu_share": 0.2}, timed(500)]
+        ),
+        Row("floor", "fdatasync", LATENCY, rounds=[timed(200), timed(200)]),
+        Row(
+            "space-small",
+            "blocks of 10 lines",
+            SPACE,
+            rounds=[{"log_per_payload": 1.1449, "payload_per_record": 1000.0, "tag_bytes": 92.0}],
+        ),
+        Row(
+            "recovery",
+            "a log of 500 MB",
+            RECOVERY,
+            rounds=[{"recovery_mb_per_s": 4000.0, "dd_mb_per_s": 8000.0, "cksum_mb_per_s": 6000.0}],
+        ),
+        *(
+            Row(
+                f"restart-{name}",
+                f"{name} backlog",
+                RESTART,
+                rounds=[{"ready_s": 0.55, "ready_rss_mb": 70.0, "peak_rss_mb": rss, "delivered_mb_per_s": 900.0}],
+            )
+            for name, rss in (("small", 80.0), ("large", 82.0))
+        ),
+    ],
+    {
+        "cases": [{"name": "walflow, noop, 100 B", "rounds": [{"rows_per_second": 1_000_000.0}]}],
+        "socket": [
+            {"rate": 50_000, "sent_at": 49_000.0, "sent": 10, "processed": 10},
+            {"rate": 100_000, "sent_at": 99_000.0, "sent": 20, "processed": 11},
+        ],
+    },
+)
+
+
+def cells(text: str, beginning: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(f"| {beginning}"))
+    return [cell.strip() for cell in line.strip("| ").split("|")]
+
+
+def test_goals_are_medians_of_ratios_within_rounds() -> None:
+    found = {one.goal.figure.partition(" ÷")[0] + "|" + one.verdict: one.values for one in outcomes(RESULTS)}
+
+    assert found["events/s|aim"] == [30, 20]  # the same round's, not the median's
+    assert found["CPU per event|good"] == pytest.approx([0.03, 0.05])
+    assert found["echo p50 at 1,000 events/s|missed"] == [2, 2.5]
+    assert found["recovery, MB/s|good"] == [0.5]
+    assert found["peak RSS, 10 GB of backlog|aim"] == [1.025]
+    assert found["log bytes|missed"] == [1.1449]
+    assert found["rows/s into Spark (noop)|aim"] == [pytest.approx(1_000_000 / 49_000)]
+    assert found["events/s|not measured"] == []
+
+
+def test_every_goal_is_about_rows_that_there_are() -> None:
+    everything = dict.fromkeys(("events_per_second", "cpu_us_per_event", "p50_us", "log_per_payload"), 1.0)
+    everything |= dict.fromkeys(("recovery_mb_per_s", "dd_mb_per_s", "peak_rss_mb"), 1.0)
+    rows = [Row(case.key, case.name, case.table, case.baseline, rounds=[everything]) for case in CASES]
+
+    assert [one.verdict for one in outcomes(replace(RESULTS, cases=rows))].count("not measured") == 0
+    assert len(GOALS) == 13
+
+
+def test_markdown_has_a_row_for_everything() -> None:
+    text = report.markdown(RESULTS)
+
+    assert "`python -m bench --rounds 2 --seconds 3`: medians of 2 rounds" in text
+    assert "Python 3.11.7; Redis 7;" in text
+    assert cells(text, "walflow: echo") == ["walflow: echo", "2,500,000", "2,000,000-3,000,000", "0.40", "70", "12%"]
+    assert cells(text, "Redis")[:2] == ["Redis", "absent"]
+    assert "Redis: no redis-server: `make redis`" in text
+    assert cells(text, "walflow at")[1:] == ["450", "900", "4,050", "20%"]
+    assert cells(text, "fdatasync")[1:] == ["200", "400", "1,800"]  # and no CPU
+    assert cells(text, "blocks of 10 lines")[1:] == ["1.1449", "1,000", "92"]
+    assert cells(text, "large backlog")[1:] == ["0.55", "70", "82", "900"]
+    ratios = text[text.index("events/s ÷  ") :]
+    assert cells("| " + ratios, "walflow: echo")[1:] == ["0.45 (0.4-0.5)", "25 (20-30)"]
+
+
+def test_a_terminal_shows_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(width=200, highlight=False)
+    for part in report.terminal(RESULTS):
+        console.print(part)
+
+    shown = " ".join(capsys.readouterr().out.split())
+    for row in report.markdown(RESULTS).splitlines():
+        if row.startswith("| ") and "---" not in row:
+            assert " ".join(row.replace("|", " ").split()) in shown
+
+
+def test_a_file_of_results_is_read_as_it_was_written_and_keeps_sparks(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    file.write_text(json.dumps({"spark": RESULTS.spark, "cases": "of an older run"}))
+    document.write(file, RESULTS)
+
+    assert document.read(file) == RESULTS
+    document.write(file, RESULTS)
+    assert document.read(file) == RESULTS
+
+
+def bench(*options: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "bench", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_command_prints_a_file_and_puts_it_into_a_page(tmp_path: Path) -> None:
+    file, page = tmp_path / "bench.json", tmp_path / "speed.md"
+    document.write(file, RESULTS)
+    page.write_text(f"# Speed\n\n{report.BEGIN}\nold\n{report.END}\n\n## More\n")
+
+    printed = bench("--markdown", file)
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert "| walflow: echo " in printed.stdout
+    assert bench("--markdown", file, "--into", page).returncode == 0
+    assert page.read_text() == f"# Speed\n\n{report.BEGIN}\n{printed.stdout}{report.END}\n\n## More\n"
+
+
+def test_what_is_no_file_of_results_is_refused(tmp_path: Path) -> None:
+    file, page = tmp_path / "bench.json", tmp_path / "speed.md"
+    file.write_text('{"cases": []}')
+    refused = bench("--markdown", file)
+    assert (refused.returncode, refused.stdout) == (2, f"{file} has no results of python -m bench\n")
+
+    document.write(file, RESULTS)
+    page.write_text("# Speed\n")
+    refused = bench("--markdown", file, "--into", page)
+    assert (refused.returncode, page.read_text()) == (2, "# Speed\n")
+    assert "there is no <!-- rows: begin -->" in refused.stdout
