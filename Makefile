@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak clean strace java rsyslog redis
+.PHONY: help demo test check bench soak mutation clean strace java rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/lint-imports
 
 clean: ## removes .venv and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json build dist bench/.work
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp a set of packages, remade whenever pyproject.toml changes.

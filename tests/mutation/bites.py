@@ -1,0 +1,29 @@
+"""Power cuts in small doses, for what only they can see. Named by hand: `python -m tests.mutation` does, `make test` cuts
+more of them in tests/wal/test_power_cut.py."""
+
+from random import Random
+
+import pytest
+
+from tests.testing.sidecar import Sidecar
+from walflow.testing.proof import Effort, Proof
+from walflow.testing.scripts import SCRIPTS, scripted
+from walflow.testing.stories import Generated
+
+QUICK = Effort((6, 3), (0.1,))
+MORE = Effort((16, 4), (0.2,))
+
+
+@pytest.mark.parametrize("seed", range(len(SCRIPTS)))
+def test_a_scripted_story(seed: int) -> None:
+    Proof(scripted(seed), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_generated_story(seed: int) -> None:
+    Proof(Generated(seed, effort=QUICK if seed < 30 else MORE), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_story_of_the_sidecar(seed: int) -> None:
+    Proof(Sidecar(seed, effort=QUICK if seed < 9 else MORE), Random(seed)).run()

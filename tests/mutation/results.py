@@ -1,0 +1,75 @@
+"""What is known so far, kept in a file: a run that is interrupted goes on from there."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tests.mutation.reach import Reached
+from tests.mutation.rows import ROOT, Row, targets
+
+UNREACHED: Final = "no test reaches it"
+
+
+class Result(msgspec.Struct):
+    """`killed`: by which test. `tried`: the files of tests, by their digests, that a survivor has survived."""
+
+    killed: str = ""
+    hangs: bool = False
+    seconds: float = 0.0
+    tried: dict[str, str] = {}
+
+
+class Results(msgspec.Struct):
+    """`sources`: digests of what is mutated. `tests`: digests of the files of tests that `reached` is about."""
+
+    sources: dict[str, str] = {}
+    tests: dict[str, str] = {}
+    reached: dict[str, Reached] = {}
+    rows: dict[str, Result] = {}
+
+    @classmethod
+    def load(cls, path: str) -> "Results":
+        try:
+            return msgspec.json.decode(Path(path).read_bytes(), type=cls)
+        except FileNotFoundError:
+            return cls()
+
+    def save(self, path: str) -> None:
+        Path(f"{path}.tmp").write_bytes(msgspec.json.encode(self))
+        os.rename(f"{path}.tmp", path)
+
+    def forget_old(self) -> None:
+        """What was found of a source that is another one now. Lines have moved then, so no reach holds."""
+        now = {file: digest(file) for file in targets()}
+        changed = {file for file in now if self.sources.get(file) != now[file]}
+        self.rows = {key: result for key, result in self.rows.items() if key.split(" ")[0] not in changed}
+        if changed:
+            self.tests, self.reached = {}, {}
+        self.sources = now
+
+    def waits(self, row: Row) -> bool:
+        result = self.rows.get(row.key)
+        return result is None or (not result.killed and bool(self.new_tests(row)))
+
+    def new_tests(self, row: Row) -> list[str]:
+        """Those that reach it and have not let it through yet, quick ones first."""
+        result = self.rows.get(row.key, Result())
+        found: dict[str, float] = {}
+        for file, reached in self.reached.items():
+            if result.tried.get(file) == self.tests[file]:
+                continue
+            lines, tests = reached.lines.get(row.file, {}), list(reached.seconds.items())
+            for line in range(row.line, row.last + 1):
+                found.update(tests[number] for number in lines.get(line, ()))
+        return sorted(found, key=lambda test: found[test])
+
+    def limit(self, test: str) -> float:
+        """Seconds from which on it hangs, on a machine that has other things to do too."""
+        return 20 + 20 * self.reached[test.split("::")[0]].seconds[test]
+
+
+def digest(file: str) -> str:
+    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]

@@ -1,0 +1,127 @@
+"""The table misses nothing, what is explained is still there, and the command finds what it is to find."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.results import Results
+from tests.mutation.rows import ASSERTED, ROOT, SHOWN, STREAM, SYSTEM, Row, table, targets
+from tests.mutation.run import Bench, Wrong
+from tests.mutation.survivors import explained, stale
+from walflow.disk import Disk
+from walflow.wal.directory import Directory
+
+
+def test_every_module_of_the_engine_is_in_it() -> None:
+    engine = {str(path.relative_to(ROOT)) for path in ROOT.glob("walflow/wal/**/*.py")}
+    assert len(engine) > 20
+    assert set(targets()) - engine == {
+        f"connectors/file/{name}.py" for name in ("sidecar", "checksum", "recovery", "appending")
+    }
+    assert engine < set(targets())
+
+
+@pytest.mark.parametrize("file", targets())
+def test_every_comparison_and_every_call_of_a_disk_has_a_row(file: str) -> None:
+    names = {name for kind in (Disk, Directory) for name, _ in inspect.getmembers(kind, inspect.isfunction)}
+    names -= {
+        "__init__",
+        "__repr__",
+        "__subclasshook__",
+        "file",
+        "unusable",
+        "newer",
+        "cannot_open",
+        "_no_init_or_replace_init",
+    }
+    names -= {"_no_directory", "_check", "_failed", "_stop", "_proto_hook"}  # they only say what happened
+    comparisons = calls = 0
+    for node in ast.walk(ast.parse((ROOT / file).read_bytes())):
+        if isinstance(node, ast.Compare):
+            comparisons += len(node.ops)
+        elif isinstance(node, ast.Call):
+            calls += getattr(node.func, "attr", getattr(node.func, "id", "")) in names
+    rows = table([file])
+    assert len({row.start for row in rows if row.kind == "comparison"}) == comparisons
+    assert len({(row.line, row.what) for row in rows if row.kind == "call"}) == calls
+
+
+def test_a_row_is_left_out_for_a_reason() -> None:
+    left_out = [row for row in table() if row.reason]
+    assert len(left_out) < 40
+    assert {row.reason for row in left_out} <= {ASSERTED, SHOWN, STREAM, SYSTEM}
+    for row in left_out:
+        if row.reason == SYSTEM:
+            assert row.what.startswith("os.")
+
+
+def test_each_is_another_program() -> None:
+    rows = table()
+    assert len({row.key for row in rows}) == len(rows) > 800
+    for row in rows:
+        source = (ROOT / row.file).read_bytes()
+        mutant = row.applied(source)
+        compile(mutant, row.file, "exec")
+        assert mutant != source
+
+
+def test_what_is_explained_is_still_there() -> None:
+    assert stale(table()) == []
+    assert all(why.strip() for why in explained().values())
+
+
+def the(key: str) -> Row:
+    (found,) = [row for row in table([key.split(" ")[0]]) if row.key == key]
+    return found
+
+
+BITES = "tests/mutation/bites.py::test_a_generated_story"
+FIXED: list[tuple[str, str]] = []
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("tree"))
+
+
+@pytest.mark.parametrize(("key", "test"), FIXED)
+def test_it_turns_a_test_red(bench: Bench, key: str, test: str) -> None:
+    assert bench.run(None, [test], {test: 60}).killed == ""
+    assert bench.run(the(key), [test], {test: 60}).killed.startswith(test)
+
+
+def test_the_test_must_have_imported_the_mutant(bench: Bench) -> None:
+    with pytest.raises(Wrong, match="was not the one of this mutant"):
+        bench.run(the(FIXED[-1][0]), ["tests/wal/test_format.py"], {})
+
+
+def mutation(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.mutation", "--only", "cursor.py Acked.covers", *arguments]
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(180)
+def test_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
+    arguments = ("--state", str(tmp_path / "state.json"), "--tests", "tests/wal/test_cursor.py")
+    first = mutation(*arguments, "--limit", "1")
+    assert (first.returncode, first.stderr) == (1, ""), "it is not done"
+    (done,) = Results.load(str(tmp_path / "state.json")).rows
+    second = mutation(*arguments)
+    assert (second.returncode, second.stderr) == (0, "")
+    rows = Results.load(str(tmp_path / "state.json")).rows
+    assert done in rows
+    assert len(rows) == 2
+    assert all(result.killed.startswith("tests/wal/test_cursor.py::") for result in rows.values())
+
+
+@pytest.mark.timeout(180)
+def test_a_mutant_that_lives_is_named(tmp_path: Path) -> None:
+    done = mutation("--state", str(tmp_path / "state.json"), "--tests", "tests/wal/test_format.py")
+    assert done.returncode == 1
+    assert "lives, and nothing explains it: walflow/wal/cursor.py Acked.covers: last <= self.low -> <" in done.stdout
