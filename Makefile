@@ -23,6 +23,9 @@ soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; t
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar
 	@$(RUN) -m pytest -m soak $(ARGS)
 
+mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, one by one; goes on where it ended
+	@$(RUN) -m tests.mutation --jobs $(or $(JOBS),1) $(ARGS)
+
 bench: $(VENV)/.test java rsyslog redis ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
 	@$(RUN) -m bench $(ARGS)
 	@$(RUN) -m bench.spark $(ARGS)
