@@ -182,11 +182,13 @@ ECHO: Final = Walflow("walflow: wal, then echo", SERVER)
 PLAIN_FILE: Final = Walflow("walflow without its wal: file and echo", PLAIN, file=True)
 PLAIN_ECHO: Final = Walflow("walflow without its wal: echo", PLAIN)
 FILTER: Final = Walflow("walflow: wal, then a filter (`where`) and echo", FLOWS / "filter.troy")
+PATCH: Final = Walflow("walflow: wal, then `patch` and echo", FLOWS / "patch.troy")
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
 MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
 REDIS: Final = Redis()
 BARE: Final = BareEcho()
 
+PATCHED: Final = Load(added=',"seen":true')
 LONG: Final = Load(size=1000)
 SINGLE: Final = Load(connections=50, lines_per_write=1)
 PACED: Final = Load(rate=1000)
@@ -196,6 +198,7 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("file", FILE),
     Loaded("echo", ECHO),
     Loaded("filter", FILTER),
+    Loaded("patch", PATCH, PATCHED),
     Loaded("plain-file", PLAIN_FILE, baseline="without wal, with file"),
     Loaded("plain", PLAIN_ECHO, baseline="without wal"),
     Loaded("rsyslog-disk", DISK, baseline="rsyslog disk"),
