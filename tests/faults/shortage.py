@@ -67,15 +67,15 @@ class NoBytes(_OnSmallDisk):
 
 class NoInodes(_OnSmallDisk):
     def __init__(self, state: Path, disk: str) -> None:
-        super().__init__(state, "size=40m,nr_inodes=100")
+        super().__init__(state, f"{disk},nr_inodes=300")
         self._made: list[Path] = []
 
     def tighten(self) -> None:
-        while self.disk.free_inodes:
-            path = self.state / f"filler{len(self._made)}"
-            path.touch(exist_ok=False)
-            self._made.append(path)
-        assert self.disk.free_inodes == 0
+        with suppress(OSError):  # the log was quicker to take what it had just given back
+            while self.disk.free_inodes:
+                path = self.state / f"filler{len(self._made)}"
+                path.touch(exist_ok=False)
+                self._made.append(path)
 
     def end(self) -> None:
         while self._made:
@@ -170,3 +170,4 @@ KINDS: Final[dict[str, type[Shortage]]] = {
     "EDQUOT": OverQuota,
     "EMFILE": NoDescriptors,
 }
+ENDED_BY_DELETION: Final = ("ENOSPC, bytes", "ENOSPC, inodes")
