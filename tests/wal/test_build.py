@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.wal.tools import EVERYTHING, FaultyDisk, QuickDisk, works
+from tests.wal.tools import EVERYTHING, FaultyDisk, QuickDisk, read, works
+from walflow.disk import Disk as AnyDisk
 from walflow.errors import DirectoryLocked, WalflowError
+from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, Options, Record
 from walflow.wal.build import Builder, Taken
 from walflow.wal.cursor import Acked
@@ -20,7 +23,7 @@ UUID = bytes(range(16))
 RECORDS = [Record(position, 2, b"tag", b"%d" % position * 30, position) for position in (5, 7, 9, 15, 17, 19)]
 
 
-def build(path: Path, disk: FaultyDisk | None = None) -> None:
+def build(path: Path, disk: AnyDisk | None = None) -> None:
     builder = Builder(str(path), UUID, Acked(4, [(11, 14)]), 400, disk)
     try:
         for record in RECORDS:
@@ -129,3 +132,31 @@ def test_two_do_not_build_the_same(tmp_path: Path) -> None:
         one.finish(0)
     one.discard()
     assert os.listdir(tmp_path) == ["log"]
+
+
+class UpToItsName(SimulatedDisk):
+    """The power goes as the log gets its name."""
+
+    def rename(self, source: str, target: str) -> None:
+        if target == "/log":
+            raise PowerCut
+        super().rename(source, target)
+
+
+def test_all_of_it_is_safe_before_it_has_its_name() -> None:
+    disk = UpToItsName()
+    with pytest.raises(PowerCut):
+        build(Path("/log"), disk)
+    for image in images(disk, Random(1), 100):
+        files = {path.replace(".importing", ""): kept for path, kept in image.files.items()}
+        log = Log(Options("/log"), MemoryDisk(files))
+        assert (log.uuid, log.low, log.durable, read(log)) == (UUID.hex(), 4, 20, RECORDS)
+        assert (log.gaps, log.recovery.lines()) == ([], [])
+
+
+def test_its_name_is_safe_before_it_is_told_of(tmp_path: Path) -> None:
+    disk = Disk()
+    build(tmp_path / "log", disk)
+    name, parent = str(tmp_path / "log"), str(tmp_path)
+    assert disk.operations[-2:] == [("rename", name, 0), ("sync_directory", parent, 0)]
+    assert disk.fds == set()
