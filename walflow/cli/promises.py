@@ -1,10 +1,11 @@
 """What a flow promises, path by path, in the words of its connectors."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from walflow.contract import Guarantee
-from walflow.flow.graph import ERR, Graph, Path
+from walflow.flow.graph import ERR, Graph, Path, Port
 from walflow.flow.plan import Assembly, NodeId
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
@@ -33,7 +34,7 @@ def promises(assembly: Assembly) -> Promises:
     return Promises(
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
-        [sentence for node in graph.connectors if (sentence := _stops(node, graph))],
+        [sentence for node in graph.connectors for sentence in _stops(node, graph)],
         [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings],
     )
 
@@ -48,14 +49,29 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
     return Promise(path, words[path.source].source, words[path.sink].sink, logged)
 
 
-def _stops(source: NodeId, graph: Graph) -> str | None:
-    """Gates stand at the source: there is one for all its branches."""
-    sinks = sorted({sink for sink in graph.sinks_of(source) if source in graph.sources_of(sink)})
-    if len(sinks) < 2:
-        return None
-    names = [sink.name for sink in sinks]
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{source} feeds {listed}: while one of them takes no more, {source.name} stops for all of them"
+def _stops(source: NodeId, graph: Graph) -> list[str]:
+    """Gates stand at the source: there is one for all its branches, but those of an operator that chooses."""
+    stops = graph.stopped_by(source)
+    sinks = sorted(sink for sink in stops.sinks if source in graph.sources_of(sink))
+    sentences = [_in_turns(source, chooser, graph) for chooser in sorted(stops.choosers)]
+    if len(sinks) > 1 or (sinks and sentences):
+        listed = f"{source} feeds {_listed(sinks)}"
+        sentences.append(f"{listed}: while one of them takes no more, {source.name} stops for all of them")
+    return sentences
+
+
+def _in_turns(source: NodeId, chooser: Port, graph: Graph) -> str:
+    sinks = sorted({sink for exit in graph.exits(chooser) for sink in graph.sinks_behind(exit)})
+    operator = f"{chooser.node.name}/{chooser.name}"
+    return (
+        f"{source} feeds {_listed(sinks)} in turns, by {operator}: while one of them takes no more, the others get its "
+        f"share, and {source.name} stops when none is left"
+    )
+
+
+def _listed(nodes: Sequence[NodeId]) -> str:
+    names = [node.name for node in nodes]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def chain(path: Path) -> str:

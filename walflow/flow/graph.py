@@ -143,6 +143,9 @@ class Graph:
         sinks = frozenset(port.node for port in whole if self._is_input(port))
         return Stops(sinks, frozenset(port for port in whole if port in self.choosers))
 
+    def sinks_behind(self, port: Port) -> frozenset[NodeId]:
+        return frozenset(reached.node for reached in _reach([port], self._forward) if self._is_input(reached))
+
     def exits(self, chooser: Port) -> list[Port]:
         return [Port(chooser.node, name) for name in self.choosers[chooser].exits]
 

@@ -35,6 +35,7 @@ class SinkNode(Surrounded):
         self.behind_log = behind_log
         self.sole_path = sole_path
         self.replaceable = False
+        self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
@@ -59,7 +60,9 @@ class SinkNode(Surrounded):
         self._failed = self.counter("failed_events_total")
         if self._queue:
             self._arrived.set()
-        self.restore()
+        self._taking = False
+        if not self.replaceable:
+            self.restore()
 
     def end(self, reason: str) -> None:
         """Stops the sources upstream; what waits in the queue goes to the next run."""
@@ -68,6 +71,8 @@ class SinkNode(Surrounded):
         self.reason = None  # the runner says why, in a line of its own
         for gate in self.gates:
             gate.trigger(self.name, reason)
+        if self.replaceable:
+            self._fail_queue(f"takes no more: {reason}")
 
     @property
     def waiting(self) -> int:
@@ -76,9 +81,12 @@ class SinkNode(Surrounded):
 
     def abandon(self) -> None:
         """No next run: what waits fails."""
+        self._fail_queue("has stopped")
+
+    def _fail_queue(self, why: str) -> None:
         queue, self._queue = self._queue, []
         for block in queue:
-            self.fail(block, SinkGone(f"{self.name} has stopped"))
+            self.fail(block, SinkGone(f"{self.name} {why}"))
 
     # along the links
 
@@ -147,7 +155,7 @@ class SinkNode(Surrounded):
 
     async def take(self) -> list[Block]:
         assert self._arrived is not None
-        self._surroundings.up()
+        self._up()
         while not self._queue:
             self._arrived.clear()
             await self._arrived.wait()
@@ -155,11 +163,18 @@ class SinkNode(Surrounded):
         return queue
 
     def serve(self, accept: Callable[[Block], None]) -> None:
-        self._surroundings.up()
+        self._up()
         queue, self._queue = self._queue, []
         for block in queue:
             accept(block)
         self._accept = accept
+
+    def _up(self) -> None:
+        self._surroundings.up()
+        if not self._taking:
+            self._taking = True
+            if self.replaceable and self.reason is None:  # not before: others take what it cannot yet
+                self.restore()
 
     def messages(self, block: Block) -> list[bytes]:
         frames = block.frames
@@ -187,6 +202,8 @@ class SinkNode(Surrounded):
         self.reason = reason
         for gate in self.gates:
             gate.trigger(self.name, reason)
+        if self.replaceable:
+            self._fail_queue(f"takes no more: {reason}")
 
     def restore(self) -> None:
         if self.reason is not None:

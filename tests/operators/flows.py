@@ -1,0 +1,100 @@
+"""Whole flows around one pipeline, built as the daemon builds them and driven without a loop."""
+
+from collections.abc import Sequence
+
+from tests.lang.world import assembled
+from tests.runtime.world import World
+from walflow import Block
+from walflow.errors import WalflowError
+from walflow.runtime.graph import ConnectorNodes, Nodes, build
+from walflow.runtime.source import RunOutlet
+
+LOST = WalflowError("gone")
+
+FLOW = """
+define flow main
+flow
+  define pipeline p
+  into {outputs}
+  pipeline
+    {body}
+  end;
+  define connector ticks from metronome with config = {{"interval": 1}} end;
+  define connector null from null;
+  create connector ticks;
+  create pipeline p;
+  {creates}
+  connect /connector/ticks to /pipeline/p;
+  {connects}
+end;
+deploy flow main;
+"""
+
+
+class Sink:
+    """What came, until the test says what becomes of it."""
+
+    def __init__(self, nodes: ConnectorNodes, world: World) -> None:
+        self.node = nodes.sink
+        self.waiting: list[Block] = []
+        self.got: list[object] = []
+        self._world = world
+        self._nodes = nodes
+
+    def start(self) -> None:
+        assert self.node.linked
+        self.node.begin(self._world.surroundings(self._nodes.name))
+        self.node.serve(self._take)
+
+    def _take(self, block: Block) -> None:
+        self.waiting.append(block)
+        self.got += block.values
+
+    def ack(self) -> None:
+        while self.waiting:
+            self.node.ack(self.waiting.pop(0))
+
+    def fail(self, done: int = 0) -> None:
+        waiting, self.waiting = self.waiting, []
+        for block in waiting:
+            self.node.fail(block, LOST, done)
+
+
+class Running:
+    """`sinks` have the names of the pipeline's outputs, in their order."""
+
+    def __init__(self, body: str, outputs: Sequence[str] = ("out",), *, started: bool = True) -> None:
+        self.world = World()
+        creates = "".join(f"create connector to_{name} from null;" for name in outputs)
+        connects = "".join(f"connect /pipeline/p/{name} to /connector/to_{name};" for name in outputs)
+        text = FLOW.format(outputs=", ".join(outputs), body=body, creates=creates, connects=connects)
+        self.nodes: Nodes = build(assembled(text), self.world.metrics)
+        by_name = {nodes.plan.id.name: nodes for nodes in self.nodes.connectors}
+        for operator in self.nodes.operators:
+            operator.node.begin(self.world.scheduler)
+        self.source = by_name["ticks"].source
+        self.outlet: RunOutlet = self.source.begin(self.world.surroundings("main::ticks"))
+        self.sinks = [Sink(by_name[f"to_{name}"], self.world) for name in outputs]
+        self._stream = self.outlet.stream({})
+        if started:
+            for sink in self.sinks:
+                sink.start()
+
+    def give(self, *values: object) -> None:
+        """One block."""
+        self._stream.emit(values)
+
+    @property
+    def got(self) -> list[list[object]]:
+        return [sink.got for sink in self.sinks]
+
+    def end(self) -> None:
+        """As the daemon ends: the runs, what waits for another run, the operators."""
+        for sink in self.sinks:
+            sink.node.end("stopped")
+        for sink in self.sinks:
+            sink.fail()
+        for nodes in self.nodes.connectors:
+            nodes.sink.abandon()
+        for operator in self.nodes.operators:
+            operator.node.end()

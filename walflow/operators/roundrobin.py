@@ -1,0 +1,175 @@
+"""Events evenly over several outputs, of which some may be shut.
+
+What a round robin sends is a sink's for whoever sends to it: it acks and fails under its own name, for which of its
+outputs had an event must not be remembered upstream. An event that comes again may well go another way.
+"""
+
+from collections import deque
+from functools import partial
+from typing import ClassVar, Final, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from walflow.contract import Gate, Ports, Scheduler
+from walflow.errors import WalflowError
+from walflow.event import Block, Node, Receipt
+from walflow.operators.operator import Exit, Operator, Place
+
+SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
+
+
+class NobodyTakes(WalflowError):
+    """The daemon stopped while no output took events. They may be sent again."""
+
+
+class RoundRobin(Operator):
+    """Each event leaves by one of the outputs, in turns. An output with a sink behind it that takes no more is left out
+    until it is back, and what such a sink hands back goes to the others; while there is none, the sources stop. Blocks
+    are dealt out by their events: to the output that has had fewest of them, and a large block in even parts."""
+
+    chooses: ClassVar[bool] = True
+
+    outputs: list[str] = Field(
+        default_factory=lambda: ["out"], min_length=1, description="Its output ports, in the order of their turns."
+    )
+
+    @model_validator(mode="after")
+    def _are_ports(self) -> Self:
+        if len(set(self.outputs)) < len(self.outputs):
+            raise ValueError("an output is named twice")
+        if any(not name or "/" in name for name in self.outputs):
+            raise ValueError("an output has a name, without a `/`")
+        return self
+
+    def ports_used(self) -> Ports:
+        return Ports(("in",), tuple(self.outputs))
+
+    def node(self, place: Place) -> Node:
+        return _RoundRobin(place)
+
+
+class _Way:
+    """One output. `events`: how many it has had."""
+
+    __slots__ = ("events", "gate", "number", "to")
+
+    def __init__(self, number: int, exit: Exit) -> None:
+        self.number = number
+        self.to = exit.to
+        self.gate: Gate = exit.gate
+        self.events = 0
+
+
+class _Attempt(NamedTuple):
+    """A block on its way by one output. `tried`: those it failed by before, though they were open."""
+
+    block: Block
+    way: _Way
+    tried: frozenset[int]
+
+
+class _RoundRobin:
+    def __init__(self, place: Place) -> None:
+        self._name = place.name
+        self._upstream = place.upstream
+        self._ways = [_Way(number, exit) for number, exit in enumerate(place.exits.values())]
+        self._turn = 0
+        self._held: deque[Block] = deque()  # while no output is open
+        self._flushing = False
+        self._retried = place.counter("retried_events_total")
+        place.gauge("open_outputs", lambda: len(self._open()))
+        place.gauge("held_blocks", lambda: len(self._held))
+        for way in self._ways:
+            way.gate.on_shut = self._shut
+            way.gate.on_open = partial(self._opened, way)
+
+    def __repr__(self) -> str:
+        return f"<RoundRobin {self._name} {len(self._open())} of {len(self._ways)} open, {len(self._held)} held>"
+
+    def accept(self, block: Block) -> None:
+        if self._name in block.receipt.skip:
+            block.receipt.ack(self._name)
+            return
+        parts = min(len(self._open()), block.frames.count // SPLIT)
+        for part in block.split(_even(block.frames.count, parts)) if parts > 1 else [block]:
+            self._send(part)
+
+    # walflow.operators.Running
+
+    def begin(self, scheduler: Scheduler) -> None: ...
+
+    def drain(self) -> None: ...
+
+    def end(self) -> None:
+        held, self._held = self._held, deque()
+        for block in held:
+            block.receipt.fail(NobodyTakes(f"no output of {self._name} takes events"), 0, self._name)
+
+    # a block's way
+
+    def _send(self, block: Block, tried: frozenset[int] = frozenset(), skip: frozenset[str] = frozenset()) -> None:
+        ways = [way for way in self._open() if way.number not in tried]
+        if not ways:
+            self._held.append(block)
+            return
+        size = len(self._ways)
+        way = min(ways, key=lambda way: (way.events, (way.number - self._turn) % size))
+        way.events += block.frames.count
+        self._turn = (way.number + 1) % size
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), skip)
+        way.to.accept(block.with_frames(block.frames, block.codec, receipt))
+
+    def _settled(self, receipt: Receipt) -> None:
+        attempt = receipt.ref
+        assert isinstance(attempt, _Attempt)
+        block, way, tried = attempt
+        if receipt.cause is None or receipt.done == receipt.count:
+            block.receipt.ack(self._name)
+            return
+        if receipt.done:
+            delivered, block = block.split([receipt.done, receipt.count - receipt.done])
+            delivered.receipt.ack(self._name)
+        way.events -= block.frames.count
+        if not way.gate.shut:  # else it may well take it when it is back
+            tried |= {way.number}
+        still = self._open()
+        if still and tried.issuperset(way.number for way in still):
+            block.receipt.fail(receipt.cause, 0, self._name)
+            return
+        self._retried.value += block.frames.count
+        self._send(block, tried, receipt.delivered)
+
+    # breakers
+
+    def _open(self) -> list[_Way]:
+        return [way for way in self._ways if not way.gate.shut]
+
+    def _shut(self) -> None:
+        if not self._open():
+            for gate in self._upstream:
+                gate.trigger(self._name, "no output takes events")
+
+    def _opened(self, way: _Way) -> None:
+        """It does not get all that it has missed."""
+        others = [other.events for other in self._ways if other is not way and not other.gate.shut]
+        way.events = max([way.events, min(others, default=way.events)])
+        self._flush()
+        if self._open():
+            for gate in self._upstream:
+                gate.restore(self._name)
+
+    def _flush(self) -> None:
+        """A block may settle, and a sink trigger, while it is being sent."""
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            while self._held and self._open():
+                self._send(self._held.popleft())
+        finally:
+            self._flushing = False
+
+
+def _even(count: int, parts: int) -> list[int]:
+    each, more = divmod(count, parts)
+    return [each + (number < more) for number in range(parts)]
