@@ -298,7 +298,8 @@ class WsConnection(Connection):
     def eof_received(self) -> bool:
         if self._opened:
             return super().eof_received()
-        self.failed("the connection ended in the handshake")
+        self._wire.eof()  # an answer without a length ends here
+        self._shake()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
