@@ -9,7 +9,7 @@ from walflow import codecs, framing
 from walflow.assemble import NodeId, assemble, load
 from walflow.contract import CodecUse, Connector, Guarantee
 from walflow.diagnostics import render_all
-from walflow.event import Codec, Framing
+from walflow.event import Codec, Cutting
 from walflow.flow.config import FlowConfig
 from walflow.flow.plan import ConnectorPlan, PipelinePlan, Select
 
@@ -36,7 +36,7 @@ def plan(settings: str) -> ConnectorPlan:
     return assembled(FLOW.format(settings=settings)).connectors[0]
 
 
-WIRES: list[tuple[str, Codec, Framing, Framing]] = [
+WIRES: list[tuple[str, Codec, Cutting, Cutting]] = [
     ("", codecs.JSON, framing.LINES, framing.LINES),
     ('codec = "string"', codecs.STRING, framing.WHOLE, framing.WHOLE),
     ('codec = {"name": "json", "config": {"mode": "sorted"}}', codecs.JSON_SORTED, framing.WHOLE, framing.WHOLE),
@@ -47,17 +47,17 @@ WIRES: list[tuple[str, Codec, Framing, Framing]] = [
 
 
 @pytest.mark.parametrize(("settings", "codec", "pre", "post"), WIRES)
-def test_how_events_look_outside(settings: str, codec: Codec, pre: Framing, post: Framing) -> None:
+def test_how_events_look_outside(settings: str, codec: Codec, pre: Cutting, post: Cutting) -> None:
     made = plan(settings)
-    assert made == ConnectorPlan(NodeId("main", "connector", "null"), "null", Null(), codec, pre, post)
+    wires = framing.Incoming((), pre), framing.Outgoing((), post)
+    assert made == ConnectorPlan(NodeId("main", "connector", "null"), "null", Null(), codec, *wires)
     assert made.codec is codec
-    assert (made.preframing, made.postframing) == (pre, post)
 
 
 def test_a_framing_with_a_configuration() -> None:
     separator = plan('preprocessors = [{"name": "separate", "config": {"separator": "|"}}]').preframing
     assert separator is not None
-    assert separator.payloads(b"a|b|") == [b"a", b"b"]
+    assert separator.framing.payloads(b"a|b|") == [b"a", b"b"]
 
 
 def test_a_pipeline_with_ports_of_its_own() -> None:

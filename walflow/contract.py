@@ -274,8 +274,11 @@ class Outlet(Half, Protocol):
         *,
         pause: Callable[[], None] = ...,
         resume: Callable[[], None] = ...,
+        broken: Callable[[], None] = ...,
     ) -> Stream:
-        """For push sources. `pause` and `resume` alternate, `pause` first, possibly before this returns."""
+        """For push sources. `pause` and `resume` alternate, `pause` first, possibly before this returns. `broken` is
+        called, perhaps within `feed`, where what comes cannot be read any more, not even further on (damaged
+        compressed data): hang up. It is said by err; what is fed after it is dropped and counted."""
         ...
 
     def send(self, block: Block) -> bool:

@@ -34,31 +34,17 @@ class Origin(NamedTuple):
 
 
 class Framing(Protocol):
-    """Stream of bytes <-> events. One object per kind and configuration, so that two ends compare by identity.
+    """Frames in a row <-> events. One object per kind and configuration, so that two ends compare by identity.
 
     Frames on the wire keep their delimiters or prefixes: `join(payloads(data)) == data`.
     """
 
     name: str
     config: Mapping[str, object]
-    max_length: int | None  # an event longer than this is rejected; None: the connector's own limit alone
     countable: bool  # several events in one `data` can be told apart; False: one event a block
 
     def count(self, data: bytes) -> int:
         """How many frames `data` is."""
-        ...
-
-    def cut(self, tail: bytearray, data: bytes) -> bytes:
-        """The whole frames of `tail + data`; what is left of them stays in `tail`."""
-        ...
-
-    def skip(self, data: bytes) -> bytes | None:
-        """What follows the frame that `data` continues: b"" or more once it has ended, None while it goes on.
-        For an event that is too large to keep."""
-        ...
-
-    def finish(self, tail: bytearray) -> bytes:
-        """The last, unended event as a whole frame (b"" if there is none); empties `tail`."""
         ...
 
     def index(self, data: bytes) -> Sequence[int]:
@@ -71,6 +57,25 @@ class Framing(Protocol):
 
     def join(self, payloads: Iterable[bytes]) -> bytes:
         """Each event within its frame."""
+        ...
+
+
+class Cutting(Framing, Protocol):
+    """A framing that cuts frames out of a stream of bytes where they lie."""
+
+    max_length: int | None  # an event longer than this is rejected; None: the connector's own limit alone
+
+    def cut(self, tail: bytearray, data: bytes) -> bytes:
+        """The whole frames of `tail + data`; what is left of them stays in `tail`."""
+        ...
+
+    def skip(self, data: bytes) -> bytes | None:
+        """What follows the frame that `data` continues: b"" or more once it has ended, None while it goes on.
+        For an event that is too large to keep."""
+        ...
+
+    def finish(self, tail: bytearray) -> bytes:
+        """The last, unended event as a whole frame (b"" if there is none); empties `tail`."""
         ...
 
 

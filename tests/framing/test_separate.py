@@ -67,7 +67,7 @@ def test_the_same_framing_is_the_same_object() -> None:
         ("separate", {"max_length": 0}, "separate wants a max_length of at least 1 byte, not 0"),
         ("separate", {"buffered": False}, "separate with buffered = false is not supported"),
         ("separate", {"seperator": "\n"}, "separate has no key seperator: it takes separator, max_length, buffered"),
-        ("seperate", {}, "Unknown pre- or postprocessor seperate"),
+        ("seperate", {}, "Unknown framing seperate"),
     ],
 )
 def test_mistakes_are_named(name: str, config: dict[str, object], line: str) -> None:

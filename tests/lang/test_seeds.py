@@ -41,7 +41,8 @@ def test_the_seed_is_a_checked_graph(seed: str) -> None:
         "stdio": Stdio(),
     }
     assert plans["tcp_server"].codec is codecs.JSON
-    assert plans["tcp_server"].preframing is plans["tcp_server"].postframing is framing.LINES
+    assert plans["tcp_server"].preframing == framing.Incoming((), framing.LINES)
+    assert plans["tcp_server"].postframing == framing.Outgoing((), framing.LINES)
     assert plans["server_out"].codec is codecs.JSON_SORTED
     assert plans["stdio"].codec is codecs.STRING
     assert (plans["wal"].codec, plans["wal"].preframing, plans["wal"].postframing) == (None, None, None)

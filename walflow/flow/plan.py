@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
-from walflow.event import Codec, Framing
+from walflow.event import Codec
 from walflow.expr.compile import Expression
+from walflow.framing import Incoming, Outgoing
 
 
 class NodeId(NamedTuple):
@@ -43,8 +44,8 @@ class ConnectorPlan:
     kind: str  # the type named in the flow file: tcp_server
     connector: Connector
     codec: Codec | None
-    preframing: Framing | None
-    postframing: Framing | None
+    preframing: Incoming | None
+    postframing: Outgoing | None
     defined: Span | None = field(default=None, compare=False, repr=False)
     settings: Mapping[str | int, Span] = field(default_factory=dict[str | int, Span], compare=False, repr=False)
 

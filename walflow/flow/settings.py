@@ -1,22 +1,25 @@
 """What stands behind `with` in a connector's definition, beside `config`: codec and framings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 from walflow import codecs, framing
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
-from walflow.event import Codec, Framing
+from walflow.event import Codec
 from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
-from walflow.framing.messages import MESSAGES
+from walflow.framing import POSTPROCESSORS, PREPROCESSORS, Incoming, Misplaced, Outgoing
 
 WIRE = ("codec", "preprocessors", "postprocessors")
 _BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
 _UNUSED = (*_BESIDE, "metrics_interval_s")
 KEYS = ("config", *WIRE, *_UNUSED)
+
+_COUNTERPARTS = {("preprocessor", "compress"): "decompress", ("postprocessor", "decompress"): "compress"}
 
 Report = Callable[[Diagnostic], None]
 T = TypeVar("T")
@@ -26,8 +29,8 @@ class Wire(NamedTuple):
     """How its events look outside. None for a connector whose class forbids a codec."""
 
     codec: Codec | None
-    preframing: Framing | None
-    postframing: Framing | None
+    preframing: Incoming | None
+    postframing: Outgoing | None
 
 
 class _Named(NamedTuple):
@@ -78,11 +81,13 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
         return Wire(None, None, None)
     # nobody said how events look: as they do most often
-    plain = "codec" not in given
+    unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
+    make_in = partial(framing.incoming, messages=of.messages)
+    make_out = partial(framing.outgoing, messages=of.messages)
     return Wire(
         _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {}),
-        _framing("preprocessors", connector, of, report, plain=plain),
-        _framing("postprocessors", connector, of, report, plain=plain),
+        _chain("preprocessors", PREPROCESSORS, make_in, connector, report, unsaid),
+        _chain("postprocessors", POSTPROCESSORS, make_out, connector, report, unsaid),
     )
 
 
@@ -93,26 +98,33 @@ def _codec(constant: Constant, report: Report) -> Codec | None:
     return _made(lambda: codecs.make(str(named.name.value), named.config), named.span, report)
 
 
-def _framing(
-    key: str, connector: ConnectorConfig, of: type[Connector], report: Report, *, plain: bool
-) -> Framing | None:
+def _chain(
+    key: str,
+    names: Sequence[str],
+    make: Callable[[Sequence[framing.Named]], T],
+    connector: ConnectorConfig,
+    report: Report,
+    unsaid: Sequence[framing.Named],
+) -> T | None:
     if key not in connector.settings:
-        if of.messages:
-            return MESSAGES
-        return framing.make([("separate", {})] if plain else [])
+        return make(unsaid)
     constant = connector.settings[key].constant
     if not isinstance(constant.value, list):
         hint = 'write `["separate"]`, say'
         report(error(f"`{key}` takes an array, not {kind_of(constant.value)}", constant.span, hint))
         return None
-    if of.messages and not constant.value:
-        return MESSAGES
     what = key.removesuffix("s")
     chain = [_named(part.constant, what, report) for part in constant.parts.values()]
-    named = [link for link in chain if link and _known(link, what, framing.NAMES, report)]
+    named = [link for link in chain if link and _known(link, what, names, report)]
     if len(named) < len(chain):
         return None
-    return _made(lambda: framing.make([(str(n.name.value), n.config) for n in named]), constant.span, report)
+    try:
+        return make([(str(link.name.value), link.config) for link in named])
+    except Misplaced as refused:
+        report(error(str(refused), named[refused.number].span, refused.hint))
+    except WalflowError as refused:
+        report(error(str(refused), constant.span))
+    return None
 
 
 def _named(constant: Constant, what: str, report: Report) -> _Named | None:
@@ -139,7 +151,9 @@ def _known(named: _Named, what: str, names: Sequence[str], report: Report) -> bo
     name = str(named.name.value)
     if name in names:
         return True
-    hint = did_you_mean(name, names) or f"there are {one_of(names).replace(' or ', ' and ')}"
+    other = _COUNTERPARTS.get((what, name))
+    hint = f"this way it is `{other}`" if other else did_you_mean(name, names)
+    hint = hint or f"there are {one_of(names).replace(' or ', ' and ')}"
     report(error(f"unknown {what} `{name}`", named.name.span, hint))
     return False
 

@@ -5,29 +5,56 @@ from collections.abc import Mapping, Sequence
 
 from walflow.errors import WalflowError
 from walflow.event import Framing
+from walflow.framing.chain import (
+    POSTPROCESSORS,
+    PREPROCESSORS,
+    Encoder,
+    Incoming,
+    Misplaced,
+    Named,
+    Outgoing,
+    held,
+    incoming,
+    outgoing,
+    separate,
+)
+from walflow.framing.length_prefixed import LENGTH_PREFIXED
 from walflow.framing.messages import MESSAGES
 from walflow.framing.separate import LINES, Separate
+from walflow.framing.steps import Refused, decoders, last_pieces, pieces
+from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED
 from walflow.framing.whole import WHOLE
 
-__all__ = ["LINES", "MESSAGES", "NAMES", "WHOLE", "Separate", "make"]
-
-NAMES = ("separate",)
-
-_made: dict[object, Framing] = {}
+__all__ = [
+    "LENGTH_PREFIXED",
+    "LINES",
+    "MESSAGES",
+    "POSTPROCESSORS",
+    "PREPROCESSORS",
+    "TEXTUAL_LENGTH_PREFIXED",
+    "WHOLE",
+    "Encoder",
+    "Incoming",
+    "Misplaced",
+    "Named",
+    "Outgoing",
+    "Refused",
+    "Separate",
+    "decoders",
+    "held",
+    "incoming",
+    "last_pieces",
+    "make",
+    "outgoing",
+    "pieces",
+]
 
 
 def make(chain: Sequence[tuple[str, Mapping[str, object]]]) -> Framing:
-    """The framing of a `preprocessors` or `postprocessors` list. An empty one: each read is one event, and events
-    are written with nothing between them. Raises WalflowError with a line for the flow file's author."""
+    """The framing of a list of `separate`, or of nothing, as a log's tag names it. Raises WalflowError."""
     if not chain:
         return WHOLE
-    if len(chain) > 1:
-        raise WalflowError("chains of several pre- or postprocessors are not supported yet: name one")
     (name, config) = chain[0]
-    if name != "separate":
-        raise WalflowError(f"Unknown pre- or postprocessor {name}")
-    framing = Separate.from_config(config)
-    return _made.setdefault((name, framing.separator, framing.max_length), framing)
-
-
-_made["separate", LINES.separator, LINES.max_length] = LINES
+    if len(chain) > 1 or name != "separate":
+        raise WalflowError(f"Unknown framing {', '.join(name for name, _ in chain)}")
+    return separate(config)

@@ -4,10 +4,11 @@ As there, the separator is one byte, `\\r` before a newline belongs to the event
 event. Unlike there, an event over the limit is not dropped in silence but rejected, whole or in part.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from walflow.errors import WalflowError
+from walflow.framing.steps import Decoder, Item, Refused, known_keys
 
 
 class Separate:
@@ -24,9 +25,7 @@ class Separate:
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> Self:
-        unknown = sorted(config.keys() - {"separator", "max_length", "buffered"})
-        if unknown:
-            raise WalflowError(f"separate has no key {unknown[0]}: it takes separator, max_length, buffered")
+        known_keys("separate", config, ("separator", "max_length", "buffered"))
         if config.get("buffered", True) is not True:
             raise WalflowError("separate with buffered = false is not supported: the end of a read ends no event")
         return cls(_separator(config.get("separator", "\n")), _max_length(config.get("max_length")))
@@ -76,6 +75,68 @@ class Separate:
     def join(self, payloads: Iterable[bytes]) -> bytes:
         joined = self.separator.join(payloads)
         return joined + self.separator
+
+
+class Separating:
+    """`separate` with other steps behind it."""
+
+    name = Separate.name
+    cuts = True
+
+    def __init__(self, framing: Separate) -> None:
+        self.framing = framing
+
+    def __repr__(self) -> str:
+        return f"<separating by {self.framing.separator!r}>"
+
+    def decoder(self, limit: int, *, cut_before: bool, cut_after: bool) -> Decoder:
+        return _Decoder(self.framing, min(limit, self.framing.max_length or limit))
+
+    def takes(self, limit: int) -> int:
+        return limit
+
+
+class _Decoder:
+    def __init__(self, framing: Separate, limit: int) -> None:
+        self._framing = framing
+        self._limit = limit
+        self._tail = bytearray()
+        self._skipped: int | None = None  # bytes so far of an event that is too large to keep, while one goes on
+
+    def feed(self, piece: bytes) -> Iterator[Item]:
+        if self._skipped is not None:
+            rest = self._framing.skip(piece)
+            self._skipped += len(piece) - len(rest or b"")
+            if rest is None:
+                return
+            yield from self._end_oversized()
+            piece = rest
+        for event in self._framing.payloads(self._framing.cut(self._tail, piece)):
+            yield event if len(event) <= self._limit else self._oversized(len(event))
+        if len(self._tail) > self._limit:
+            self._skipped = len(self._tail)
+            self._tail.clear()
+
+    def _end_oversized(self) -> Iterator[Item]:
+        if self._skipped is not None:
+            yield self._oversized(self._skipped)
+            self._skipped = None
+
+    def _oversized(self, size: int) -> Refused:
+        return Refused(f"event of {size} bytes exceeds max_event_bytes, {self._limit}")
+
+    def lost(self) -> Iterator[Item]:
+        yield from self._end_oversized()
+        if self._tail:
+            self._tail.clear()
+            yield Refused("what follows the beginning of an event is lost")
+
+    def finish(self, *, complete: bool) -> Iterator[Item]:
+        yield from self._end_oversized()
+        if self._tail:
+            last = bytes(self._tail)
+            self._tail.clear()
+            yield last if complete else Refused("the stream ended inside an event")
 
 
 def _separator(value: object) -> bytes:

@@ -342,7 +342,9 @@ class Connection(asyncio.Protocol):
         self._since = self._moved = self._time()
         self.made.set_result(None)
         if self._client.out.linked:
-            self.stream = self._client.out.stream(self._client.meta, pause=self._pause, resume=self._resume)
+            self.stream = self._client.out.stream(
+                self._client.meta, pause=self._pause, resume=self._resume, broken=self._broken
+            )
         self._client.connected(self)
 
     def _writing(self, transport: asyncio.Transport) -> Writing:
@@ -446,6 +448,10 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self._feed()
         self._set_reading()
+
+    def _broken(self) -> None:
+        """Not from within `feed`: what ends the connection feeds what is left."""
+        self._client.out.scheduler.call_soon(lambda: self.end("what it sends cannot be read"))
 
     def _set_reading(self) -> None:
         """Echoes are read also while events are not wanted, as in a drain, which waits for them."""

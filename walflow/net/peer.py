@@ -63,7 +63,10 @@ class Peer(asyncio.Protocol):
         self._writing = self._new_writing(transport)
         self.joined = True
         self.stream = self._server.out.stream(
-            self._meta, pause=lambda: self._pause("gate"), resume=lambda: self._resume("gate")
+            self._meta,
+            pause=lambda: self._pause("gate"),
+            resume=lambda: self._resume("gate"),
+            broken=lambda: self.close(),
         )
         self._server.joined(self)
 

@@ -12,7 +12,6 @@ import msgspec
 
 from walflow import codecs, framing as framings
 from walflow.event import Block, Codec, Framing, StreamId
-from walflow.framing.messages import MESSAGES
 
 KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
 
@@ -79,7 +78,7 @@ def _spec(made: Codec | Framing) -> Spec:
 
 
 def _framing(spec: Spec) -> Framing:
-    for unnamed in (framings.WHOLE, MESSAGES):  # no flow file names these
+    for unnamed in (framings.WHOLE, framings.MESSAGES):  # no flow file names these
         if spec == unnamed.name:
             return unnamed
     return framings.make([_pair(spec)])

@@ -5,9 +5,8 @@ from typing import Protocol
 
 from walflow.codecs import JSON
 from walflow.errors import CannotEncode
-from walflow.event import Codec, Frames, Framing, StreamId
-from walflow.framing import LINES
-from walflow.framing.messages import MESSAGES
+from walflow.event import Codec, Cutting, Frames, Framing, StreamId
+from walflow.framing import LINES, MESSAGES, held
 
 
 class Delivery(Protocol):
@@ -29,7 +28,7 @@ class IngressStream:
         stream_id: StreamId,
         meta: Mapping[str, object],
         codec: Codec,
-        framing: Framing,
+        framing: Cutting,
         max_event_bytes: int,
         pause: Callable[[], None],
         resume: Callable[[], None],
@@ -59,12 +58,8 @@ class IngressStream:
         if self._framing is not MESSAGES:
             for message in messages:
                 self.feed(message)
-            return
-        lines = LINES.join(messages)
-        if LINES.count(lines) == len(messages):
-            self._take(lines, LINES)
         elif messages:
-            self._take(MESSAGES.join(messages), MESSAGES)
+            self._take(*held(messages))
 
     def reject(self, reason: str) -> None:
         self._to.refuse(self, [(b"", reason)])

@@ -1,12 +1,13 @@
 """The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
 of codec and framing where what comes differs from what the sink writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from walflow import contract
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
+from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
@@ -24,7 +25,7 @@ class SinkNode(Surrounded):
         name: str,
         err: ErrPort,
         codec: Codec | None = None,
-        framing: Framing | None = None,
+        framing: Framing | Outgoing | None = None,
         *,
         linked: bool = True,
         behind_log: bool = False,
@@ -40,7 +41,9 @@ class SinkNode(Surrounded):
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
         self._codec = codec
-        self._framing = framing
+        outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing) if framing else None
+        self._framing = outgoing and outgoing.framing
+        self._encoders = outgoing.encoders if outgoing else ()
         self._queue: list[Block] = []
         self._accept: Callable[[Block], None] | None = None
         self._on_reopen: Callable[[], None] | None = None
@@ -119,7 +122,7 @@ class SinkNode(Surrounded):
 
     def _is_framed(self, block: Block) -> bool:
         framing = block.frames.framing
-        return framing is self._framing or (self._framing is MESSAGES and framing.countable)
+        return not self._encoders and (framing is self._framing or (self._framing is MESSAGES and framing.countable))
 
     def _written(self, block: Block) -> Block | None:
         """The block in the sink's codec and framing, less what leaves by err; None: nothing of it is left."""
@@ -127,10 +130,15 @@ class SinkNode(Surrounded):
         assert codec is not None
         assert framing is not None
         if block.codec is codec and codec.transparent:
-            joined = framing.join(block.frames.payloads())
+            joined = framing.join(self._encoded(block.frames.payloads()))
             if framing.count(joined) == block.frames.count or not framing.countable:
                 return block.with_frames(Frames(joined, block.frames.count, framing), codec)
         return self._rewritten(block, codec, framing)
+
+    def _encoded(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        for encode in self._encoders:
+            payloads = list(map(encode, payloads))
+        return payloads
 
     def _rewritten(self, block: Block, codec: Codec, framing: Framing) -> Block | None:
         payloads: list[bytes] = []
@@ -140,7 +148,7 @@ class SinkNode(Surrounded):
                 payloads.append(codec.encode(block.codec.decode(payload)))
             except (CannotDecode, CannotEncode) as error:
                 reasons.append(str(error))
-        frames = Frames(framing.join(payloads), len(payloads), framing) if payloads else None
+        frames = Frames(framing.join(self._encoded(payloads)), len(payloads), framing) if payloads else None
         if not reasons and frames is not None:
             return block.with_frames(frames, codec)
         if frames is None:

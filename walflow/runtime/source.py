@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from walflow.event import Block, Codec, Frames, Framing, Node, Receipt, Settled, StreamId
-from walflow.framing import LINES
+from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
+from walflow.framing import LINES, Incoming
 from walflow.runtime.gate import Gate
 from walflow.runtime.ingress import IngressStream
 from walflow.runtime.rejects import ErrPort
+from walflow.runtime.staged import StagedStream
 from walflow.runtime.surroundings import Surrounded, Surroundings
 
 BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
@@ -35,7 +36,7 @@ class SourceNode:
         out: Node,
         err: ErrPort,
         codec: Codec,
-        framing: Framing = LINES,
+        framing: Cutting | Incoming = LINES,
         *,
         linked: bool = True,
         transactional: bool = False,
@@ -44,7 +45,7 @@ class SourceNode:
         self.out = out
         self.err = err
         self.codec = codec
-        self.framing = framing
+        self.incoming = framing if isinstance(framing, Incoming) else Incoming((), framing)
         self.linked = linked
         self.transactional = transactional
         self.gate = Gate(self._shut, self._open)
@@ -67,6 +68,7 @@ class SourceNode:
             self.outlet.void()
             self.outlet = None
         self.gate.restore("window")
+        self.gate.restore("turn")
 
     def _shut(self) -> None:
         if self.outlet is not None:
@@ -99,6 +101,7 @@ class RunOutlet(Surrounded):
         self._opened = surroundings.signal()
         self._backlog: Callable[[], int] = lambda: 0
         self._void = False
+        self._tired = False
         self._received = self.counter("received_events_total")
         self._received_bytes = self.counter("received_bytes_total")
         self._lost = self.counter("lost_events_total")
@@ -116,23 +119,20 @@ class RunOutlet(Surrounded):
         *,
         pause: Callable[[], None] = _nothing,
         resume: Callable[[], None] = _nothing,
+        broken: Callable[[], None] = _nothing,
     ) -> IngressStream:
         self._surroundings.up()
         self._last_stream += 1
-        node = self._node
-        stream = IngressStream(
-            self,
-            StreamId(self.name, self.run, self._last_stream),
-            meta,
-            node.codec,
-            node.framing,
-            self.max_event_bytes,
-            pause,
-            resume,
+        codec, incoming, limit = self._node.codec, self._node.incoming, self.max_event_bytes
+        name = StreamId(self.name, self.run, self._last_stream)
+        stream = (
+            StagedStream(self, name, meta, codec, incoming, limit, pause, resume, broken)
+            if incoming.steps
+            else IngressStream(self, name, meta, codec, incoming.framing, limit, pause, resume)
         )
-        self._streams[stream.id.number] = stream
+        self._streams[name.number] = stream
         if self._gate.shut:
-            pause()
+            stream.pause()
         return stream
 
     def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
@@ -167,6 +167,20 @@ class RunOutlet(Surrounded):
 
     def ended(self, stream: IngressStream) -> None:
         self._streams.pop(stream.id.number, None)
+
+    def tire(self, stream: IngressStream) -> None:
+        if self._void:
+            return
+        if self._streams.pop(stream.id.number, None) is not None:
+            self._streams[stream.id.number] = stream  # behind those that have not had their turn
+        self._gate.trigger("turn", "others have theirs")
+        if not self._tired:
+            self._tired = True
+            self.scheduler.call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._tired = False
+        self._gate.restore("turn")
 
     def _settled(self, receipt: Receipt) -> None:
         if self._void:
@@ -214,7 +228,8 @@ class RunOutlet(Surrounded):
 
     async def ready(self) -> None:
         self._surroundings.up()
-        await self._opened.wait()
+        while self._gate.shut:  # what a stream held back may have shut it again
+            await self._opened.wait()
 
     def reject(self, block: Block, reason: str) -> None:
         self._node.err.take(block, [reason] * block.frames.count)

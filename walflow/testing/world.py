@@ -385,6 +385,7 @@ class MemoryOutlet(_Half):
         *,
         pause: Callable[[], None] = _nothing,
         resume: Callable[[], None] = _nothing,
+        broken: Callable[[], None] = _nothing,
     ) -> MemoryStream:
         stream = MemoryStream(StreamId(self.name, self.run, len(self.streams) + 1), meta, pause, resume)
         self.streams.append(stream)

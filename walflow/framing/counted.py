@@ -1,0 +1,89 @@
+"""Events behind their length: what both such framings have in common."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from walflow.framing.steps import Decoder, Item, Refused
+
+ABSURD: Final = 1 << 32  # a length from here on is no length: the stream is something else, or out of step
+
+Header = tuple[int, int]  # how long the event is, and where it begins
+ReadHeader = Callable[[bytes, int], Header | None]  # None: not all of it is there yet. Raises NoLength.
+
+
+class NoLength(ValueError):
+    """What stands there is none. Says what it is."""
+
+
+class Counted:
+    """A step that cuts a stream into the events behind each length."""
+
+    cuts = True
+
+    def __init__(self, name: str, header: ReadHeader) -> None:
+        self.name = name
+        self._header = header
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def decoder(self, limit: int, *, cut_before: bool, cut_after: bool) -> Decoder:
+        return _Decoder(self._header, limit)
+
+    def takes(self, limit: int) -> int:
+        return limit
+
+
+class _Decoder:
+    def __init__(self, header: ReadHeader, limit: int) -> None:
+        self._header = header
+        self._limit = limit
+        self._tail = bytearray()
+        self._wanted = 0  # bytes that `_tail` needs before it is looked at again: else each read looks at all of it
+        self._skip = 0  # bytes to come of an event that is refused
+
+    def feed(self, piece: bytes) -> Iterator[Item]:
+        if self._skip:
+            skipped = min(self._skip, len(piece))
+            self._skip -= skipped
+            piece = piece[skipped:]
+        if self._tail:
+            self._tail += piece
+            if len(self._tail) < self._wanted:
+                return
+            piece = bytes(self._tail)
+            self._tail.clear()
+        try:
+            yield from self._cut(piece)
+        except NoLength as error:
+            yield Refused(f"{error}: where the next event begins is not known any more", ends=True)
+
+    def _cut(self, data: bytes) -> Iterator[Item]:
+        start = self._wanted = 0
+        while (header := self._header(data, start)) is not None:
+            length, begin = header
+            end = begin + length
+            if length > self._limit:
+                if length >= ABSURD:
+                    raise NoLength(f"event of {length} bytes exceeds max_event_bytes, {self._limit}")
+                yield Refused(f"event of {length} bytes exceeds max_event_bytes, {self._limit}")
+                self._skip = max(end - len(data), 0)
+            elif end > len(data):
+                self._wanted = end - start
+                break
+            else:
+                yield data[begin:end]
+            start = end
+        self._tail += data[start:]
+
+    def lost(self) -> Iterator[Item]:
+        if self._tail:
+            yield Refused("what follows the beginning of an event is lost")
+        self._tail.clear()
+        self._skip = 0
+
+    def finish(self, *, complete: bool) -> Iterator[Item]:
+        if self._tail:
+            yield Refused("the stream ended inside an event")
+        self._tail.clear()
+        self._skip = 0

@@ -1,0 +1,53 @@
+"""Events behind their length as 8 bytes, big endian: tremor's `length-prefixed`, in both directions.
+
+Unlike there, an empty event does not wait for the bytes that follow it.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from walflow.framing.counted import Counted, Header
+
+_LENGTH: Final = struct.Struct(">Q")
+_size = _LENGTH.size
+
+
+class LengthPrefixed:
+    name = "length-prefixed"
+    config: Mapping[str, object] = {}
+    countable = True
+
+    def __repr__(self) -> str:
+        return "<LengthPrefixed>"
+
+    def count(self, data: bytes) -> int:
+        return sum(1 for _ in _bounds(data))
+
+    def index(self, data: bytes) -> Sequence[int]:
+        return [end for _, end in _bounds(data)]
+
+    def payloads(self, data: bytes) -> list[bytes]:
+        return [data[begin:end] for begin, end in _bounds(data)]
+
+    def join(self, payloads: Iterable[bytes]) -> bytes:
+        pack = _LENGTH.pack
+        return b"".join([part for payload in payloads for part in (pack(len(payload)), payload)])
+
+
+def _bounds(data: bytes) -> Iterator[tuple[int, int]]:
+    end = 0
+    while end < len(data):
+        begin = end + _size
+        end = begin + int(_LENGTH.unpack_from(data, end)[0])
+        yield begin, end
+
+
+def _header(data: bytes, start: int) -> Header | None:
+    if len(data) - start < _size:
+        return None
+    return int(_LENGTH.unpack_from(data, start)[0]), start + _size
+
+
+LENGTH_PREFIXED: Final = LengthPrefixed()
+LENGTHS: Final = Counted(LengthPrefixed.name, _header)

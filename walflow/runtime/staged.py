@@ -1,0 +1,163 @@
+"""A stream whose bytes pass a chain of steps before they are events.
+
+What comes in may be a thousand times as much once it is decompressed, so it is decoded piece by piece, for as long as
+events are wanted, and no longer than a turn at a time: the rest stays as it came.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from walflow.event import Codec, StreamId
+from walflow.framing import Incoming, Refused, decoders, held, last_pieces, pieces
+from walflow.framing.steps import Item
+from walflow.runtime.ingress import Delivery, IngressStream
+
+GATHER: Final = 256 << 10  # bytes of decoded events that are judged at once
+TURN: Final = 2 << 20  # decoded bytes after which others have their turn
+
+
+class Turns(Delivery, Protocol):
+    def tire(self, stream: IngressStream) -> None:
+        """It has had its turn, and has more: all streams are paused, and resumed in the next turn of the loop."""
+        ...
+
+
+class StagedStream(IngressStream):
+    """`broken`: the rest of the stream cannot be read, hang up."""
+
+    __slots__ = (
+        "_broken",
+        "_cut",
+        "_dead",
+        "_decoders",
+        "_discarded",
+        "_ending",
+        "_pause_source",
+        "_paused",
+        "_pumping",
+        "_resume_source",
+        "_source_paused",
+        "_turns",
+        "_work",
+    )
+
+    def __init__(
+        self,
+        to: Turns,
+        stream_id: StreamId,
+        meta: Mapping[str, object],
+        codec: Codec,
+        incoming: Incoming,
+        max_event_bytes: int,
+        pause: Callable[[], None],
+        resume: Callable[[], None],
+        broken: Callable[[], None],
+    ) -> None:
+        super().__init__(to, stream_id, meta, codec, incoming.framing, max_event_bytes, self._pause, self._resume)
+        self._turns = to
+        self._cut = incoming.cut
+        self._decoders = decoders(incoming.steps, self._max_bytes, messages=incoming.messages, cut=incoming.cut)
+        self._work: deque[Iterator[Item]] = deque()
+        self._pause_source = pause
+        self._resume_source = resume
+        self._broken = broken
+        self._paused = self._source_paused = False
+        self._pumping = False
+        self._dead = False
+        self._discarded = 0
+        self._ending: Callable[[], None] | None = None
+
+    def feed(self, data: bytes) -> None:
+        if self._dead:
+            self._discarded += len(data)
+            return
+        self._work.append(pieces(self._decoders, data))
+        self._pump()
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        for message in messages:
+            self.feed(message)
+
+    def eof(self, *, complete: bool) -> None:
+        if self._ending is None:
+            self._work.append(last_pieces(self._decoders, complete=complete))
+            self._ending = lambda: super(StagedStream, self).eof(complete=complete)
+            self._pump()
+
+    def close(self) -> None:
+        if self._ending is None:
+            self._work.append(last_pieces(self._decoders, complete=False))
+            self._ending = super().close
+            self._pump()
+
+    def _pause(self) -> None:
+        self._paused = True
+        if not self._source_paused:
+            self._source_paused = True
+            self._pause_source()
+
+    def _resume(self) -> None:
+        self._paused = False
+        self._pump()
+        if not self._paused and self._source_paused:
+            self._source_paused = False
+            self._resume_source()
+
+    def _pump(self) -> None:
+        if self._pumping:  # what is delivered may settle, and resume us, at once
+            return
+        self._pumping = True
+        decoded = 0
+        while self._work and not self._paused:
+            if decoded >= TURN:
+                self._turns.tire(self)
+                break
+            decoded += self._advance()
+        self._pumping = False
+        if not self._work and self._ending is not None:
+            ending, self._ending = self._ending, _ended
+            if self._discarded:
+                self._to.refuse(self, [(b"", f"{self._discarded} bytes behind it are dropped")])
+            ending()
+
+    def _advance(self) -> int:
+        """Delivers some of what is to be decoded; how many bytes that was."""
+        found: list[bytes] = []
+        size = 0
+        for item in self._work[0]:
+            if isinstance(item, Refused):
+                self._take_pieces(found)
+                self._refuse(item)
+                return size + 1
+            found.append(item)
+            size += len(item) + 1
+            if size >= GATHER:
+                self._take_pieces(found)
+                return size
+        self._work.popleft()
+        self._take_pieces(found)
+        return size
+
+    def _take_pieces(self, found: list[bytes]) -> None:
+        if not found:
+            return
+        if self._cut:
+            super().feed(b"".join(found))
+        else:
+            self._take(*held(found))
+
+    def _refuse(self, item: Refused) -> None:
+        self._end_oversized()
+        refused = [item.reason]
+        if self._tail:
+            refused.append("what follows the beginning of an event is lost")
+            self._tail.clear()
+        self._to.refuse(self, [(b"", reason) for reason in refused])
+        if item.ends:
+            self._dead = True
+            self._work.clear()
+            self._broken()
+
+
+def _ended() -> None: ...
