@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak mutation clean strace java rsyslog redis
+.PHONY: help demo test check docs bench soak mutation clean strace java rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/mypy demo bench
 	$(VENV)/bin/pyright --pythonpath $(RUN)
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/mkdocs build --quiet --strict
+
+docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
+	$(VENV)/bin/mkdocs serve
 
 clean: ## removes .venv and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work

@@ -20,7 +20,10 @@ from tests.mutation.rows import ROOT, targets
 TESTS: Final = (
     "tests/mutation/bites.py",
     "tests/wal",
-    "tests/cli",
+    "tests/cli/test_wal.py",
+    "tests/cli/test_wal_export.py",
+    "tests/cli/test_wal_progress.py",
+    "tests/cli/test_wal_skip.py",
     "tests/relay",
     "tests/connectors/test_file_append.py",
     "tests/connectors/test_file_ranges.py",
@@ -32,8 +35,6 @@ LEFT_OUT: Final = (
     "test_the_power_may_be_cut_at_any_operation",
     "uvloop",
     "test_long_tail.py",
-    "test_wal_daemon.py",
-    "test_wal_pages.py",
 )
 
 

@@ -88,11 +88,16 @@ class Run:
         now = {file: digest(file) for file in _files(self._tests)}
         old = self._results.tests
         changed = [file for file in now if old.get(file) != now[file]]
-        self._results.reached = {file: found for file, found in self._results.reached.items() if file in now}
+        self._results.reached = {
+            file: found for file, found in self._results.reached.items() if file in now and old.get(file) == now[file]
+        }
+        red: list[str] = []
         if changed:
-            for file, found in _reach(changed).items():
-                self._results.reached[file] = found
+            found, red = _reach(changed)
+            self._results.reached |= found
         self._results.tests = {file: now[file] for file in now if file in self._results.reached}
+        if red:
+            raise Wrong(f"red without any mutant: {', '.join(red)}")
 
     def all(self, rows: list[Row], tick: Callable[[Row], None]) -> None:
         """`tick` is told of each as it is done."""
@@ -171,7 +176,8 @@ def _files(names: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _reach(files: list[str]) -> dict[str, Reached]:
+def _reach(files: list[str]) -> tuple[dict[str, Reached], list[str]]:
+    """And the tests that are red; nothing is known of the files they are in."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         tree = Tree(Path(folder, "tree"))
         output = Path(folder, "reach.json")
@@ -182,6 +188,6 @@ def _reach(files: list[str]) -> dict[str, Reached]:
         if not output.exists():
             raise Wrong(f"the tests do not run: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         found, red = msgspec.json.decode(output.read_bytes(), type=tuple[dict[str, Reached], list[str]])
-    if red:
-        raise Wrong(f"red without any mutant: {', '.join(red)}")
-    return found | {file: Reached() for file in files if file not in found}
+    known = {file: found.get(file, Reached()) for file in files}
+    bad = {test.split("::")[0] for test in red}
+    return {file: reached for file, reached in known.items() if file not in bad}, red

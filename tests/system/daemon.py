@@ -129,12 +129,22 @@ def running(
     workdir: Path,
     *options: str,
     prefix: Sequence[str] = (),
+    command: Sequence[str] = (),
     admin: str = "off",
     environment: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
 ) -> Iterator[Daemon]:
     """Killed at the end if it still runs."""
-    daemon = Daemon(flow, workdir, *options, prefix=prefix, admin=admin, environment=environment, stdin=stdin)
+    daemon = Daemon(
+        flow,
+        workdir,
+        *options,
+        prefix=prefix,
+        command=command,
+        admin=admin,
+        environment=environment,
+        stdin=stdin,
+    )
     try:
         yield daemon
     finally:

@@ -46,6 +46,8 @@ def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
     from walflow.cli.connectors import connectors_app
+    from walflow.cli.graph import graph
+    from walflow.cli.new import new
     from walflow.cli.run import run
     from walflow.cli.status import status
     from walflow.cli.wal import wal_app
@@ -59,6 +61,8 @@ def app() -> typer.Typer:
     program.callback()(_program)
     program.command()(run)
     program.command()(check)
+    program.command()(graph)
+    program.command()(new)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")
     program.add_typer(wal_app(), name="wal")

@@ -2,17 +2,17 @@
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from walflow.contract import Connector
+from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
-from walflow.errors import WalflowError
-from walflow.registry import connectors as registered
+from walflow.registry import NoConnector, connectors as registered
 
 EX_CONFIG = 78
 
@@ -37,38 +37,50 @@ def connectors_app() -> typer.Typer:
 
 def list_(as_json: AsJson = False) -> None:
     """The types a flow file may name after `from`."""
-    classes = _classes()
+    with _said():
+        loaded = _loaded(registered())
     if as_json:
-        typer.echo(json.dumps({kind: _summary(classes[kind]) for kind in sorted(classes)}, indent=2))
+        typer.echo(json.dumps({kind: _words(connector) for kind, connector in loaded.items()}, indent=2))
         return
     table = Table("type", "in", "out", "what it is", box=None, pad_edge=False, header_style="bold")
-    for kind in sorted(classes):
-        ports = classes[kind].ports
-        table.add_row(kind, " ".join(ports.inputs), " ".join(ports.outputs), _summary(classes[kind]))
+    for kind, connector in loaded.items():
+        ports = Ports((), ()) if isinstance(connector, NoConnector) else connector.ports
+        table.add_row(kind, " ".join(ports.inputs), " ".join(ports.outputs), _words(connector))
     _print(table)
 
 
-def show(kind: Annotated[str, typer.Argument(help="As `list` has it.")], as_json: AsJson = False) -> None:
+def _words(connector: type[Connector] | NoConnector) -> str:
+    return str(connector) if isinstance(connector, NoConnector) else summary(connector)
+
+
+def _kinds(incomplete: str) -> list[str]:
+    """For the shell. Names alone: no class is loaded."""
+    return sorted(kind for kind in registered() if kind.startswith(incomplete))
+
+
+def show(
+    kind: Annotated[str, typer.Argument(help="As `list` has it.", autocompletion=_kinds)], as_json: AsJson = False
+) -> None:
     """The keys of its `config`, with types and defaults. Values of a flow are never shown, so no secret is."""
-    classes = _classes()
-    if kind not in classes:
-        hint = did_you_mean(kind, classes)
-        typer.echo(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""), err=True)
-        raise typer.Exit(EX_CONFIG)
-    connector = classes[kind]
+    with _said():
+        classes = registered()
+        if kind not in classes:
+            hint = did_you_mean(kind, classes)
+            raise NoConnector(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
+        connector = classes[kind]
     if as_json:
         typer.echo(json.dumps(_document(kind, connector), indent=2))
         return
-    typer.echo(f"{kind}: {_summary(connector)}")
+    typer.echo(f"{kind}: {summary(connector)}")
     typer.echo(f"ports in: {' '.join(connector.ports.inputs) or 'none'}")
     typer.echo(f"ports out: {' '.join(connector.ports.outputs) or 'none'}")
     typer.echo(f"codec: {connector.codec.value}")
-    keys = list(_keys(connector.model_json_schema()))
-    if not keys:
+    listed = keys(connector)
+    if not listed:
         typer.echo("takes no config")
         return
     table = Table("key", "type", "default", "", box=None, pad_edge=False, header_style="bold")
-    for key in keys:
+    for key in listed:
         table.add_row(*key)
     _print(table)
 
@@ -77,16 +89,27 @@ def _print(table: Table) -> None:
     Console(highlight=False, soft_wrap=False).print(table)
 
 
-def _classes() -> Mapping[str, type[Connector]]:
+@contextmanager
+def _said() -> Generator[None]:
+    """What is wrong with a distribution is a line, and no business of the other types."""
     try:
-        classes = registered()
-        return {kind: classes[kind] for kind in classes}
-    except WalflowError as error:
-        typer.echo(f"error: {error}", err=True)
+        yield
+    except NoConnector as error:
+        typer.echo(str(error), err=True)
         raise typer.Exit(EX_CONFIG) from None
 
 
-def _summary(connector: type[Connector]) -> str:
+def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector] | NoConnector]:
+    loaded: dict[str, type[Connector] | NoConnector] = {}
+    for kind in sorted(classes):
+        try:
+            loaded[kind] = classes[kind]
+        except NoConnector as error:
+            loaded[kind] = error
+    return loaded
+
+
+def summary(connector: type[Connector]) -> str:
     """The first sentence of the class's docstring, else of its module's."""
     text = connector.__doc__ if connector.__doc__ and "__doc__" in vars(connector) else None
     module = inspect.getmodule(connector)
@@ -97,15 +120,16 @@ def _summary(connector: type[Connector]) -> str:
 def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
     return {
         "type": kind,
-        "summary": _summary(connector),
+        "summary": summary(connector),
         "ports": {"in": connector.ports.inputs, "out": connector.ports.outputs},
         "codec": connector.codec.value,
         "config": connector.model_json_schema(),
     }
 
 
-def _keys(schema: Schema) -> Iterator[Key]:
-    yield from _keys_of(schema, schema.get("$defs", {}), "")
+def keys(connector: type[Connector]) -> list[Key]:
+    schema = connector.model_json_schema()
+    return list(_keys_of(schema, schema.get("$defs", {}), ""))
 
 
 def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[Key]:

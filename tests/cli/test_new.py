@@ -1,0 +1,155 @@
+"""`walflow new`: what it makes runs as it is, and a stranger's connector needs nothing but walflow."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, free_port, running
+from walflow.assemble import load
+from walflow.cli import app
+from walflow.cli.new import TEMPLATES
+from walflow.diagnostics import render_all
+
+TEMPLATE = ROOT / "walflow" / "cli" / "new" / "templates"
+
+
+def new(*arguments: object) -> Result:
+    return CliRunner().invoke(app(), ["new", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES.keys() - {"connector"}))
+def test_what_it_makes_is_without_mistakes(template: str, tmp_path: Path) -> None:
+    result = new(tmp_path / "deep" / "mine", "-t", template)
+    assert result.exit_code == 0, result.output
+    assembly, diagnostics = load([tmp_path / "deep" / "mine" / "main.troy"])
+    assert assembly is not None, render_all(diagnostics)
+
+
+def test_there_is_a_folder_for_each_template() -> None:
+    assert {path.name for path in TEMPLATE.iterdir() if path.name != "__pycache__"} == TEMPLATES.keys()
+
+
+def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
+    """Two of the templates, one talking to the other."""
+    port = str(free_port())
+    for name in ("echo", "forward"):
+        assert new(tmp_path / name, "-t", name).exit_code == 0
+        flow = tmp_path / name / "main.troy"
+        flow.write_text(flow.read_text().replace("65535", port))
+    with (
+        running(tmp_path / "echo" / "main.troy", tmp_path / "echo") as server,
+        running(tmp_path / "forward" / "main.troy", tmp_path / "forward") as client,
+    ):
+        server.wait_for("listening")
+        client.wait_for("running")
+        beside = Client(int(port))
+        beside.send(b'{"n": 4}\n')
+        assert beside.lines(1) == [b'{"n": 4}']
+        beside.close()
+        until(lambda: _numbers(tmp_path / "echo" / "out.log") == [1, 2, 3, 4])
+        assert client.terminate() == 0
+        assert server.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["x", "-t", "nothing"], 2, "there is no template 'nothing': there are echo, forward, spark, connector"),
+        (["1x", "-t", "connector"], 2, "'1x' is no name for a Python module: small letters, digits and _"),
+        (["there"], 73, "there/main.troy is there already: nothing was written"),
+        (["file/x"], 73, "file/x: Not a directory"),
+    ],
+)
+def test_refusals_are_one_line(
+    arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    Path("there/main.troy").touch()
+    Path("file").touch()
+    result = new(*arguments)
+    assert (result.exit_code, result.output) == (code, f"walflow: {said}\n")
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# ---- a stranger
+
+
+class Stranger:
+    """A venv of its own, which sees walflow as installed and has the package in it."""
+
+    def __init__(self, folder: Path, package: Path) -> None:
+        self._folder = folder
+        venv.create(folder, symlinks=True)
+        site = next(folder.glob("lib/*/site-packages"))
+        # what walflow needs is where this test's own Python has it: nothing is fetched
+        (site / "walflow.pth").write_text(f"{ROOT}\n{sysconfig.get_paths()['purelib']}\n")
+        command = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
+        offline = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+        subprocess.run([*command, *offline, str(package)], check=True)
+
+    def walflow(self, *arguments: str, workdir: Path) -> "subprocess.CompletedProcess[str]":
+        command = [str(self._folder / "bin" / "python"), "-m", "walflow", *arguments]
+        return subprocess.run(command, cwd=workdir, capture_output=True, text=True, timeout=60, check=False)
+
+    def running(self, workdir: Path) -> AbstractContextManager[Daemon]:
+        command = [str(self._folder / "bin" / "python"), "-m", "walflow", "run"]
+        return running(workdir / "main.troy", workdir, command=command)
+
+
+@pytest.mark.timeout(180)
+def test_a_connector_from_a_stranger(tmp_path: Path) -> None:
+    package = tmp_path / "spool"
+    assert new(package, "-t", "connector").exit_code == 0
+    stranger = Stranger(tmp_path / "venv", package)
+
+    shown = stranger.walflow("connectors", "show", "spool", workdir=package)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("spool: Files of a directory, as a source (`mode` read) or as a sink")
+    listed = json.loads(stranger.walflow("connectors", "list", "--json", workdir=package).stdout)
+    assert {"spool", "wal", "tcp_server"} <= listed.keys()
+
+    flow = package / "main.troy"
+    wrong = flow.read_text().replace('"mode": args.mode', '"mod": args.mode')
+    (package / "wrong.troy").write_text(wrong)
+    refused = stranger.walflow("check", "wrong.troy", workdir=package)
+    assert refused.returncode == 78
+    assert "unknown key `mod` in the config of spool" in refused.stdout
+
+    (package / "in").mkdir()
+    with stranger.running(package) as daemon:
+        daemon.wait_for("running")
+        (package / "in" / ".new").write_text('{"n": 1}\nrubbish\n{"n": 2}\n')
+        os.rename(package / "in" / ".new", package / "in" / "1.json")
+        until(lambda: _numbers(*(package / "out").glob("*.json")) == [1, 2])
+        assert daemon.terminate() == 0, daemon.raw
+    assert [path.name for path in (package / "in").iterdir()] == ["1.done"]
+
+
+def _numbers(*files: Path) -> list[int]:
+    return sorted(json.loads(line)["n"] for path in files for line in path.read_text().splitlines())
+
+
+def test_the_page_shows_the_same_files() -> None:
+    page = (ROOT / "docs" / "howto" / "your-own-connector.md").read_text()
+    for name in ("spool.py", "pyproject.toml"):
+        assert (TEMPLATE / "connector" / name).read_text() in page
+    source = (TEMPLATE / "connector" / "spool.py").read_text()
+    assert "from walflow import" in source
+    assert "from walflow." not in source

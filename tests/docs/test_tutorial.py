@@ -1,0 +1,71 @@
+"""The tutorial, typed as it stands; and the pages that are made from the code."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.system.daemon import ROOT, free_port
+from walflow.cli import app
+from walflow.cli.reference import PAGES
+
+DOCS = ROOT / "docs"
+STEPS = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+MARK = "--- next step ---"
+
+
+@pytest.mark.timeout(180)
+def test_the_tutorial(tmp_path: Path) -> None:
+    steps = STEPS.findall((DOCS / "tutorial.md").read_text("utf-8"))
+    port = str(free_port())
+    program = tmp_path / "walflow"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m walflow "$@"\n')
+    program.chmod(0o755)
+    # a flow file of the tutorial's own port, and no admin: tests run side by side
+    change = f"sed -i s/65535/{port}/ main.troy"
+    script = "set -e\n" + f"\necho '{MARK}'\n".join(command for command, _ in steps)
+    script = script.replace("/65535", f"/{port}").replace("cd echo\n", f"cd echo\n{change}\n")
+    script = script.replace("walflow run", "walflow run --admin off --log-format json")
+    printed = typed(script, tmp_path).split(f"{MARK}\n")
+    for (command, wanted), got in zip(steps, printed, strict=True):
+        assert got == wanted, command
+
+
+def typed(script: str, folder: Path) -> str:
+    """What bash prints. Nothing that it started is left."""
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        ["bash", "-c", script], cwd=folder, env=environment, text=True, start_new_session=True, **pipes
+    ) as bash:
+        try:
+            out, err = bash.communicate(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(bash.pid, signal.SIGKILL)
+    assert bash.returncode == 0, err
+    return out
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_that_are_made_are_up_to_date(name: str) -> None:
+    page = (DOCS / "reference" / f"{name}.md").read_text("utf-8")
+    assert page == PAGES[name](), f"python -m walflow.cli.reference {name} > docs/reference/{name}.md"
+
+
+def test_the_picture_is_what_graph_draws() -> None:
+    flow = ROOT / "walflow" / "cli" / "new" / "templates" / "echo" / "main.troy"
+    drawn = CliRunner().invoke(app(), ["graph", str(flow), "--format", "svg"]).output
+    assert (DOCS / "images" / "echo.svg").read_text("utf-8") == drawn
+
+
+def test_every_page_can_be_found_from_the_first() -> None:
+    linked = set(re.findall(r"\]\(([a-z-]+/[a-z0-9-]+\.md)\)", (DOCS / "index.md").read_text("utf-8")))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.glob("*/*.md") if page.parent.name != "decisions"}
+    assert pages <= linked

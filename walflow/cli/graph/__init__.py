@@ -1,0 +1,62 @@
+"""`walflow graph`: a picture of what flow files link to what."""
+
+import os
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from walflow.assemble import load
+from walflow.cli.graph.dot import dot
+from walflow.cli.graph.mermaid import mermaid
+from walflow.cli.graph.picture import Picture, picture
+from walflow.cli.graph.svg import svg
+from walflow.diagnostics import render_all
+
+EX_CONFIG = 78
+
+
+class Format(StrEnum):
+    mermaid = "mermaid"
+    dot = "dot"
+    svg = "svg"
+
+
+DRAW: Final[Mapping[Format, Callable[[Picture], str]]] = {
+    Format.mermaid: mermaid,
+    Format.dot: dot,
+    Format.svg: svg,
+}
+
+
+def graph(
+    files: Annotated[list[Path], typer.Argument(help="Flow files, together, as `run` would start them.")],
+    form: Annotated[
+        Format, typer.Option("--format", help="mermaid (Markdown pages draw it), dot (Graphviz) or svg.")
+    ] = Format.mermaid,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it there, not to stdout.")] = None,
+    workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
+) -> None:
+    """Draw flow files: connectors, pipelines, links, where a log begins a new promise, and what stops what."""
+    target = output.absolute() if output else None
+    found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
+    try:
+        os.chdir(workdir)
+    except OSError as error:
+        typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
+    assembly, diagnostics = load(found_at)
+    if assembly is None:
+        typer.echo(render_all(diagnostics), err=True)
+        raise typer.Exit(EX_CONFIG)
+    drawn = DRAW[form](picture(assembly))
+    if target is None:
+        typer.echo(drawn, nl=False)
+        return
+    try:
+        target.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"walflow: --output {output}: {error.strerror}", err=True)
+        raise typer.Exit(73) from None

@@ -1,0 +1,91 @@
+"""`walflow new`: a directory to start from."""
+
+import keyword
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+EX_USAGE = 2
+EX_CANTCREAT = 73
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+PLACEHOLDERS: Final = ("spool", "Spool")  # what the template of a connector is called, and its class
+
+
+class Template(NamedTuple):
+    what: str
+    then: tuple[str, ...]  # commands to type next
+
+
+TEMPLATES: Final = {
+    "echo": Template(
+        "a server that logs each line, writes it to a file and sends it back",
+        ("walflow check main.troy", "walflow run main.troy", "echo '{\"n\": 1}' | nc -N 127.0.0.1 65535"),
+    ),
+    "forward": Template(
+        "lines of a file, logged, to a server that sends each one back",
+        ("walflow check main.troy", "walflow run main.troy"),
+    ),
+    "spark": Template(
+        "lines by TCP, logged, a query on Spark, its results in a file",
+        ("walflow check --spark main.troy", "walflow run main.troy"),
+    ),
+    "connector": Template(
+        "a Python package with a connector of your own, and a flow that runs it",
+        ("pip install -e .", "walflow connectors show {name}", "walflow run main.troy"),
+    ),
+}
+
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in TEMPLATES if name.startswith(incomplete)]
+
+
+LISTED: Final = "; ".join(f"{name}: {template.what}" for name, template in TEMPLATES.items())
+
+
+def new(
+    directory: Annotated[Path, typer.Argument(help="Made, with its parents; it must not have files of these names.")],
+    template: Annotated[str, typer.Option("--template", "-t", help=f"{LISTED}.", autocompletion=_names)] = "echo",
+) -> None:
+    """Make a directory with a flow that runs as it is, to start from."""
+    if template not in TEMPLATES:
+        raise _refused(f"there is no template {template!r}: there are {', '.join(TEMPLATES)}", EX_USAGE)
+    name = directory.absolute().name.replace("-", "_")
+    if template == "connector" and (not NAME.match(name) or keyword.iskeyword(name)):
+        raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
+    source = files("walflow.cli.new") / "templates" / template
+    made = {directory / _named(file.name, name): _named(file.read_text("utf-8"), name) for file in _texts(source)}
+    if there := next((path for path in made if path.exists()), None):
+        raise _refused(f"{there} is there already: nothing was written", EX_CANTCREAT)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, text in made.items():
+            path.write_text(text, "utf-8")
+    except OSError as error:
+        raise _refused(f"{error.filename}: {error.strerror}", EX_CANTCREAT) from None
+    _tell(directory, list(made), TEMPLATES[template], name)
+
+
+def _texts(source: Traversable) -> list[Traversable]:
+    return sorted((file for file in source.iterdir() if file.is_file()), key=lambda file: file.name)
+
+
+def _named(text: str, name: str) -> str:
+    text = text.replace(PLACEHOLDERS[1], "".join(part.capitalize() for part in name.split("_")))
+    return text.replace(PLACEHOLDERS[0], name)
+
+
+def _refused(message: str, code: int) -> typer.Exit:
+    typer.echo(f"walflow: {message}", err=True)
+    return typer.Exit(code)
+
+
+def _tell(directory: Path, made: list[Path], template: Template, name: str) -> None:
+    typer.echo(f"{', '.join(path.name for path in made)} in {directory}. Now:")
+    for command in (f"cd {directory}", *template.then):
+        typer.echo("    " + command.replace("{name}", name))

@@ -1,0 +1,99 @@
+"""docs/reference/connectors.md and commands.md, from the code: `python -m walflow.cli.reference connectors`, or `commands`."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import typer
+from typer.core import TyperArgument, TyperGroup
+
+from walflow.cli import app
+from walflow.cli.connectors import Key, keys, summary
+from walflow.contract import CodecUse, Connector
+from walflow.registry import connectors
+
+CONNECTORS: Final = """\
+# Connectors
+
+What stands behind `from` in `define connector`. This page is made from the classes (`walflow connectors show KIND` prints
+the same of any connector, a stranger's too); a test holds it. Durations are in nanoseconds, sizes in bytes.
+`walflow check` prints what each one guarantees in your flow.
+"""
+
+COMMANDS: Final = """\
+# Commands
+
+This page is made from the program's own help; a test holds it. Exit codes: [here](exit-codes.md).
+`walflow --install-completion` teaches your shell the commands, options and connector types.
+"""
+
+CODECS: Final = {
+    CodecUse.REQUIRED: "a `codec` must be named",
+    CodecUse.OPTIONAL: "`codec` is json where none is named",
+    CodecUse.FORBIDDEN: "takes no `codec`",
+}
+
+
+def connectors_page() -> str:
+    classes = connectors()
+    return CONNECTORS + "".join(line for kind in sorted(classes) for line in _connector(kind, classes[kind]))
+
+
+def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
+    yield f"\n## {kind}\n\n{summary(connector)}\n\n"
+    ports = connector.ports
+    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
+    listed = keys(connector)
+    if listed:
+        yield "\n| key | type | default | |\n|---|---|---|---|\n"
+        yield from map(_row, listed)
+
+
+def _ports(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "nothing"
+
+
+def _row(key: Key) -> str:
+    default = key.default if key.default == "required" else f"`{key.default}`"
+    cells = f"`{key.name}`", key.type, default, key.description
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+def commands_page() -> str:
+    program = typer.main.get_command(app())
+    return COMMANDS + "".join(_commands(program, "walflow"))
+
+
+# Any: typer brings a click of its own, whose types are not public
+def _commands(command: Any, path: str) -> Iterator[str]:
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            yield from _commands(inner, f"{path} {name}")
+        return
+    metavars = [_metavar(part) for part in command.params if isinstance(part, TyperArgument)]
+    usage = " ".join([path, "[OPTIONS]", *metavars])
+    yield f"\n## {path}\n\n{_text(command.help)}\n\n```text\n{usage}\n```\n\n| | |\n|---|---|\n"
+    for part in command.params:
+        yield _option(part)
+
+
+def _metavar(part: TyperArgument) -> str:
+    return f"{(part.name or '').upper()}{'...' if part.nargs == -1 else ''}"
+
+
+def _option(part: Any) -> str:
+    name = _metavar(part) if isinstance(part, TyperArgument) else ", ".join(part.opts)
+    default = part.default
+    shown = getattr(default, "value", default)
+    usual = "" if shown in (None, False, (), "") or callable(shown) else f" Default: `{shown}`."
+    return f"| `{name}` | {_text(part.help)}{usual} |\n"
+
+
+def _text(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {"connectors": connectors_page, "commands": commands_page}
+
+if __name__ == "__main__":
+    print(PAGES[sys.argv[1]](), end="")
