@@ -1,8 +1,9 @@
 """What `intrinsic fn` stands for: a Python function, and what its annotations say of the arguments.
 
 Its parameters are plain types (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything),
-matched exactly: `true` is no number. `Annotated[T, Read(words, read)]` is a string that is read into a T first,
-at load if it needs no event. A function raises CannotApply where a value is of no use to it.
+matched exactly: `true` is no number. `float` is any number, as Python's typing has it. `Annotated[T, Read(read)]` is
+a string that is read into a T first, at load if it needs no event. A function raises CannotApply where a value is of
+no use to it.
 """
 
 import inspect
@@ -128,6 +129,8 @@ def _kind(hint: Any) -> Kind:
             return Kind((str,), extra.read)
     members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
     types: list[type] = [get_origin(member) or member for member in members]
+    if float in types:
+        types = [int, *(one for one in types if one is not int)]
     return Kind(() if object in types else tuple(types))
 
 

@@ -32,7 +32,10 @@ def integer(*bounds: int) -> int:
 
 def float_(*bounds: float) -> float:
     low, high = _between(bounds or (1.0,))
-    drawn = low + (high - low) * _random.random()
+    try:
+        drawn = low + (high - low) * _random.random()
+    except OverflowError:
+        raise CannotApply("these bounds are out of range") from None
     return float(drawn if drawn < high else low)  # rounding may reach what is not to be reached
 
 

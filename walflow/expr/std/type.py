@@ -18,7 +18,7 @@ _NAMES: Mapping[type, str] = {
 
 
 def as_string(value: object) -> str:
-    return _NAMES[type(value)]
+    return _NAMES.get(type(value), type(value).__name__)  # what a codec brings beside: a time of msgpack
 
 
 def is_number(value: object) -> bool:
