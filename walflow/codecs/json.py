@@ -11,7 +11,6 @@ beyond the range of a double (1e999) passes through, and is refused only where i
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -25,7 +24,9 @@ from walflow.framing import LINES
 SLICE: Final = 64  # lines tried together after a whole read failed: one bad line then costs 64 parses, not 2,600
 
 _raw_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
-_long_number = re.compile(rb"\d{19}").search  # may exceed 64 bits, which orjson rounds in silence
+# A number of 19 digits may exceed 64 bits, which orjson rounds in silence. A pattern takes 3 to 11 times as long to find.
+_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG_NUMBER: Final = b"0" * 19
 
 
 class Json:
@@ -49,7 +50,7 @@ class Json:
 
     def decode(self, payload: bytes) -> object:
         try:
-            if _long_number(payload) is None:
+            if _LONG_NUMBER not in payload.translate(_DIGITS):
                 return orjson.loads(payload)
         except orjson.JSONDecodeError:
             pass  # perhaps only for a number beyond a double's range
