@@ -230,6 +230,27 @@ def test_a_recycled_chunk_that_is_cut_at_once_takes_no_more_than_it_holds(open_l
     assert on_disk(str(directory)) <= log.used <= log.budget
 
 
+def test_spares_make_room_before_anything_is_written(open_log: Open, directory: Path) -> None:
+    log = open_log(65536, 16)
+    put(log, *[bytes(62_000)] * 4)
+    log.ack(1, 4)
+    checkpoint(log)
+    assert sum(name.startswith("spare.") for name in os.listdir(directory)) == 2
+    size = log.budget - 65536 - 300  # and one spare stays
+    put(log, bytes(size))
+    assert sum(name.startswith("spare.") for name in os.listdir(directory)) == 1
+    assert on_disk(str(directory)) <= log.used <= log.budget
+    works(log)
+
+
+@pytest.mark.parametrize("sync", ["interval", "never"])
+def test_a_relaxed_log_leaves_no_file_open_that_it_syncs_at_its_end(open_log: Open, sync: str) -> None:
+    log = open_log(1024, 64, sync=sync)
+    put(log, *[bytes(800)] * 40)
+    log.close()
+    assert payloads(open_log(1024, 64)) == [bytes(800)] * 40
+
+
 def test_a_log_of_one_chunk_lives(open_log: Open, directory: Path) -> None:
     for chunk_size in (1024, 65536):
         log = open_log(chunk_size, 1)

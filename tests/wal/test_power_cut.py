@@ -147,3 +147,17 @@ def test_what_only_an_empty_chunk_knew_how_to_read_stays_readable() -> None:
         assert read_all(log) == [b"a" * 3000]
         log.abandon()
         disk = uncut(disk)
+
+
+def test_its_name_is_safe_too_whoever_wrote_it() -> None:
+    """A process that was killed renamed meta, and did not sync the name."""
+    for operations in range(20):
+        disk = SimulatedDisk()
+        disk.operations_left = operations
+        try:
+            opened(disk)
+        except PowerCut:
+            pass
+        disk.after_kill(writeback_fails=False)
+        uuid = opened(disk).uuid
+        assert opened(uncut(disk)).uuid == uuid
