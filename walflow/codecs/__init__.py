@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 
+from walflow.codecs.binary import BINARY
 from walflow.codecs.json import JSON, JSON_SORTED
+from walflow.codecs.msgpack import MSGPACK
 from walflow.codecs.string import STRING
 from walflow.errors import WalflowError
 from walflow.event import Codec
 
-__all__ = ["JSON", "JSON_SORTED", "NAMES", "STRING", "make"]
+__all__ = ["BINARY", "JSON", "JSON_SORTED", "MSGPACK", "NAMES", "STRING", "make"]
 
-NAMES = ("json", "string")
+NAMES = ("json", "string", "msgpack", "binary")
+
+_PLAIN: dict[str, Codec] = {codec.name: codec for codec in (STRING, MSGPACK, BINARY)}
 
 
 def make(name: str, config: Mapping[str, object] | None = None) -> Codec:
@@ -22,9 +26,9 @@ def make(name: str, config: Mapping[str, object] | None = None) -> Codec:
             if mode not in ("sorted", "unsorted"):
                 raise WalflowError(f"json has the modes sorted and unsorted, not {mode!r}")
             return JSON_SORTED if mode == "sorted" else JSON
-        case "string":
+        case "string" | "msgpack" | "binary":
             _known_keys(name, config, set())
-            return STRING
+            return _PLAIN[name]
         case _:
             raise WalflowError(f"Unknown codec {name}")
 

@@ -6,6 +6,9 @@ from typing import Final
 from walflow.codecs.json import JSON
 from walflow.errors import CannotDecode
 from walflow.event import Frames, Framing, Verdict
+from walflow.framing import LINES, WHOLE
+
+_TEXTUAL: Final = (LINES.name, WHOLE.name)
 
 
 class String:
@@ -14,7 +17,8 @@ class String:
     transparent = True
 
     def validate(self, data: bytes, framing: Framing) -> Verdict:
-        if data.isascii() or _is_text(data):
+        # all at once only where no frame has bytes of its own that could complete a character, or are none
+        if data.isascii() or (framing.name in _TEXTUAL and _is_text(data)):
             return Verdict(Frames(data, framing.count(data), framing))
         good: list[bytes] = []
         bad: list[tuple[bytes, str]] = []

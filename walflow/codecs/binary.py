@@ -1,0 +1,34 @@
+"""Bytes as they are, whatever they are: the value of an event is `bytes`, which has no form in JSON.
+
+Encoding a string writes it as UTF-8, and all else that is not bytes as compact JSON, as tremor does.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from walflow.codecs.string import STRING
+from walflow.event import Frames, Framing, Verdict
+
+
+class Binary:
+    name = "binary"
+    config: Mapping[str, object] = {}
+    transparent = True
+
+    def __repr__(self) -> str:
+        return "<Binary>"
+
+    def validate(self, data: bytes, framing: Framing) -> Verdict:
+        return Verdict(Frames(data, framing.count(data), framing))
+
+    def decode(self, payload: bytes) -> object:
+        return payload
+
+    def encode(self, value: object) -> bytes:
+        return value if isinstance(value, bytes) else STRING.encode(value)
+
+    def whole(self, payload: bytes) -> bool:
+        return False
+
+
+BINARY: Final = Binary()

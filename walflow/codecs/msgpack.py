@@ -1,0 +1,96 @@
+"""MessagePack, as far as it has the values that JSON has, and bytes.
+
+Refused: extension types, timestamps among them, maps with keys that are no strings, infinities and NaN: no expression
+and no other codec knows them. Bytes stay bytes: msgpack and binary write them, JSON does not. An integer beyond 64 bits
+cannot be written.
+
+Valid is what decodes and what JSON could hold but for its bytes: both are asked of libraries, which costs a third of
+looking at each value from here.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, cast
+
+import msgspec
+import orjson
+
+from walflow.errors import CannotDecode, CannotEncode
+from walflow.event import Frames, Framing, Verdict
+
+_OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATETIME
+_perhaps_infinite = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]").search
+
+
+def _no_extension(code: int, data: memoryview) -> object:
+    raise ValueError(f"extension type {code} is not supported")
+
+
+_decode = msgspec.msgpack.Decoder(ext_hook=_no_extension).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Msgpack:
+    name = "msgpack"
+    config: Mapping[str, object] = {}
+    transparent = True
+
+    def __repr__(self) -> str:
+        return "<Msgpack>"
+
+    def validate(self, data: bytes, framing: Framing) -> Verdict:
+        good: list[bytes] = []
+        bad: list[tuple[bytes, str]] = []
+        for payload in framing.payloads(data):
+            try:
+                self.decode(payload)
+                good.append(payload)
+            except CannotDecode as error:
+                bad.append((payload, str(error)))
+        if not bad:
+            return Verdict(Frames(data, len(good), framing))
+        return Verdict(Frames(framing.join(good), len(good), framing) if good else None, bad)
+
+    def decode(self, payload: bytes) -> object:
+        try:
+            value: object = _decode(payload)
+            orjson.dumps(value, _not_json, _OPTIONS)
+        except orjson.JSONEncodeError as error:
+            raise CannotDecode(f"not msgpack that is supported: {_cause(error)}") from error
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise CannotDecode(f"not msgpack: {error}") from error
+        if _perhaps_infinite(payload) and not _is_finite(value):  # orjson takes it for null
+            raise CannotDecode("not msgpack that is supported: infinity or NaN")
+        return value
+
+    def encode(self, value: object) -> bytes:
+        try:
+            return _encode(value)
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise CannotEncode(f"not msgpack: {error}") from error
+
+    def whole(self, payload: bytes) -> bool:
+        return True
+
+
+def _not_json(value: object) -> None:
+    """Bytes may be there, for all that follows of this; what else JSON does not have may not."""
+    if not isinstance(value, bytes):
+        raise TypeError("a timestamp" if isinstance(value, datetime) else type(value).__name__)
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, cast(dict[str, object], value).values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, cast(list[object], value)))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _cause(error: BaseException) -> str:
+    return str(error.__cause__ or error)
+
+
+MSGPACK: Final = Msgpack()
