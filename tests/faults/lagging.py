@@ -32,5 +32,8 @@ class Lagging(Connector):
     async def _let_go(self, inlet: Inlet, held: list[Block]) -> None:
         while True:
             await asyncio.sleep(0.01)
-            if held and Path(self.directory, "ack").exists():
+            if held and self._there("ack"):
                 inlet.ack(held.pop())
+
+    def _there(self, name: str) -> bool:
+        return Path(self.directory, name).exists()
