@@ -1,4 +1,5 @@
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_the_cursor_is_on_disk_before_a_chunk_goes(open_log: Open) -> None:
         ("unlink", f"{2:020d}.wal"),
         ("sync_directory", "log"),
     ]
+
+
+def test_chunks_go_where_no_descriptor_is_left(open_log: Open, directory: Path) -> None:
+    log = open_log(1024, 16)
+    put(log, *[bytes(800)] * 3)
+    log.ack(1, 2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        checkpoint(log)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert log.chunks[0].first == 3
+    assert not (directory / f"{1:020d}.wal").exists()
 
 
 def test_a_clean_stop_keeps_every_ack_whatever_is_in_the_air(open_log: Open) -> None:

@@ -278,6 +278,29 @@ def test_the_skip_is_not_missed_by_anybody() -> None:
     works(log)
 
 
+def test_what_was_cut_to_make_room_may_have_its_size_back() -> None:
+    """The budget is exceeded then, by less than the records have; the log takes nothing more before there is room."""
+    disk = SimulatedDisk()
+    disk.preallocates = True
+    options = Options("/log", 1 << 16, 2, sync="interval")
+    log = Log(options, disk)
+    for number in range(1, 4):
+        put(log, bytes([number]) * 40_000)
+        sync = log.sync()
+        assert sync is not None
+        sync.flush()
+        log.synced(sync)
+    assert log.used <= log.budget
+    again = Log(options, cut(disk))
+    assert [len(payload) for payload in payloads(again)] == [40_000] * 3
+    assert 1.3 * again.budget < again.used < 2 * again.budget
+    assert not again.fits(0, 1)
+    again.ack(1, 2)
+    checkpoint(again)
+    assert again.fits(0, 40_000)
+    assert again.used <= again.budget
+
+
 def test_so_many_positions_are_never_unsynced() -> None:
     """Or the skip would not be wide enough. A commit that would go too far takes the sync along."""
     log = relaxed(SimulatedDisk(LOG))

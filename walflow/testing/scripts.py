@@ -795,4 +795,19 @@ def misused(life: Life) -> None:
     checkpoint(life.log)
 
 
+@script(1 << 16, 2, effort=HEAVY, sync="interval")
+def relaxed_and_over_the_budget(life: Life) -> None:
+    """What was cut to make room has its size back after a power cut, and the log goes on."""
+    for number in range(1, 4):
+        life.put(bytes([number]) * 40000)
+        life.sync()
+    must(not life.append(b"x" * 40000), "it is full")
+    life.checkpoint(force=True)
+    life.cut()
+    life.ack(1, life.log.durable)
+    life.checkpoint()
+    for number in range(4, 7):
+        life.put(bytes([number]) * 40000)
+
+
 SOURCES: Final[dict[str, Callable[[int], Story]]] = {"scripted": scripted}
