@@ -36,6 +36,15 @@ class Wal(Connector):
         None, ge=1, description="How often one event may fail before it leaves by the err port. Default: no limit."
     )
 
+    max_elements: int | None = Field(
+        None, ge=1, description="How many events may wait in the log, beside the budget in bytes. Default: no limit."
+    )
+    read_count: int | None = Field(
+        None,
+        ge=1,
+        description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
+    )
+
     sync: Literal["always", "interval", "never"] = Field(
         "always",
         description="When the disk must have an event. `always`: before it is acked to its source. `interval`: at most "
@@ -57,6 +66,8 @@ class Wal(Connector):
     def _interval_is_used(self) -> Self:
         if "sync_interval" in self.model_fields_set and self.sync != "interval":
             raise ValueError(f'sync_interval is for sync = "interval", and sync is "{self.sync}"')
+        if self.max_elements is not None and self.on_full == "drop_oldest":
+            raise ValueError('max_elements is for on_full = "block": what is dropped is a file, not an event')
         return self
 
     def claims(self) -> Sequence[Claim]:
@@ -65,7 +76,8 @@ class Wal(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks
         then = "it stops its sources" if self.on_full == "block" else "its oldest file is dropped"
-        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk, then {then}"]
+        events = f" and {self.max_elements:,} events" if self.max_elements is not None else ""
+        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"]
         if self.chunk_size < 1 << 20:
             warnings.append(
                 f"a chunk_size of {self.chunk_size:,} bytes costs a new file for every {self.chunk_size:,} bytes "
@@ -121,12 +133,14 @@ class Running:
     def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet) -> None:
         tags = Tags()
         self.checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self.writer.room())
-        self.reader = Reader(log, out, tags, self.checkpoints, config.max_attempts)
+        self.reader = Reader(log, out, tags, self.checkpoints, config.max_attempts, config.read_count)
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure
         make_way = Dropping(log, inlet, self.reader.forget).make_way if config.on_full == "drop_oldest" else None
-        self.writer = Writer(log, inlet, tags, self.reader.pump, self._want_space, on_commit, make_way)
+        self.writer = Writer(
+            log, inlet, tags, self.reader.pump, self._want_space, on_commit, make_way, config.max_elements
+        )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)
         self.reader.pump()

@@ -9,6 +9,7 @@ import pytest
 from connectors.cb import Cb
 from connectors.exit import Exit
 from connectors.file import File
+from connectors.memory import Memory
 from connectors.metronome import Metronome
 from connectors.null import Null
 from connectors.spark import Spark
@@ -29,6 +30,7 @@ MADE: list[Connector] = [
     File(path="f", mode="truncate", sync="never"),
     File(path="f", mode="append", sync="always"),
     File(path="f", mode="append", sync="never"),
+    Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
     Null(),
     Spark(path="s"),
@@ -43,6 +45,7 @@ MADE: list[Connector] = [
     UnixSocketServer(path="s"),
     Wal(path="w"),
     Wal(path="w", chunk_size=1024),
+    Wal(path="w", max_elements=10),
     Wal(path="w", sync="interval"),
     Wal(path="w", sync="never"),
     Wal(path="w", on_full="drop_oldest"),
@@ -159,6 +162,21 @@ HELD = {
     ],
     "made for tests: an event is acked, failed or left without an answer": [
         "connectors/test_cb.py::test_it_does_as_the_event_says"
+    ],
+    "the log in w takes up to 1,073,741,824 bytes on disk and 10 events, then it stops its sources": [
+        "relay/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
+    ],
+    "every event is sent to every sink linked to it, again after a failure, until that sink has acked it; then it may "
+    "come twice; what is in memory when walflow stops or dies is lost": [
+        "connectors/test_memory.py::test_what_failed_comes_again_before_what_is_newer",
+        "connectors/test_memory.py::test_what_is_lost_with_it_is_said",
+    ],
+    "an event is acked once it is in memory": [
+        "connectors/test_memory.py::test_what_is_stored_is_acked_at_once_and_goes_on"
+    ],
+    "it holds up to 10 events and 1,000 bytes in memory": [
+        "connectors/test_memory.py::test_it_stops_its_sources_at_its_bound_and_holds_what_comes_all_the_same",
+        "connectors/test_memory.py::test_the_bound_in_bytes",
     ],
     "an event is acked, and the daemon drains and stops": [
         "connectors/test_exit.py::test_an_event_stops_the_daemon",

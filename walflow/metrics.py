@@ -206,6 +206,16 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_budget_bytes": Family("gauge", "What the log may take on disk: chunk_size x max_chunks."),
     "wal_fill_ratio": Family("gauge", "What of the budget records take, 0 to 1; the breaker triggers at 0.9."),
     "wal_recovery_seconds": Family("gauge", "How long opening the log took."),
+    # operators and buffers in memory
+    "held_events": Family("gauge", "Events it holds: until a batch is full, or while no output takes any."),
+    "open_outputs": Family("gauge", "Outputs whose sinks take events."),
+    "retried_events_total": Family("counter", "Events that one output failed and another one got."),
+    "memory_backlog_events": Family("gauge", "Events in memory that not every sink has acked."),
+    "memory_backlog_bytes": Family("gauge", "Bytes of the blocks that hold them."),
+    "memory_full": Family("gauge", "1 while there is no room for what comes."),
+    "deduplicated_events_total": Family("counter", "Events left out: one with their key had been delivered."),
+    "keyless_events_total": Family("counter", "Events without the key, which go on as they are."),
+    "known_keys": Family("gauge", "Keys that count as seen."),
     # Spark
     "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
     "spark_owed_events": Family("gauge", "Events that were served to the consumer and not committed.", ("consumer",)),

@@ -78,7 +78,7 @@ class _RoundRobin:
         self._flushing = False
         self._retried = place.counter("retried_events_total")
         place.gauge("open_outputs", lambda: len(self._open()))
-        place.gauge("held_blocks", lambda: len(self._held))
+        place.gauge("held_events", lambda: sum(block.frames.count for block in self._held))
         for way in self._ways:
             way.gate.on_shut = self._shut
             way.gate.on_open = partial(self._opened, way)

@@ -18,19 +18,28 @@ NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that cou
 
 
 class Reader:
-    """`max_attempts`: how often a single event may fail before it is rejected; None: for ever."""
+    """`max_attempts`: how often a single event may fail before it is rejected; None: for ever. `most`: how many events
+    may be with the sinks; None: as many as the window has room for."""
 
     def __init__(
-        self, log: Log, out: Outlet, tags: Tags, checkpoints: Checkpoints, max_attempts: int | None = None
+        self,
+        log: Log,
+        out: Outlet,
+        tags: Tags,
+        checkpoints: Checkpoints,
+        max_attempts: int | None = None,
+        most: int | None = None,
     ) -> None:
         self._log = log
         self._out = out
         self._tags = tags
         self._checkpoints = checkpoints
         self._max_attempts = max_attempts
+        self._most = most
+        self._sent = 0  # events, and not settled
         self._records = log.reader()
-        self._ready: deque[Part] = deque()
-        self._redelivery = Redelivery()
+        self._ready: deque[Part[Record]] = deque()
+        self._redelivery = Redelivery[Record]()
         self._pumping = self._pump_again = self._pump_planned = False
         self._redelivered = out.counter("redelivered_events_total")
         self._redelivered_bytes = out.counter("wal_redelivered_bytes_total")
@@ -46,6 +55,7 @@ class Reader:
         self._reads_later = False
         self.first_ingest_ns = 0  # when what it read first had been received
         out.window = min(out.window, log.window)
+        out.window_events = most
         out.on_ready(self.pump)
         out.backlog(self.backlog)
 
@@ -80,7 +90,9 @@ class Reader:
                 self._read()
                 if not self._ready:
                     return
-            part = self._ready[0]
+            part = self._fitted(self._ready[0])
+            if part is None:
+                return
             block = self._block(part) if part.last > self._dropped else None
             if block is None:
                 self._ready.popleft()
@@ -88,15 +100,28 @@ class Reader:
             if not self._send(part, block):
                 return
 
-    def _send(self, part: Part, block: Block) -> bool:
+    def _fitted(self, part: Part[Record]) -> Part[Record] | None:
+        """As much of the next part as may be with the sinks; None: nothing more may."""
+        if self._most is None or self._sent + part.count <= self._most:
+            return part
+        if self._sent >= self._most:
+            return None
+        self._ready.popleft()
+        self._ready.extendleft(reversed(part.cut(self._most - self._sent)))
+        return self._ready[0]
+
+    def _send(self, part: Part[Record], block: Block) -> bool:
         """False: not now. The part is taken off first, it may settle (and fail) while it is being sent."""
         self._ready.popleft()
         if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
             self._rejected_bytes.value += part.size
+            self._sent += part.count
             self._out.reject(block, f"failed {part.attempts} times")
             return True
+        self._sent += part.count
         if self._out.send(block):
             return True
+        self._sent -= part.count
         block.receipt.settled = _not_sent
         block.receipt.ack()
         self._ready.appendleft(part)
@@ -134,7 +159,7 @@ class Reader:
             self._gaps_told = len(self._log.gaps)
             self._checkpoints.acked()  # so that a restart does not find and count them again
 
-    def _block(self, part: Part) -> Block | None:
+    def _block(self, part: Part[Record]) -> Block | None:
         record = part.record
         try:
             tag = self._tags.decode(record.tag)
@@ -158,21 +183,21 @@ class Reader:
             origin=Origin(self._log.uuid, part.first, part.last, self._checkpoints.low + 1),
         )
 
-    def _give_up(self, part: Part, record: Record, error: Exception) -> None:
+    def _give_up(self, part: Part[Record], record: Record, error: Exception) -> None:
         """Written by a version with codecs this one lacks. Left in the log it would come again for ever, so the
         position stays unacked and is only not sent: the log fills rather than loses."""
         self._out.log.error("unreadable tag", position=record.position, events=part.count, error=str(error))
 
     def _settled(self, receipt: Receipt) -> None:
-        part = receipt.ref
-        assert isinstance(part, Part)
+        part: Part[Record] = receipt.ref  # type: ignore[assignment]  # it is what we gave it
+        self._sent -= part.count
         if part.last > self._dropped:
             self._account(part, receipt)
         if not self._pumping and not self._pump_planned:
             self._pump_planned = True
             self._out.scheduler.call_soon(self._planned_pump)
 
-    def _account(self, part: Part, receipt: Receipt) -> None:
+    def _account(self, part: Part[Record], receipt: Receipt) -> None:
         size = self._size_of(part, receipt.done)
         if receipt.done:
             self._acked.value += receipt.done
@@ -191,7 +216,7 @@ class Reader:
             delay = self._redelivery.add(left)
             self._out.scheduler.call_later(delay, self._redeliver)
 
-    def _size_of(self, part: Part, count: int) -> int:
+    def _size_of(self, part: Part[Record], count: int) -> int:
         """In bytes, of its first `count` events."""
         if not 0 < count < part.count:
             return part.size if count else 0

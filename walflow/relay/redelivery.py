@@ -7,9 +7,9 @@ does it hold newer ones up any more, which have been sent behind it already.
 
 from bisect import insort
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from walflow.wal import Record
+R = TypeVar("R")
 
 FIRST_DELAY: Final = 0.1  # seconds
 GROWTH: Final = 1.5
@@ -17,12 +17,12 @@ LONGEST_DELAY: Final = 10.0
 
 
 @dataclass(order=True, slots=True)
-class Part:
+class Part(Generic[R]):
     """Positions `first` to `last` of a record on their way to the sinks."""
 
     first: int
     last: int
-    record: Record = field(compare=False)
+    record: R = field(compare=False)
     attempts: int = field(default=0, compare=False)  # that failed
     skip: frozenset[str] = field(default=frozenset(), compare=False)  # sinks that have it
     size: int = field(default=0, compare=False)  # bytes, once it was sent
@@ -31,30 +31,32 @@ class Part:
     def count(self) -> int:
         return self.last - self.first + 1
 
-    def failed(self, done: int, delivered: frozenset[str]) -> "Part":
+    def cut(self, count: int) -> "tuple[Part[R], Part[R]]":
+        """Its first `count` events, fewer than it has, and the rest."""
+        middle = self.first + count
+        return (
+            Part(self.first, middle - 1, self.record, self.attempts, self.skip),
+            Part(middle, self.last, self.record, self.attempts, self.skip),
+        )
+
+    def failed(self, done: int, delivered: frozenset[str]) -> "Part[R]":
         """What is left after an attempt that delivered the first `done` events everywhere."""
         return Part(self.first + done, self.last, self.record, self.attempts + 1, delivered)
 
-    def halves(self) -> list["Part"]:
-        if self.attempts < 2 or self.count == 1:
-            return [self]
-        middle = self.first + (self.count >> 1)
-        return [
-            Part(self.first, middle - 1, self.record, self.attempts, self.skip),
-            Part(middle, self.last, self.record, self.attempts, self.skip),
-        ]
+    def halves(self) -> "list[Part[R]]":
+        return [self] if self.attempts < 2 or self.count == 1 else [*self.cut(self.count >> 1)]
 
 
-class Redelivery:
+class Redelivery(Generic[R]):
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[Part[R]] = []
 
     @property
     def blocks(self) -> bool:
         """Something failed for the first time: nothing newer before it is sent again."""
         return any(part.attempts == 1 for part in self._parts)
 
-    def add(self, part: Part) -> float:
+    def add(self, part: Part[R]) -> float:
         """Seconds to wait before `take`."""
         for half in part.halves():
             insort(self._parts, half)
@@ -64,7 +66,7 @@ class Redelivery:
         """What lies at or below that position is not to be sent again."""
         self._parts = [part for part in self._parts if part.last > last]
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[Part[R]]:
         """All that failed, oldest first."""
         parts, self._parts = self._parts, []
         return parts

@@ -18,6 +18,7 @@ INLINE_BYTES: Final = 32 << 10  # a commit up to this size is synced on the loop
 SLOW_SYNC: Final = 0.001  # seconds; above this average nothing is synced on the loop
 HIGH_MARK: Final = 0.9  # of the budget: the breaker triggers
 LOW_MARK: Final = 0.7  # and restores
+LOW_COUNT: Final = 0.9  # of the events that may wait, where their number is bounded: that is known to the event
 FIRST_RETRY: Final = 0.1  # seconds, on a full disk; space is noticed within 2 s
 LONGEST_RETRY: Final = 1.0
 
@@ -27,7 +28,7 @@ def _unmeasured(commit: Commit) -> None: ...
 
 class Writer:
     """`make_way`, if there is one, drops what is oldest for a record with a tag and a payload of so many bytes; then a
-    full log never stops its sources. A full disk always does."""
+    full log never stops its sources. A full disk always does. `most`: how many events may wait in the log."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Writer:
         want_space: Callable[[bool], None],
         on_commit: Callable[[Commit], None] = _unmeasured,
         make_way: Callable[[int, int], None] | None = None,
+        most: int | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -46,6 +48,7 @@ class Writer:
         self._want_space = want_space
         self._on_commit = on_commit
         self._make_way = make_way
+        self._most = most
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
@@ -70,8 +73,9 @@ class Writer:
 
     def accept(self, block: Block) -> None:
         frames = block.frames
-        if len(frames.data) > self._log.block_cap and frames.count > 1:
-            for part in block.split(frames.sizes(self._log.block_cap, frames.count)):
+        most = self._most or frames.count
+        if (len(frames.data) > self._log.block_cap or frames.count > most) and frames.count > 1:
+            for part in block.split(frames.sizes(self._log.block_cap, most)):
                 self._admit(part)
         else:
             self._admit(block)
@@ -82,7 +86,7 @@ class Writer:
             self._held.popleft()
         if self._make_way is not None:
             self._push(self._make_way)
-        elif self._full and not self._held and self._log.fill <= LOW_MARK:
+        elif self._full and not self._held and self._is_low():
             self._full = False
             self._want_space(False)
             self._signal()
@@ -114,15 +118,28 @@ class Writer:
     def _append(self, block: Block) -> bool:
         log, frames = self._log, block.frames
         tag = self._tags.encode(block)
+        if self._most is not None and self._waiting() + frames.count > self._most:
+            return False
         if not log.fits(len(tag), len(frames.data)):
             return False
         log.append(tag, frames.data, frames.count, block.ingest_ns, block)
         if not self._gathering and self._flying is None:
             self._gathering = True
             self._scheduler.call_soon(self._gathered)
-        if log.fill >= HIGH_MARK and self._make_way is None:
+        if self._make_way is None and self._is_high():
             self._fill_up()
         return True
+
+    def _waiting(self) -> int:
+        """Events in the log: from the first that is not acked on, those behind it that are."""
+        return self._log.next - 1 - self._log.low
+
+    def _is_high(self) -> bool:
+        return self._log.fill >= HIGH_MARK or (self._most is not None and self._waiting() >= self._most)
+
+    def _is_low(self) -> bool:
+        few = self._most is None or self._waiting() <= self._most * LOW_COUNT
+        return few and self._log.fill <= LOW_MARK
 
     def _gathered(self) -> None:
         self._gathering = False
@@ -206,6 +223,7 @@ class Writer:
         if self._no_space:
             return  # said already
         if self._full and self._make_way is None:
-            self._inlet.trigger(f"the log is full: {self._log.used} of {self._log.budget} bytes")
+            events = f", {self._waiting()} of {self._most} events" if self._most is not None else ""
+            self._inlet.trigger(f"the log is full: {self._log.used} of {self._log.budget} bytes{events}")
         else:
             self._inlet.restore()
