@@ -8,8 +8,8 @@ import structlog
 from walflow import Block, Codec, Framing
 from walflow.codecs import JSON
 from walflow.errors import WalflowError
-from walflow.event import Node
-from walflow.framing import LINES
+from walflow.event import Cutting, Node
+from walflow.framing import LINES, Incoming, Outgoing
 from walflow.metrics import Counter, Metrics
 from walflow.runtime.nodes import DeadEnd
 from walflow.runtime.rejects import ErrPort
@@ -36,7 +36,7 @@ class World:
         )
 
     def source(
-        self, out: Node, err: Node | None = None, *, codec: Codec = JSON, framing: Framing = LINES
+        self, out: Node, err: Node | None = None, *, codec: Codec = JSON, framing: Cutting | Incoming = LINES
     ) -> RunOutlet:
         return SourceNode("f::source", out, self.err("f::source", err), codec, framing).begin(
             self.surroundings("f::source")
@@ -45,7 +45,7 @@ class World:
     def sink(
         self,
         codec: Codec | None = JSON,
-        framing: Framing | None = LINES,
+        framing: Framing | Outgoing | None = LINES,
         *,
         name: str = "f::sink",
         err: Node | None = None,

@@ -21,7 +21,7 @@ from walflow.framing.chain import (
 from walflow.framing.length_prefixed import LENGTH_PREFIXED
 from walflow.framing.messages import MESSAGES
 from walflow.framing.separate import LINES, Separate
-from walflow.framing.steps import Refused, decoders, last_pieces, pieces
+from walflow.framing.steps import Refused, Worked, decoders, last_pieces, pieces
 from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED
 from walflow.framing.whole import WHOLE
 
@@ -40,6 +40,7 @@ __all__ = [
     "Outgoing",
     "Refused",
     "Separate",
+    "Worked",
     "decoders",
     "held",
     "incoming",

@@ -5,10 +5,13 @@ the other, four characters at a time, so that where a read ends does not matter.
 """
 
 import binascii
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from walflow.framing.steps import Decoder, Item, Refused
+
+_characters = re.compile(rb"[A-Za-z0-9+/]*").match
 
 
 def encode(payload: bytes) -> bytes:
@@ -51,13 +54,18 @@ class _Stream:
         data = self._tail + piece
         whole = len(data) & ~3
         self._tail = data[whole:]
-        try:
-            decoded = b"".join(_texts(data[:whole]))
-        except ValueError as error:
-            yield Refused(f"not base64: {_words(error)}", ends=True)
-            return
-        if decoded:
-            yield decoded
+        decoded: list[bytes] = []
+        refused: list[Refused] = []
+        for text in _texts(data[:whole]):
+            try:
+                decoded.append(binascii.a2b_base64(text, strict_mode=True))
+            except ValueError as error:
+                decoded.append(binascii.a2b_base64(_sound(text)))
+                refused.append(Refused(f"not base64: {_words(error)}", ends=True))
+                break
+        if any(decoded):
+            yield b"".join(decoded)
+        yield from refused
 
     def lost(self) -> Iterator[Item]:
         self._tail = b""
@@ -74,9 +82,15 @@ def _texts(data: bytes) -> Iterator[bytes]:
     start = 0
     while (padding := data.find(b"=", start)) >= 0:
         end = (padding | 3) + 1
-        yield binascii.a2b_base64(data[start:end], strict_mode=True)
+        yield data[start:end]
         start = end
-    yield binascii.a2b_base64(data[start:], strict_mode=True)
+    yield data[start:]
+
+
+def _sound(text: bytes) -> bytes:
+    """The fours of characters before the first that is none."""
+    found = _characters(text)
+    return text[: found.end() & ~3] if found else b""
 
 
 def _words(error: ValueError) -> str:

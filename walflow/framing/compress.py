@@ -13,7 +13,7 @@ from functools import partial
 
 from walflow.errors import WalflowError
 from walflow.framing.compression import FORMATS, Corrupt, Members, format_named
-from walflow.framing.steps import Decoder, Item, Refused, known_keys
+from walflow.framing.steps import Decoder, Item, Refused, Worked, known_keys
 
 
 def encoder(config: Mapping[str, object]) -> Callable[[bytes], bytes]:
@@ -104,6 +104,7 @@ class _Pieces:
             if not piece and self._algorithm is not None:
                 raise Corrupt(f"the {self._algorithm} data ended too early")
             while (read := members.read()) is not None:
+                yield Worked(len(read[0]))
                 yield from self._member.add(read[0])
             yield from self._member.add(members.end())
             yield from self._member.end()
@@ -129,6 +130,7 @@ class _Stream:
         self._members.feed(piece)
         try:
             while (read := self._members.read()) is not None:
+                yield Worked(len(read[0]))
                 yield from self._member.add(read[0])
                 if read[1]:
                     yield from self._member.end()

@@ -20,7 +20,13 @@ class Refused(NamedTuple):
     ends: bool = False
 
 
-Item = bytes | Refused
+class Worked(NamedTuple):
+    """So many bytes were made on the way, which may come to nothing: for whoever minds how long it takes."""
+
+    size: int
+
+
+Item = bytes | Refused | Worked
 
 
 class Decoder(Protocol):
@@ -85,7 +91,8 @@ def _through(step: Decoder, items: Iterable[Item]) -> Iterator[Item]:
         if isinstance(item, bytes):
             yield from step.feed(item)
         else:
-            yield from step.lost()
+            if isinstance(item, Refused):
+                yield from step.lost()
             yield item
 
 

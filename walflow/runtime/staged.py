@@ -6,10 +6,11 @@ events are wanted, and no longer than a turn at a time: the rest stays as it cam
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from walflow.event import Codec, StreamId
-from walflow.framing import Incoming, Refused, decoders, held, last_pieces, pieces
+from walflow.framing import Incoming, Worked, decoders, held, last_pieces, pieces
 from walflow.framing.steps import Item
 from walflow.runtime.ingress import Delivery, IngressStream
 
@@ -81,15 +82,18 @@ class StagedStream(IngressStream):
 
     def eof(self, *, complete: bool) -> None:
         if self._ending is None:
-            self._work.append(last_pieces(self._decoders, complete=complete))
-            self._ending = lambda: super(StagedStream, self).eof(complete=complete)
-            self._pump()
+            self._end(partial(super().eof, complete=complete), complete=complete)
 
     def close(self) -> None:
         if self._ending is None:
-            self._work.append(last_pieces(self._decoders, complete=False))
-            self._ending = super().close
-            self._pump()
+            self._end(super().close, complete=False)
+
+    def _end(self, ending: Callable[[], None], *, complete: bool) -> None:
+        """Once all is decoded that came."""
+        self._ending = ending
+        if not self._dead:
+            self._work.append(last_pieces(self._decoders, complete=complete))
+        self._pump()
 
     def _pause(self) -> None:
         self._paused = True
@@ -122,22 +126,44 @@ class StagedStream(IngressStream):
             ending()
 
     def _advance(self) -> int:
-        """Delivers some of what is to be decoded; how many bytes that was."""
+        """Delivers some of what is to be decoded; for how many bytes that was work."""
         found: list[bytes] = []
+        refused: list[str] = []
         size = 0
         for item in self._work[0]:
-            if isinstance(item, Refused):
-                self._take_pieces(found)
-                self._refuse(item)
-                return size + 1
-            found.append(item)
-            size += len(item) + 1
+            if isinstance(item, bytes):
+                found.append(item)
+                size += len(item) + 1
+            elif isinstance(item, Worked):
+                size += item.size
+            else:
+                size += 1
+                refused.append(item.reason)
+                if self._cut:
+                    self._cut_off(found, refused)
+                if item.ends:
+                    self._dead = True
+                    break
             if size >= GATHER:
-                self._take_pieces(found)
-                return size
-        self._work.popleft()
+                break
+        else:
+            self._work.popleft()
         self._take_pieces(found)
+        if refused:
+            self._to.refuse(self, [(b"", reason) for reason in refused])
+        if self._dead:
+            self._work.clear()
+            self._broken()
         return size
+
+    def _cut_off(self, found: list[bytes], refused: list[str]) -> None:
+        """What comes next continues nothing of what came before."""
+        self._take_pieces(found)
+        found.clear()
+        self._end_oversized()
+        if self._tail:
+            self._tail.clear()
+            refused.append("what follows the beginning of an event is lost")
 
     def _take_pieces(self, found: list[bytes]) -> None:
         if not found:
@@ -146,18 +172,6 @@ class StagedStream(IngressStream):
             super().feed(b"".join(found))
         else:
             self._take(*held(found))
-
-    def _refuse(self, item: Refused) -> None:
-        self._end_oversized()
-        refused = [item.reason]
-        if self._tail:
-            refused.append("what follows the beginning of an event is lost")
-            self._tail.clear()
-        self._to.refuse(self, [(b"", reason) for reason in refused])
-        if item.ends:
-            self._dead = True
-            self._work.clear()
-            self._broken()
 
 
 def _ended() -> None: ...
