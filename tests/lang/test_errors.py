@@ -1,6 +1,7 @@
 """Every mistake in `errors/` with the very text that a person reads: NAME.troy, and NAME.out beside it."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,15 @@ def test_what_is_said_of(name: str) -> None:
     os.chdir(ERRORS)  # the fixture leads back
     _, said = checked(f"{name}.troy")
     assert said + "\n" == (ERRORS / f"{name}.out").read_text(encoding="utf-8")
+
+
+def test_each_kind_of_mistake_in_KINDS_is_among_them() -> None:
+    said = "\n".join(path.read_text(encoding="utf-8") for path in ERRORS.glob("*.out"))
+    lines = re.findall(r"^(?:\S+:\d+:\d+: )?((?:error|warning): .*)$", said, re.MULTILINE)
+    # a name or a number is `…` in the list; of circles, the names
+    seen = {re.sub(r"`[^`]*`|\b\d+\b|(?<=: )[a-z:]+( -> [a-z:]+)+", "…", line) for line in lines}
+    listed = (ERRORS / "KINDS").read_text(encoding="utf-8").splitlines()
+    assert [kind for kind in listed if kind not in seen] == []
 
 
 def test_unreadable_files_are_a_line_each() -> None:

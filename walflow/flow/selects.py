@@ -1,12 +1,13 @@
 """Whether the selects of a pipeline can stand."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of, warning
 from walflow.expr.nodes import Name
 from walflow.flow.config import PipelineConfig, SelectConfig
+from walflow.flow.graph import ERR
 from walflow.flow.links import find_circle
 
 Report = Callable[[Diagnostic], None]
@@ -128,6 +129,7 @@ def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
 def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: Report) -> None:
     sources = {place(s.source, s.source_port, "out", operators) for s in pipeline.selects}
     targets = {select.target.text for select in pipeline.selects}
+    _warn_of_loose_ports(pipeline, sources, targets, report)
     for name in pipeline.streams:
         if name.text not in sources:
             report(_nothing_selected_from("stream", name.text, name))
@@ -145,6 +147,24 @@ def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: 
             for exit in unread:
                 shown = name.text if exit == f"{name.text}/out" else exit
                 report(_nothing_selected_from("operator", shown, name))
+
+
+def _warn_of_loose_ports(
+    pipeline: PipelineConfig, sources: AbstractSet[str], targets: AbstractSet[str], report: Report
+) -> None:
+    hint = "events that come to it end there, and count as delivered"
+    if pipeline.inputs is None and "in" not in sources:
+        report(warning("nothing is selected from `in` in this pipeline", pipeline.defined, hint))
+    for port in pipeline.inputs or ():
+        if port.text not in sources:
+            report(warning(f"nothing is selected from `{port.text}` in this pipeline", port.span, hint))
+    for port in pipeline.outputs or ():
+        if port.text not in targets and port.text != ERR:
+            report(
+                warning(
+                    f"nothing is selected into `{port.text}` in this pipeline", port.span, "no event leaves by it"
+                )
+            )
 
 
 def _nothing_selected_from(what: str, shown: str, name: Name) -> Diagnostic:

@@ -180,15 +180,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         self._error("`deploy flow` needs the name of a flow", self._span(meta), "write `deploy flow name;`")
 
     def args(self, _meta: Meta, *args: Arg) -> tuple[Arg, ...]:
-        self._check_doubled("arg", [arg.name for arg in args])
-        return args
+        return tuple({arg.name: arg for arg in args}[name] for name in self._distinct("arg", (a.name for a in args)))
 
-    def _check_doubled(self, what: str, names: Iterable[Name]) -> None:
+    def _distinct(self, what: str, names: Iterable[Name]) -> tuple[Name, ...]:
         first: dict[str, Name] = {}
         for name in names:
             if name.text in first:
                 self._error(f"{what} `{name.text}` stands twice here", name.span, f"first at {first[name.text].span}")
             first.setdefault(name.text, name)
+        return tuple(first.values())
 
     def arg(self, _meta: Meta, name: Name, default: Expr | None = None) -> Arg:
         return Arg(name, default)
@@ -220,6 +220,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         args: tuple[Arg, ...] | None,
         body: tuple[object, ...],
     ) -> DefinePipeline:
+        self._check_directions(inputs, outputs)
         return DefinePipeline(
             name,
             inputs and inputs.names,
@@ -234,9 +235,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
             self._span(meta),
         )
 
+    def _check_directions(self, inputs: _Ports | None, outputs: _Ports | None) -> None:
+        incoming = {port.text for port in inputs.names} if inputs else {"in"}
+        for port in outputs.names if outputs else ():
+            if port.text in incoming:
+                hint = "what comes and what leaves are two ports: name one of them otherwise"
+                self._error(f"`{port.text}` is an input of this pipeline too", port.span, hint)
+
     def ports(self, _meta: Meta, *names: Name) -> _Ports:
-        self._check_doubled("port", names)
-        return _Ports(names)
+        return _Ports(self._distinct("port", names))
 
     def pipeline_body(self, _meta: Meta, *statements: object) -> tuple[object, ...]:
         uses = (cast("list[object]", s) if isinstance(s, list) else [s] for s in statements)

@@ -194,7 +194,8 @@ class _Instance:
         given = [setting for setting in create.settings if setting.name.text in declared]
         over = [setting for setting in create.settings if setting.name.text not in declared]
         what = f"operator `{spelled(create.of)}`"
-        args = bind(definition.args, self._inside(home, {}), given, scope, what, create.name)
+        around = scope if home is body else self._around(home)
+        args = bind(definition.args, around, given, scope, what, create.name)
         values = settings(definition.settings, self._inside(home, args))
         over_values = settings(over, scope)
         named = [*_named(definition.settings, values), *_named(over, over_values)]
@@ -232,7 +233,7 @@ class _Instance:
 
     def _inside(self, home: Block, args: Args) -> Names:
         hint = None
-        if self._body in (home, home.outer) and self._args:
+        if self._args and self._body in (home, home.outer):
             hint = "a definition sees its own args alone: declare `args x = args.x` to hand one of the flow's on"
         return Names(home, args, self._report, hint)
 

@@ -17,7 +17,7 @@ DEEPEST = 32  # modules that are read for one that is read for one …
 Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may have one name
 
 
-@dataclass
+@dataclass(eq=False)
 class Block:
     """A file, or the body of a flow or a pipeline. `whole`: nothing in it got lost to a syntax error, so what is not
     found in it does not exist. `constants`: those worked out so far, None if that failed; `folding`: those that are

@@ -72,12 +72,9 @@ class Names:
 
     def constant(self, path: Path) -> Constant | None:
         name = path[-1].text
-        here = (
-            f"an arg is written `args.{name}`"
-            if self._args and name in self._args
-            else f'a string is quoted: `"{name}"`'
-        )
-        found = lookup(self._block, path, DefineConst, self._report, None if len(path) > 1 else here)
+        is_arg = len(path) == 1 and self._args is not None and name in self._args
+        hint = f"an arg is written `args.{name}`" if is_arg else None
+        found = lookup(self._block, path, DefineConst, self._report, hint)
         return None if found is None else _value(*found, path, self._report)
 
 
@@ -119,7 +116,7 @@ def _folded(definition: DefineConst, home: Block, report: Report) -> Constant | 
 def lookup(
     block: Block, path: Path, kind: type[D], report: Report, hint: str | None = None
 ) -> tuple[D, Block] | None:
-    """The definition, and the block its own expressions are read in. `hint`: said of a name nothing is close to."""
+    """The definition, and the block its own expressions are read in. `hint`: what its author knows better."""
     *modules, name = path
     return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report, hint)
 
@@ -135,18 +132,19 @@ def _here(block: Block, name: Name, kind: type[D], report: Report, hint: str | N
         known += _defined(place, kind)
         place = place.outer
     if whole:
-        hint = did_you_mean(name.text, known) or hint or _other_kind(block, name)
+        hint = hint or did_you_mean(name.text, known) or _meant(block, name, kind)
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
 
 
-def _other_kind(block: Block, name: Name) -> str | None:
-    """What else is called so."""
+def _meant(block: Block, name: Name, kind: type[Definition]) -> str | None:
+    if kind is DefineConst:
+        return f'a string is quoted: `"{name.text}"`'
     place: Block | None = block
     while place:
-        for kind, text in place.definitions:
+        for other, text in place.definitions:
             if text == name.text:
-                return f"there is a {_WORDS[kind]} of that name"
+                return f"there is a {_WORDS[other]} of that name"
         place = place.outer
     return None
 

@@ -35,7 +35,7 @@ _AT_TOP = {
     "SELECT": "it belongs into a pipeline: `define pipeline p pipeline … end;`",
     "END": "nothing is open here that it could end",
 }
-_OPENS = {"CREATE": "flow", "CONNECT": "flow", "SELECT": "pipeline"}
+_STARTS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 
 
 def explain(source: Source, tokens: Sequence[Token], at: int, expected: AbstractSet[str]) -> Diagnostic:
@@ -102,6 +102,13 @@ def _shown(token: Token) -> str:
     return f"`{shown}`" if shown.isprintable() else f"U+{ord(token[0]):04X}"
 
 
+def _missing(expected: AbstractSet[str]) -> str | None:
+    if expected >= _VALUE:
+        return "a value"
+    bodies = {"FLOW", "PIPELINE"} & expected
+    return f"`{bodies.pop().lower()}`" if bodies and "ARGS" in expected else None
+
+
 def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
     if token.type == "IDENT" and expected == {"FLOW"}:
         return did_you_mean(str(token), ["flow"]) or f"write `flow {token}`"
@@ -109,10 +116,10 @@ def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
         keywords = [_word(name).strip("`") for name in expected if _word(name).startswith("`")]
         wanted = [word for word in keywords if word.isalpha()]
         return did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
+    if token.type in _STARTS and (missing := _missing(expected)):
+        return f"is {missing} missing before it?"
     if "IDENT" in expected and token.type in words():
         return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
-    if "ARGS" in expected and token.type in _OPENS:
-        return f"is `{_OPENS[token.type]}` missing before it?"
     if "DEPLOY" in expected:
         return _AT_TOP.get(token.type)
     return None
