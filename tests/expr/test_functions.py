@@ -152,6 +152,14 @@ def test_what_a_function_made_can_be_looked_into_at_load() -> None:
     assert read('json::decode("{\\"abc\\": 1}").abd') == (None, ["a record without `abd`"])
 
 
+@pytest.mark.parametrize("text", ["{} == {}", "array::contains({}, {})", "[{}] != [{}]", '"#{{{}}}"', "-{} + {}"])
+def test_what_is_nested_too_deep_is_a_mistake_at_load(text: str) -> None:
+    deep = 'json::decode("' + "[" * 990 + "]" * 990 + '")'
+    for found, said in (read(text.format(deep, deep)), configured(text.format(deep, deep))):
+        assert found is None
+        assert said
+
+
 def test_random_numbers_are_where_they_belong() -> None:
     for _ in range(1000):
         assert expression("random::integer(-1, 2)").evaluate({}, {}) in {-1, 0, 1}

@@ -1,6 +1,9 @@
-import pytest
+from collections.abc import Callable
 
-from walflow.expr.operators import CannotApply, binary, unary
+import pytest
+from hypothesis import given, strategies as st
+
+from walflow.expr.operators import CannotApply, against, binary, function, unary
 
 WORKS = [
     (1, "+", 2, 3),
@@ -57,6 +60,27 @@ def test_what_cannot_be_applied(left: object, symbol: str, right: object, why: s
     with pytest.raises(CannotApply) as refused:
         binary(symbol, left, right)
     assert str(refused.value) == why
+
+
+values = st.sampled_from([None, True, False, 0, 1, 1.0, 1.5, 2**70, "", "a", "b", b"a", [1], [True], {}, {"a": 1}])
+
+
+@given(values, st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "+", "*", "&", "xor"]), values)
+def test_each_form_of_an_operator_says_the_same(left: object, symbol: str, right: object) -> None:
+    forms = (
+        lambda: binary(symbol, left, right),
+        lambda: function(symbol)(left, right),
+        lambda: against(symbol, right)(left),
+    )
+
+    def outcome(form: Callable[[], object]) -> tuple[object, type]:
+        try:
+            found = form()
+        except CannotApply as refused:
+            return str(refused), CannotApply
+        return found, type(found)
+
+    assert len({repr(outcome(form)) for form in forms}) == 1
 
 
 @pytest.mark.parametrize(

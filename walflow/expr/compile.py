@@ -36,7 +36,7 @@ from walflow.expr.nodes import (
     Unsupported,
     spelled,
 )
-from walflow.expr.operators import CannotApply, boolean, function as operation, joined, spliced, unary
+from walflow.expr.operators import CannotApply, against, boolean, function as operation, joined, spliced, unary
 from walflow.expr.patching import merging, patching
 from walflow.expr.scope import Scope
 
@@ -288,6 +288,8 @@ def _binary(node: Binary, scope: Scope) -> Evaluate | None:
     if symbols[0] in {"and", "or"}:  # a level of the grammar: all are the same
         return partial(_shorten, symbols[0], operands)
     first, *others = operands
+    if len(others) == 1 and not moves(node.rest[0][1], scope):
+        return partial(_apply_against, against(symbols[0], others[0](None, {})), first)
     if len(others) == 1:
         return partial(_apply, operation(symbols[0]), first, others[0])
     steps = list(zip(map(operation, symbols), others, strict=True))
@@ -308,6 +310,12 @@ Apply = Callable[[object, object], object]
 
 def _apply(apply: Apply, left: Evaluate, right: Evaluate, event: object, meta: Mapping[str, object]) -> object:
     return apply(left(event, meta), right(event, meta))
+
+
+def _apply_against(
+    apply: Callable[[object], object], left: Evaluate, event: object, meta: Mapping[str, object]
+) -> object:
+    return apply(left(event, meta))
 
 
 def _apply_all(

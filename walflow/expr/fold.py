@@ -1,6 +1,9 @@
 """Expression -> constant, at load: everything in a configuration is known before anything starts."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
 
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
 from walflow.expr import paths
@@ -28,9 +31,13 @@ from walflow.expr.nodes import (
     Unsupported,
     spelled,
 )
-from walflow.expr.operators import CannotApply, CannotEvaluate, binary, joined, spliced, unary
+from walflow.expr.operators import CannotEvaluate, binary, joined, spliced, unary
 from walflow.expr.patching import merging, patching
 from walflow.expr.scope import Scope
+
+T = TypeVar("T")
+
+TOO_DEEP: Final = "nested too deep"
 
 
 def fold(node: Expr, scope: Scope) -> Constant | None:
@@ -68,18 +75,26 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
 
 def _text(node: Text, scope: Scope) -> Constant | None:
     parts = [part if isinstance(part, str) else _interpolated(part, scope) for part in node.parts]
-    if None in parts:
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
         return None
-    try:
-        return Constant(joined([part for part in parts if part is not None]), node.span)
-    except CannotApply as refused:
-        scope.report(error(str(refused), node.span))
-        return None
+    return _attempt(lambda: Constant(joined(found), node.span), node.span, scope)
 
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
     constant = fold(part, scope)
-    return None if constant is None else spliced(constant.value)
+    return None if constant is None else _attempt(lambda: spliced(constant.value), part.span, scope)
+
+
+def _attempt(make: Callable[[], T], span: Span, scope: Scope, what: str = "") -> T | None:
+    """None: it has no value, and why has been reported."""
+    try:
+        return make()
+    except CannotEvaluate as refused:
+        scope.report(error(f"{what}{refused}", span))
+    except RecursionError:  # of what `json::decode` has made
+        scope.report(error(f"{what}{TOO_DEEP}", span))
+    return None
 
 
 def _array(node: Array, scope: Scope) -> Constant | None:
@@ -203,11 +218,8 @@ def _call(node: Call, scope: Scope) -> Constant | None:
     found = [argument.value for argument in arguments if argument is not None]
     if len(found) < len(arguments):
         return None
-    try:
-        return derived(function.apply(*found), node.span)
-    except CannotApply as refused:
-        scope.report(error(f"`{spelled(node.function)}`: {refused}", node.span))
-        return None
+    what = f"`{spelled(node.function)}`: "
+    return _attempt(lambda: derived(function.apply(*found), node.span), node.span, scope, what)
 
 
 def callee(node: Call, scope: Scope) -> Function | None:
@@ -225,11 +237,9 @@ def given(function: Function, at: int, node: Call, scope: Scope) -> Constant | N
     constant = fold(node.arguments[at], scope)
     if constant is None:
         return None
-    try:
-        return replace(constant, value=function.parameter(at).take(constant.value))
-    except CannotApply as refused:
-        scope.report(error(f"`{spelled(node.function)}`: {refused}", node.arguments[at].span))
-        return None
+    what = f"`{spelled(node.function)}`: "
+    take = function.parameter(at).take
+    return _attempt(lambda: replace(constant, value=take(constant.value)), node.arguments[at].span, scope, what)
 
 
 def _settled(node: Expr, scope: Scope) -> Evaluate | None:
@@ -240,40 +250,36 @@ def _settled(node: Expr, scope: Scope) -> Evaluate | None:
 def _made(node: Merge | Patch, evaluate: Evaluate | None, scope: Scope) -> Constant | None:
     if evaluate is None:
         return None
-    try:
-        return derived(evaluate(None, {}), node.span)
-    except CannotEvaluate as refused:
-        scope.report(error(str(refused), node.span))
-        return None
+    return _attempt(lambda: derived(evaluate(None, {}), node.span), node.span, scope)
 
 
 def _unary(node: Unary, scope: Scope) -> Constant | None:
-    operand = fold(node.operand, scope)
-    if operand is None:
-        return None
-    value = operand.value
+    found = fold(node.operand, scope)
     for symbol in reversed(node.operators):
-        try:
-            value = unary(symbol.text, value)
-        except CannotApply as refused:
-            scope.report(error(str(refused), symbol.span))
+        if found is None:
             return None
-    return Constant(value, node.span)
+        found = _attempt(partial(_negated, symbol.text, found.value, node.span), symbol.span, scope)
+    return found
+
+
+def _negated(symbol: str, value: object, span: Span) -> Constant:
+    return Constant(unary(symbol, value), span)
 
 
 def _binary(node: Binary, scope: Scope) -> Constant | None:
     operands = [fold(node.first, scope), *(fold(operand, scope) for _, operand in node.rest)]
-    found = [operand.value for operand in operands if operand is not None]
-    if len(found) < len(operands):
+    found: Constant | None = operands[0]
+    if None in operands:
         return None
-    value = found[0]
-    for (symbol, _), operand in zip(node.rest, found[1:], strict=True):
-        try:
-            value = binary(symbol.text, value, operand)
-        except CannotApply as refused:
-            scope.report(error(str(refused), symbol.span))
+    for (symbol, _), operand in zip(node.rest, operands[1:], strict=True):
+        if found is None or operand is None:
             return None
-    return Constant(value, node.span)
+        found = _attempt(partial(_applied, symbol.text, found.value, operand.value, node.span), symbol.span, scope)
+    return found
+
+
+def _applied(symbol: str, left: object, right: object, span: Span) -> Constant:
+    return Constant(binary(symbol, left, right), span)
 
 
 def _present(node: Present, scope: Scope) -> Constant | None:

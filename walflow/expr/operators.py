@@ -50,6 +50,32 @@ def function(symbol: str) -> Callable[[object, object], object]:
             return partial(binary, symbol)
 
 
+def against(symbol: str, right: object) -> Callable[[object], object]:
+    """`function` with its right side known."""
+    apply = function(symbol)
+    if symbol in _ORDER and _is_number(right):
+        return partial(_ordered_against, _ORDER[symbol], right, apply)
+    if symbol in {"==", "!="} and type(right) not in {list, dict}:
+        same = _same_as(right)
+        return same if symbol == "==" else lambda left: not same(left)
+    return lambda left: apply(left, right)
+
+
+def _ordered_against(
+    compare: Callable[[Any, Any], bool], right: float, apply: Callable[[object, object], object], left: object
+) -> object:
+    kind: type = type(left)
+    return compare(left, right) if kind is int or kind is float else apply(left, right)
+
+
+def _same_as(right: object) -> Callable[[object], bool]:
+    if right is None or isinstance(right, bool):
+        return lambda left: left is right
+    if isinstance(right, int | float):
+        return lambda left: left == right and not isinstance(left, bool)
+    return lambda left: left == right
+
+
 def boolean(symbol: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
