@@ -33,9 +33,14 @@ NAMED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["pr
 SHIPPED = Connectors({kind: EntryPoint(kind, value, GROUP) for kind, value in NAMED.items()})
 
 
+MODULES = {kind.removeprefix("lib_"): text for kind, text, _ in BLOCKS if kind.startswith("lib_")}
+
+
 @pytest.mark.parametrize(("kind", "text", "said"), BLOCKS, ids=range(len(BLOCKS)))
 def test_examples(kind: str, text: str, said: str) -> None:
-    text = WITHIN.get(kind, "%s") % text
+    for name, module in MODULES.items():
+        Path(f"{name}.troy").write_text(module, encoding="utf-8")
+    text = f"use {kind[4:]}; {FLOW % ''}" if kind.startswith("lib_") else WITHIN.get(kind, "%s") % text
     Path("main.troy").write_text(text, encoding="utf-8")
     assembly, diagnostics = load(["main.troy"], SHIPPED)
     if kind == "error":
