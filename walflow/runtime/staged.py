@@ -15,7 +15,7 @@ from walflow.framing.steps import Item
 from walflow.runtime.ingress import Delivery, IngressStream
 
 GATHER: Final = 256 << 10  # bytes of decoded events that are judged at once
-TURN: Final = 2 << 20  # decoded bytes after which others have their turn
+TURN: Final = 512 << 10  # decoded bytes after which others have their turn
 
 
 class Turns(Delivery, Protocol):
