@@ -6,6 +6,7 @@ no more."""
 
 from typing import Annotated, Final
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -30,6 +31,7 @@ def main(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     state: Annotated[str, typer.Option(help="What is known: it goes on from there.")] = ".mutation.json",
     tests: Annotated[list[str] | None, typer.Option(help="These files or folders of tests alone.")] = None,
+    seconds: Annotated[float, typer.Option(help="Of tests, for each mutant; the next run goes on. 0: all.")] = 60.0,
     again: Annotated[bool, typer.Option(help="Survivors too, with all tests.")] = False,
 ) -> None:
     whole = table()
@@ -37,12 +39,21 @@ def main(
     if list_:
         _list(rows)
         return
-    results = Results.load(state)
+    try:
+        results = Results.load(state)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise typer.BadParameter(f"{state} is no state of a run: {error}", param_hint="--state") from error
     results.forget_old()
     try:
         if again:
             results.rows = {key: result for key, result in results.rows.items() if result.killed}
-        _try(results, Run(results, jobs, tests or TESTS), [row for row in rows if not row.reason], limit, state)
+        _try(
+            results,
+            Run(results, jobs, tests or TESTS, seconds),
+            [row for row in rows if not row.reason],
+            limit,
+            state,
+        )
     except KeyboardInterrupt:
         CONSOLE.print("stopped; the same command goes on from here")
     except Wrong as wrong:

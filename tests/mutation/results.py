@@ -14,12 +14,13 @@ UNREACHED: Final = "no test reaches it"
 
 
 class Result(msgspec.Struct):
-    """`killed`: by which test. `tried`: the files of tests, by their digests, that a survivor has survived."""
+    """`killed`: by which test. `tried`: the tests that a survivor has survived, by the digest of the
+    file that they are in."""
 
     killed: str = ""
     hangs: bool = False
     seconds: float = 0.0
-    tried: dict[str, str] = {}
+    tried: dict[str, list[str]] = {}
 
 
 class Results(msgspec.Struct):
@@ -55,20 +56,30 @@ class Results(msgspec.Struct):
         return result is None or (not result.killed and bool(self.new_tests(row)))
 
     def new_tests(self, row: Row) -> list[str]:
-        """Those that reach it and have not let it through yet, quick ones first."""
+        """Those that reach it and that it has not survived yet, quick ones first."""
         result = self.rows.get(row.key, Result())
         found: dict[str, float] = {}
         for file, reached in self.reached.items():
-            if result.tried.get(file) == self.tests[file]:
-                continue
             lines, tests = reached.lines.get(row.file, {}), list(reached.seconds.items())
             for line in range(row.line, row.last + 1):
                 found.update(tests[number] for number in lines.get(line, ()))
+            for test in result.tried.get(self.tests[file], ()):
+                found.pop(test, None)
         return sorted(found, key=lambda test: found[test])
+
+    def seconds(self, test: str) -> float:
+        return self.reached[test.split("::")[0]].seconds[test]
+
+    def survived(self, row: Row, tests: list[str]) -> dict[str, list[str]]:
+        """With what it had survived before."""
+        known = {now: list(tests) for now, tests in self.rows.get(row.key, Result()).tried.items()}
+        for test in tests:
+            known.setdefault(self.tests[test.split("::")[0]], []).append(test)
+        return known
 
     def limit(self, test: str) -> float:
         """Seconds from which on it hangs, on a machine that has other things to do too."""
-        return 20 + 20 * self.reached[test.split("::")[0]].seconds[test]
+        return 20 + 20 * self.seconds(test)
 
 
 def digest(file: str) -> str:

@@ -71,10 +71,12 @@ class Bench:
 
 
 class Run:
-    def __init__(self, results: Results, jobs: int, tests: Sequence[str]) -> None:
+    def __init__(self, results: Results, jobs: int, tests: Sequence[str], seconds: float) -> None:
+        """`seconds` of tests for each mutant, those it survived before not counted; 0: all that reach it."""
         self._results = results
         self._jobs = jobs
         self._tests = tests
+        self._seconds = seconds
         self._bitten: dict[str, Counter[str]] = {}  # by file, which tests have killed how many
         for key, result in results.rows.items():
             self._count(key.split(" ")[0], result.killed)
@@ -138,28 +140,34 @@ class Run:
         started = time.monotonic()
         tests = self._ordered(row)
         result = Result()
+        done: list[str] = []
         for some in self._batches(tests):
+            done += some
             result = bench.run(row, some, {test: self._results.limit(test) for test in some})
             if result.killed:
                 break
         result.seconds = round(time.monotonic() - started, 1)
         if not result.killed:
-            result.tried = dict(self._results.tests)
+            result.tried = self._results.survived(row, done)
         return result
 
     def _ordered(self, row: Row) -> list[str]:
-        """What bit before in the same file, then the tests that mirror it, then the quick ones."""
+        """What bit before in the same file, then the tests that mirror it, then power cuts, then the quick ones."""
         bitten = self._bitten.get(row.file, Counter())
         mirror = f"test_{Path(row.file).stem}.py"
-        return sorted(self._results.new_tests(row), key=lambda test: (-bitten[test], mirror not in test))
+        return sorted(
+            self._results.new_tests(row), key=lambda test: (-bitten[test], mirror not in test, "bites.py" not in test)
+        )
 
     def _batches(self, tests: list[str]) -> list[list[str]]:
         """A few first, for a run begins with the import of all files that its tests are in."""
-        first, seconds = 0, 0.0
-        while first < min(len(tests), FIRST_TESTS) and seconds < FIRST_SECONDS:
-            seconds += self._results.reached[tests[first].split("::")[0]].seconds[tests[first]]
-            first += 1
-        return [some for some in (tests[:first], tests[first:]) if some]
+        first = last = 0
+        seconds = 0.0
+        while last < len(tests) and (not self._seconds or seconds < self._seconds):
+            first += seconds < FIRST_SECONDS and last < FIRST_TESTS
+            seconds += self._results.seconds(tests[last])
+            last += 1
+        return [some for some in (tests[:first], tests[first:last]) if some]
 
 
 def _folder(folder: str, number: int) -> Path:

@@ -90,8 +90,10 @@ def serve() -> None:
     gc.freeze()
     while line := sys.stdin.readline():
         request = json.loads(line)
-        sys.stdout.write(json.dumps(_answer(request)) + "\n")
-        sys.stdout.flush()
+        try:
+            os.write(1, json.dumps(_answer(request)).encode() + b"\n")
+        except BrokenPipeError:  # who asked was killed
+            return
 
 
 def _answer(request: dict[str, object]) -> dict[str, object]:
