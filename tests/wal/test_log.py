@@ -1,5 +1,6 @@
 import os
 import random
+import resource
 import stat
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from tests.wal.conftest import Open
 from tests.wal.tools import checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
 from walflow.disk import RealDisk, RecordingDisk
-from walflow.errors import DirectoryLocked, LogFull
+from walflow.errors import DirectoryLocked, FailStop, LogFull
 from walflow.wal import Log, Options
 
 
@@ -64,6 +65,8 @@ def test_only_the_owner_may_look(open_log: Open, directory: Path) -> None:
 
 
 def test_a_second_opener_is_told_who_has_it(open_log: Open, directory: Path) -> None:
+    directory.mkdir()
+    (directory / "LOCK").write_text("98765432109876\n")  # of one that had a longer number
     log = open_log()
     put(log, b"a")
     with pytest.raises(DirectoryLocked, match=f"process {os.getpid()}$"):
@@ -249,6 +252,35 @@ def test_a_relaxed_log_leaves_no_file_open_that_it_syncs_at_its_end(open_log: Op
     put(log, *[bytes(800)] * 40)
     log.close()
     assert payloads(open_log(1024, 64)) == [bytes(800)] * 40
+
+
+def test_deletions_need_no_descriptor(open_log: Open, directory: Path) -> None:
+    log = open_log(1024)
+    put(log, *[bytes(800)] * 4)
+    log.ack(1, 3)
+    one = log.checkpoint()
+    assert one is not None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        one.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    log.checkpointed(one)
+    assert len(chunk_files(str(directory))) == 1
+
+
+def test_a_file_that_has_the_next_name_is_not_written_to(open_log: Open, directory: Path) -> None:
+    log = open_log(1024)
+    put(log, bytes(800))
+    theirs = directory / "00000000000000000002.wal"
+    theirs.write_bytes(b"theirs")
+    log.append(b"", bytes(800), 1, 0)
+    one = log.commit()
+    assert one is not None
+    with pytest.raises(FailStop, match="File exists"):
+        one.flush()
+    assert theirs.read_bytes() == b"theirs"
 
 
 def test_a_log_of_one_chunk_lives(open_log: Open, directory: Path) -> None:

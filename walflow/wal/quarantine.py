@@ -61,6 +61,7 @@ class Quarantine:
     def move(self, name: str) -> str:
         """A whole file, or whatever has that name, that no record can be read from. Returns where it is now."""
         self._disk.makedir(self._folder)
+        self._disk.sync_directory(self._directory.path)  # before a name goes from there: as in `report`
         taken = self._disk.names(self._folder)
         target, number = name, 0
         while target in taken:

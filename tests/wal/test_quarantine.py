@@ -1,0 +1,67 @@
+"""What is put aside is never lost on the way, and told once."""
+
+from pathlib import Path
+from random import Random
+
+from tests.wal.tools import put
+from walflow.disk import RealDisk
+from walflow.testing import PowerCut, SimulatedDisk, images
+from walflow.wal import Gap, Log, Options
+from walflow.wal.directory import Directory
+from walflow.wal.quarantine import Quarantine
+
+STRANGE = "/log/00000000000000000099.wal"
+BYTES = b"what somebody put there"
+
+
+def a_log_with_a_strange_file() -> SimulatedDisk:
+    disk = SimulatedDisk()
+    log = Log(Options("/log", 4096, 4), disk)
+    put(log, b"a")
+    log.close()
+    fd = disk.open(STRANGE, create=True)
+    disk.write(fd, [BYTES], 0)
+    disk.sync(fd)
+    disk.close(fd)
+    disk.sync_directory("/log")
+    return disk
+
+
+def test_what_is_moved_is_here_or_there_whenever_the_power_goes() -> None:
+    for operations in range(30):
+        disk = a_log_with_a_strange_file()
+        disk.operations_left = operations
+        try:
+            Log(Options("/log", 4096, 4), disk)
+        except PowerCut:
+            pass
+        for image in images(disk, Random(operations), 20):
+            assert BYTES in [kept.data for kept in image.files.values()]
+
+
+def test_what_was_moved_stays_where_it_was_moved_to() -> None:
+    disk = a_log_with_a_strange_file()
+    directory = Directory("/log", disk)
+    assert Quarantine(directory).move(STRANGE[5:]) == "quarantine/00000000000000000099.wal"
+    for image in images(disk, Random(1), 20):
+        assert STRANGE not in image.files
+        assert image.files["/log/quarantine/00000000000000000099.wal"].data == BYTES
+
+
+def test_what_has_the_same_name_is_kept_beside_it(tmp_path: Path) -> None:
+    quarantine = Quarantine(Directory(str(tmp_path), RealDisk()))
+    for number in range(3):
+        (tmp_path / "file").write_bytes(b"%d" % number)
+        quarantine.move("file")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "quarantine").iterdir()}
+    assert kept == {"file": b"0", "file.1": b"1", "file.2": b"2"}
+
+
+def test_a_report_is_written_once(tmp_path: Path) -> None:
+    quarantine = Quarantine(Directory(str(tmp_path), RealDisk()))
+    gap = Gap(3, 5, "", 0, 0, "corrupt")
+    quarantine.report(gap, None)
+    (report,) = (tmp_path / "quarantine").iterdir()
+    before = report.read_bytes()
+    quarantine.report(gap._replace(reason="another"), None)
+    assert report.read_bytes() == before
