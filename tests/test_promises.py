@@ -17,6 +17,7 @@ from connectors.stdio import Stdio
 from connectors.tcp import TcpClient, TcpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
+from connectors.ws import WsClient, WsServer
 from walflow.contract import Connector
 
 TESTS = Path(__file__).parent
@@ -28,6 +29,8 @@ MADE: list[Connector] = [
     File(path="f", mode="read"),
     File(path="f", mode="truncate", sync="always"),
     File(path="f", mode="truncate", sync="never"),
+    File(path="f", mode="overwrite", sync="always"),
+    File(path="f", mode="overwrite", sync="never"),
     File(path="f", mode="append", sync="always"),
     File(path="f", mode="append", sync="never"),
     Memory(max_elements=10, max_bytes=1000),
@@ -50,6 +53,14 @@ MADE: list[Connector] = [
     Wal(path="w", sync="never"),
     Wal(path="w", on_full="drop_oldest"),
     Wal(path="w", sync="interval", on_full="drop_oldest"),
+    WsClient(url="h:1"),
+    WsClient(url="h:1", ack="written"),
+    WsClient(url="h:1", ack="message"),
+    WsClient(url="h:1", ack="message", id_field="id"),
+    WsClient.model_validate({"url": "h:1", "token": "secret"}),
+    WsClient(url="h:1", headers={"Authorization": "secret"}),
+    WsServer(url="127.0.0.1:1"),
+    WsServer.model_validate({"url": "0.0.0.0:1", "token": "secret"}),
 ]
 
 KILLS = "system/test_kill.py::test_twenty_kills_under_load"
@@ -59,21 +70,37 @@ DELIVERS = (
     "then it may come twice, and "
 )
 FILE = "connectors/test_file.py::"
+OVERWRITE = "connectors/test_file_overwrite.py::"
 CLIENT = "connectors/test_tcp_client.py::"
+WS_CLIENT = "connectors/test_ws_client.py::"
+WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
+WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 APPEND = "connectors/test_file_append.py::"
 
 # What a sentence begins with: the tests that would fail if it were not so.
 HELD = {
     "f is read from its beginning at every start": [f"{FILE}test_it_reads_to_the_end_and_returns"],
-    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start": [
+    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start empties": [
         f"{FILE}test_when_it_syncs",
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
     ],
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
-    "until the next start": [
+    "until the next start empties": [
         f"{FILE}test_when_it_syncs",
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
     ],
+    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start writes": [
+        f"{FILE}test_when_it_syncs",
+        f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind",
+        f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
+    ],
+    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
+    "until the next start writes": [
+        f"{FILE}test_when_it_syncs",
+        f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind",
+        f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
+    ],
+    "every start writes over f": [f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind"],
     "every start empties f": [
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write"
     ],
@@ -108,6 +135,21 @@ HELD = {
     "a log forgets what is acked, so what a dying peer has not read is lost": [
         "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it"
     ],
+    "an event is acked when the peer's WebSocket stack has answered a ping sent behind it": [
+        "connectors/test_ws_acks.py::test_a_pong_acks_what_was_sent_before_its_ping_and_nothing_else",
+        "connectors/test_ws_acks.py::test_a_pong_of_the_connection_before_acks_nothing",
+        f"{WS_CLIENT}test_a_message_without_a_pong_behind_it_is_sent_again",
+        f"{WS_KILLS}reaches_a_listener_that_answers_pings",
+    ],
+    "a pong is the answer of the peer's WebSocket stack": [f"{WS_KILLS}reaches_a_listener_that_answers_pings"],
+    "an event is acked when the peer has returned it": [
+        "connectors/test_ws_acks.py::test_each_event_is_acked_once_whatever_order_they_come_back_in",
+        f"{WS_CLIENT}test_sent_back_is_acked_and_the_rest_is_sent_again",
+        f"{WS_CLIENT}test_an_event_that_does_not_come_back_fails_with_all_behind_it",
+        f"{WS_KILLS}arrives_where_it_is_sent_back",
+    ],
+    "the token goes to h:1 without TLS": [f"{WS_CLIENT}test_what_is_warned_of"],
+    "headers hold an Authorization": [f"{WS_CLIENT}test_what_is_warned_of"],
     "an event is acked when the peer has sent it back": [
         "net/test_acks.py::test_an_echo_acks_its_block_when_its_last_byte_is_there",
         "net/test_acks.py::test_what_was_echoed_is_not_failed",
@@ -117,6 +159,7 @@ HELD = {
     ],
     "what fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
     "what a client has sent is safe once a log has acked it": [
+        WS_ECHO,
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
         KILLS,
     ],
@@ -212,7 +255,10 @@ HELD = {
     "the log in s takes up to 1,073,741,824 bytes on disk, then it stops its sources": [
         "connectors/spark/test_spark.py::test_a_full_log_stops_its_sources_until_the_slowest_has_committed"
     ],
-    "the token stands in the flow file": ["connectors/spark/test_spark.py::test_what_check_says"],
+    "the token stands in the flow file": [
+        "connectors/spark/test_spark.py::test_what_check_says",
+        f"{WS_CLIENT}test_what_is_warned_of",
+    ],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
         "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
     ],

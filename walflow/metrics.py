@@ -156,11 +156,15 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "up": Family("gauge", "1 while the connector runs and has begun to take or to give, or has finished."),
     "restarts_total": Family("counter", "How often the connector failed and was run again."),
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
-    "idle_clients_closed_total": Family("counter", "Connections closed because nothing crossed them."),
+    "idle_clients_closed_total": Family(
+        "counter", "Connections closed because nothing crossed them, or no answer to a ping."
+    ),
     "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
     "connections_total": Family("counter", "Connections made to the peer."),
     "unlinked_bytes_total": Family("counter", "Bytes the peer sent that nothing is linked to take."),
-    "failed_handshakes_total": Family("counter", "Connections whose TLS handshake failed or took too long."),
+    "failed_handshakes_total": Family(
+        "counter", "Connections whose TLS or WebSocket handshake failed or took too long."
+    ),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
     "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),

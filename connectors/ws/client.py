@@ -132,9 +132,9 @@ class WsClient(Ws):
             )
             warnings += [LOSES_LITTLE] if behind_log else []
         else:
-            returned = f"an event with its {self.id_field}" if self.id_field else "it"
+            returned = f"it, or its {self.id_field}" if self.id_field else "it, byte for byte and in order"
             sink = (
-                f"an event is acked when the peer has sent {returned} back; what is not back when the connection ends is "
+                f"an event is acked when the peer has returned {returned}; what is not back when the connection ends is "
                 "sent again on the next one, what is not back within echo_timeout fails, and may come to the peer twice"
             )
             warnings += [] if behind_log else ["what fails is lost: put a log upstream, which sends it again"]

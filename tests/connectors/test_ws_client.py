@@ -379,6 +379,23 @@ def test_what_cannot_be_meant(config: dict[str, object], said: str) -> None:
     assert "secret" not in str(refused.value.errors()[0]["msg"])
 
 
+def test_what_is_warned_of(tmp_path: Path) -> None:
+    def warnings(**config: object) -> tuple[str, ...]:
+        return WsClient.model_validate({"ack": "message", **config}).guarantee(behind_log=True).warnings
+
+    kept = {"file": str(tmp_path / "token")}
+    assert warnings(url="h") == ()
+    assert warnings(url="wss://h", token=kept) == ()
+    assert warnings(url="localhost:1", token=kept) == ()
+    assert warnings(url="h", token=kept) == ("the token goes to h:80 without TLS, for everybody on the way to read",)
+    assert warnings(url="wss://h", token="secret") == (
+        "the token stands in the flow file; name a file, env or credential instead",
+    )
+    assert warnings(url="wss://h", headers={"authorization": "secret"}) == (
+        "headers hold an Authorization; name a file with it in `token` instead",
+    )
+
+
 def test_where_it_connects_to() -> None:
     assert str(WsClient(url="h").address) == "h:80"
     assert str(WsClient(url="h", tls=True).address) == "h:443"
