@@ -15,9 +15,8 @@ from bench import backlog, floor, logbytes
 from bench.lines import Load
 from bench.load import Target
 from bench.peers import IN_MEMORY, ON_DISK, BareEcho, Redis, Rsyslog
-from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult, killed
+from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult
 from demo.server import ROOT
-from walflow.errors import WalflowError
 
 Figures = Mapping[str, float]  # of one run
 
@@ -36,6 +35,9 @@ class Timing(NamedTuple):
 
     warmup: float
     measured: float
+
+
+LONG_ENOUGH: Final = Timing(0, 15)  # to find records in a log
 
 
 class Case(Protocol):
@@ -122,12 +124,15 @@ class Space:
 
     def measure(self, workdir: Path, timing: Timing) -> Figures:
         load = Load(lines_per_write=self.lines, window=self.lines * 100)
-        with killed(workdir, ECHO.flow) as target:
-            generate(self.name, order(load, target, Timing(0, timing.measured / 2)))
-        try:
-            return logbytes.on_disk(workdir / STATE)
-        except WalflowError as error:
-            raise WrongResult(f"{self.name}: {error}") from error
+        with ECHO.running(workdir) as target:
+            command = generator(order(load, target, LONG_ENOUGH))
+            with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+                figures = logbytes.while_it_works(workdir / STATE, target.pid, process)
+                process.kill()
+                _, said = process.communicate()
+        if figures is None:
+            raise WrongResult(f"{self.name}: {said.decode().strip() or 'no records were found in the log'}")
+        return figures
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,13 @@ def order(load: Load, target: Target, timing: Timing) -> Mapping[str, object]:
     }
 
 
+def generator(ordered: Mapping[str, object]) -> list[str]:
+    return [sys.executable, "-m", "bench.load", json.dumps(ordered)]
+
+
 def generate(name: str, ordered: Mapping[str, object]) -> Figures:
     """Raises WrongResult."""
-    command = [sys.executable, "-m", "bench.load", json.dumps(ordered)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(generator(ordered), cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WrongResult(f"{name}: {done.stderr.strip()}")
     figures: dict[str, float] = json.loads(done.stdout)

@@ -13,13 +13,14 @@ SPARK = "spark"  # what `python -m bench.spark` keeps in the same file
 
 @dataclass(frozen=True)
 class Row:
-    """`rounds`: what was measured, by name, one mapping a round; with one alone it was measured once."""
+    """`rounds`: what was measured, by name, one mapping a round; with one alone it was measured once. `missing`: why
+    there are none."""
 
     key: str
     name: str
     table: str
     baseline: str = ""
-    absent: str | None = None
+    missing: str | None = None
     rounds: Sequence[Mapping[str, float]] = field(default_factory=list[Mapping[str, float]])
 
 

@@ -158,7 +158,7 @@ def _cpu_share(row: Row) -> str:
 
 def _filled(row: Row, width: int, cells: Callable[[Row], Cells]) -> Cells:
     if not row.rounds:
-        return (row.name, "absent", *[""] * (width - 2))
+        return (row.name, "none", *[""] * (width - 2))
     return (row.name, *cells(row))
 
 
@@ -174,8 +174,8 @@ def _spread(values: Sequence[float]) -> str:
     return f"{median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
 
 
-def _absent(document: Document) -> list[str]:
-    return [f"{row.name}: {row.absent}" for row in document.cases if row.absent]
+def _missing(document: Document) -> list[str]:
+    return [f"{row.name}: {row.missing}" for row in document.cases if row.missing]
 
 
 def terminal(document: Document) -> Iterable[str | Table]:
@@ -189,13 +189,13 @@ def terminal(document: Document) -> Iterable[str | Table]:
         for row in section.rows:
             table.add_row(*row)
         yield table
-    yield from (f"\n{line}" for line in _absent(document))
+    yield from (f"\n{line}" for line in _missing(document))
 
 
 def markdown(document: Document) -> str:
     parts = [head(document)]
     parts += [f"{section.intro}\n\n{aligned(section.heads, section.rows)}" for section in sections(document)]
-    return "\n\n".join([*parts, *_absent(document)]) + "\n"
+    return "\n\n".join([*parts, *_missing(document)]) + "\n"
 
 
 def aligned(heads: Cells, rows: Iterable[Cells]) -> str:

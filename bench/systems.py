@@ -64,18 +64,6 @@ class Walflow:
             raise WrongResult(f"{self.name}: {sent:,} lines were sent, {lines:,} are in the file")
 
 
-@contextmanager
-def killed(workdir: Path, flow: Path) -> Iterator[Target]:
-    """Without its file, and without a chance to tidy up in the end."""
-    port = free_port()
-    variant = write_flow(workdir, flow, {"url": f"127.0.0.1:{port}"}, "server_out")
-    with Server(variant, workdir) as server:
-        server.start()
-        server.wait_for("ready")
-        yield Target(port, server.pid)
-        server.kill()
-
-
 def _count_lines(file: Path) -> int:
     lines = 0
     with file.open("rb") as opened:

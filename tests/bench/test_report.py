@@ -40,7 +40,7 @@ RESULTS = Document(
         Row("echo", "walflow: echo", LINES, rounds=[loaded(3e6, 0.3), loaded(2e6, 0.5)]),
         Row("plain", "walflow without its wal", LINES, "without wal", rounds=[loaded(6e6, 0.2), loaded(5e6, 0.2)]),
         Row("rsyslog-disk", "rsyslog", LINES, "rsyslog disk", rounds=[loaded(1e5, 10.0), loaded(1e5, 10.0)]),
-        Row("redis-1", "Redis", LINES, "Redis", absent="no redis-server: `make redis`"),
+        Row("redis-1", "Redis", LINES, "Redis", missing="no redis-server: `make redis`"),
         Row(
             "latency-echo", "walflow at 1,000 lines/s", LATENCY, rounds=[timed(400) | {"cpu_share": 0.2}, timed(500)]
         ),
@@ -110,7 +110,7 @@ def test_markdown_has_a_row_for_everything() -> None:
     assert "`python -m bench --rounds 2 --seconds 3`: medians of 2 rounds" in text
     assert "Python 3.11.7; Redis 7;" in text
     assert cells(text, "walflow: echo") == ["walflow: echo", "2,500,000", "2,000,000-3,000,000", "0.40", "70", "12%"]
-    assert cells(text, "Redis")[:2] == ["Redis", "absent"]
+    assert cells(text, "Redis")[:2] == ["Redis", "none"]
     assert "Redis: no redis-server: `make redis`" in text
     assert cells(text, "walflow at")[1:] == ["450", "900", "4,050", "20%"]
     assert cells(text, "fdatasync")[1:] == ["200", "400", "1,800"]  # and no CPU
