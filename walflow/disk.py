@@ -60,9 +60,16 @@ class Disk(Protocol):
         ...
 
     def truncate(self, fd: int, size: int) -> None: ...
-    def rename(self, source: str, target: str) -> None: ...
+    def rename(self, source: str, target: str) -> None:
+        """A file, or a directory with all that is in it."""
+        ...
+
     def unlink(self, path: str) -> None:
         """No error if it is gone."""
+        ...
+
+    def remove_directory(self, path: str) -> None:
+        """An empty one."""
         ...
 
     def names(self, path: str) -> list[str]: ...
@@ -157,6 +164,9 @@ class RealDisk:
             os.unlink(path)
         except FileNotFoundError:
             pass
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
 
     def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))

@@ -8,6 +8,7 @@ import pytest
 
 from tests.testing.sidecar import FilePromises, Sidecar
 from walflow.testing import MemoryDisk, SimulatedDisk
+from walflow.testing.imports import Import
 from walflow.testing.judge import Broken
 from walflow.testing.proof import Effort, Proof
 from walflow.testing.scripts import SCRIPTS, scripted
@@ -15,6 +16,8 @@ from walflow.testing.stories import Generated
 from walflow.wal import Checkpoint, Commit, Gap, Log, Options
 from walflow.wal.cursor import Acked
 from walflow.wal.tail import Tail
+
+SKIPPED = next(number for number in range(len(SCRIPTS)) if scripted(number).name.startswith("skipped ("))
 
 
 def a_disk_that_lies(*lies: str) -> Callable[[SimulatedDisk], None]:
@@ -46,6 +49,15 @@ def test_a_disk_that_is_worse_than_what_the_log_is_made_for(
 
     with pytest.raises(Broken):
         tell()
+
+
+@pytest.mark.parametrize("lie", ["sync", "sync_directory"])
+@pytest.mark.parametrize("source", [Import, lambda seed: scripted(SKIPPED)], ids=["import", "skip"])
+def test_an_operator_on_a_disk_that_lies(source: Callable[[int], Any], lie: str) -> None:
+    story = source(0)
+    story.disk.lies = frozenset({lie})
+    with pytest.raises(Broken):
+        Proof(story, Random(0)).run()
 
 
 class CommitsBeforeTheSync(Log):

@@ -9,6 +9,7 @@ import pytest
 from tests.testing.sidecar import Sidecar
 from tests.wal.tools import EVERYTHING, checkpoint, put
 from walflow.testing import PowerCut, SimulatedDisk, images
+from walflow.testing.imports import Import
 from walflow.testing.ledger import Row
 from walflow.testing.proof import Proof, Story
 from walflow.testing.scripts import SCRIPTS, scripted
@@ -25,6 +26,7 @@ BLOCKS: list[tuple[Source, range, int]] = [
     (scripted, range(1, len(SCRIPTS), 4), 1_900),
     (scripted, range(2, len(SCRIPTS), 4), 1_900),
     (scripted, range(3, len(SCRIPTS), 4), 1_900),
+    (Import, range(8), 1_500),
     *[(Sidecar, range(first, first + 2), 7_800) for first in range(0, 12, 2)],
     *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]

@@ -10,9 +10,10 @@ An image has no LOCK files: they hold a pid, for people, and are written anew by
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from walflow.disk import Stat
 
@@ -85,6 +86,32 @@ class Inode:
     def forget(self) -> None:
         self.written.clear()
         self.sizes.clear()
+
+
+class Move(dict[str, Inode | None]):
+    """Of a directory. The names in it are safe once the names of its old and of its new place are."""
+
+    def __init__(self, source: str, target: str, moved: Mapping[str, Inode]) -> None:
+        super().__init__(dict.fromkeys(moved) | {target + path[len(source) :]: moved[path] for path in moved})
+        self._roots = (source, target)
+
+    def without(self, rest: Mapping[str, Inode | None]) -> Self:
+        """Of it, what is not safe yet."""
+        other = copy(self)
+        other.clear()
+        other.update(rest)
+        return other
+
+    def folder(self, path: str) -> str:
+        for root in self._roots:
+            if path.startswith(f"{root}/"):
+                return parent(root)
+        return parent(path)
+
+
+def _folder(change: dict[str, Inode | None], path: str) -> str:
+    """Whose sync makes that name safe."""
+    return change.folder(path) if isinstance(change, Move) else parent(path)
 
 
 class MemoryDisk:
@@ -244,12 +271,28 @@ class MemoryDisk:
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
         self._begin("rename", source)
-        self._set({source: None, target: inode})
+        if inode.data is None:
+            self._move(
+                {path: other for path, other in self.inodes.items() if path.startswith(f"{source}/")}, source, target
+            )
+        else:
+            self._set({source: None, target: inode})
+
+    def _move(self, inside: dict[str, Inode], source: str, target: str) -> None:
+        self._set(Move(source, target, {source: self.inodes[source], **inside}))
 
     def unlink(self, path: str) -> None:
         if path in self.inodes:
             self._begin("unlink", path)
             self._set({path: None})
+
+    def remove_directory(self, path: str) -> None:
+        if path not in self.inodes:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        if self.names(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+        self._begin("remove_directory", path)
+        self._set({path: None})
 
     def names(self, path: str) -> list[str]:
         start = len(path) + 1
@@ -332,6 +375,14 @@ class SimulatedDisk(MemoryDisk):
         self.changes.append(change)
         super()._set(change)
 
+    def _move(self, inside: dict[str, Inode], source: str, target: str) -> None:
+        """What was not safe in it before is not safe afterwards, and may be missing in its new place."""
+        safe = {path: inode for path, inode in inside.items() if self.durable.get(path) is inode}
+        super()._move(safe, source, target)
+        for path in inside.keys() - safe.keys():
+            del self.inodes[path]
+            self._set({target + path[len(source) :]: inside[path]})
+
     def _put(self, inode: Inode, data: bytes, offset: int) -> None:
         assert inode.data is not None
         size = len(inode.data)
@@ -389,14 +440,14 @@ class SimulatedDisk(MemoryDisk):
         for change in self.changes:
             others: dict[str, Inode | None] = {}
             for name, inode in change.items():
-                if parent(name) != path:
+                if _folder(change, name) != path:
                     others[name] = inode
                 elif inode is None:
                     self.durable.pop(name, None)
                 else:
                     self.durable[name] = inode
             if others:
-                rest.append(others)
+                rest.append(change.without(others) if isinstance(change, Move) else others)
         self.changes = rest
 
 

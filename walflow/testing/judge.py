@@ -39,17 +39,21 @@ class Appended(NamedTuple):
 
 class LogPromises:
     """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
-    and not acked. `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
+    and not acked. `told`, of these: that were delivered and never committed; one may be gone, and is then reported.
+    `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
-    and not synced, and may be lost, but must not be given out again."""
+    and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
+    come is kept and reported."""
 
     def __init__(self, options: Options, open_log: OpenLog = Log) -> None:
         self.options = options
         self.open_log = open_log
         self.appended: dict[int, Appended] = {}
         self.promised: set[int] = set()
+        self.told: set[int] = set()
         self.done: set[int] = set()
         self.unsafe: set[int] = set()
+        self.skipped: set[int] = set()
         self.damaged = False
         self.bad_from: Mapping[str, int] = {}  # as the disk's
         self._key: Hashable = None
@@ -58,8 +62,10 @@ class LogPromises:
         other = type(self)(self.options, self.open_log)
         other.appended = dict(self.appended)
         other.promised = set(self.promised)
+        other.told = set(self.told)
         other.done = set(self.done)
         other.unsafe = set(self.unsafe)
+        other.skipped = set(self.skipped)
         other.damaged = self.damaged
         other.bad_from = self.bad_from
         other._key = self._key
@@ -68,7 +74,7 @@ class LogPromises:
     @property
     def key(self) -> Hashable:
         if self._key is None:
-            positions = map(frozenset, (self.promised, self.done, self.unsafe))
+            positions = map(frozenset, (self.promised, self.told, self.done, self.unsafe, self.skipped))
             self._key = hash((*positions, tuple(self.appended.items())))
         return self._key
 
@@ -101,6 +107,14 @@ class LogPromises:
         self.promised -= acked
         self.unsafe -= acked
         self.done |= acked
+        self._key = None
+
+    def skip(self, first: int, last: int) -> None:
+        """From now on they are there, or else kept."""
+        skipped = {position for position in self.promised if first <= position <= last}
+        self.promised -= skipped
+        self.done |= skipped
+        self.skipped |= skipped
         self._key = None
 
     # what must be
@@ -146,10 +160,13 @@ class LogPromises:
 
     def _check(self, log: Log, disk: MemoryDisk, found: set[int]) -> None:
         missing = self.promised - found
-        if missing and (not self.damaged or (missing := missing - reported(log, disk))):
+        excused = missing if self.damaged else missing & self.told
+        if missing and (missing := missing - (excused & reported(log, disk))):
             raise Broken(f"{len(missing)} promised events are gone, the first at position {min(missing)}: {log}")
+        self._kept(log, disk, self.skipped - found)
         lost = positions((gap.first, gap.last) for gap in log.gaps)
-        if lost and not self.damaged and not (log.relaxed and lost.isdisjoint(self.promised)):
+        allowed = self.damaged or (log.relaxed and lost.isdisjoint(self.promised)) or lost <= self.told
+        if lost and not allowed:
             raise Broken(f"nothing was lost, and it says: {log.gaps[0]}")
         if not lost.isdisjoint(found):
             raise Broken(f"position {min(lost & found)} is called lost, and is delivered")
@@ -158,6 +175,15 @@ class LogPromises:
         if log.next <= max(given, default=0):
             raise Broken(f"position {log.next} is the next, and {max(given)} was given out before")
         self._expect(log, found)
+
+    def _kept(self, log: Log, disk: MemoryDisk, skipped: set[int]) -> None:
+        if skipped - reported(log, disk):
+            raise Broken(f"position {min(skipped - reported(log, disk))} was skipped, and no report says so")
+        folder = f"{log.directory.path}/quarantine"
+        bytes_kept = [disk.content(f"{folder}/{name}") for name in disk.names(folder) if name.endswith(".bytes")]
+        for first, (count, _, payload) in self.appended.items():
+            if not skipped.isdisjoint(range(first, first + count)) and not any(payload in one for one in bytes_kept):
+                raise Broken(f"position {first} was skipped, and its bytes are not kept")
 
     def _says_what_is(self, log: Log, disk: MemoryDisk, found: set[int]) -> None:
         within_budget(log, disk)
@@ -170,6 +196,9 @@ class LogPromises:
 
     def _expect(self, log: Log, found: set[int]) -> None:
         """What was delivered once must not be gone after the next cut. What was cut may be given out again."""
+        self.done -= self.skipped & found
+        self.skipped -= found
+        self.told = (found - self.promised | self.told & found) - self.done - self.unsafe
         self.promised = found - self.done
         self.unsafe.clear()
         self.appended = {first: what for first, what in self.appended.items() if first <= log.durable}

@@ -19,6 +19,7 @@ from walflow.wal.format import (
     chunk_name,
     crc,
 )
+from walflow.wal.skip import skip
 
 Body = Callable[[Life], None]
 Files = dict[str, bytes]
@@ -808,6 +809,38 @@ def relaxed_and_over_the_budget(life: Life) -> None:
     life.checkpoint()
     for number in range(4, 7):
         life.put(bytes([number]) * 40000)
+
+
+# an operator's
+
+
+@script(1024, 8, effort=SHALLOW)
+def skipped(life: Life) -> None:
+    """They are kept and reported before they are acked, so they come or are there to be read; and never come again."""
+    for number in range(6):
+        life.put(bytes([number + 1]) * 300)
+    life.append(b"several at once" * 9, positions=4)
+    life.put(b"the last one")
+    life.skip(2, 3)
+    life.cut()
+    must(life.log.unacked(1, 4) == [(1, 1), (4, 4)], f"2 and 3 are acked: {life.log}")
+    life.skip(8, 9)
+    life.close()
+    must(life.log.unacked(7, 11) == [(7, 7), (10, 11)], f"8 and 9 are acked: {life.log}")
+
+
+@script(1024, 8, effort=DAMAGED)
+def skipped_where_it_is_damaged(life: Life) -> None:
+    """What a reader could not have read either."""
+    _nine(life)
+    life.close()
+    life.alter(lambda files: spoil(files, CHUNKS[1], CHUNK_START + 9))
+    life.promises.appended.pop(3)
+    log = Log(life.promises.options, life.disk)
+    life.promises.skip(3, 5)
+    skip(log, 3, 5, "an operator")
+    log.close()
+    must(life.log.unacked(1, 6) == [(1, 2), (6, 6)], f"they are acked: {life.log}")
 
 
 SOURCES: Final[dict[str, Callable[[int], Story]]] = {"scripted": scripted}

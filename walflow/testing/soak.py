@@ -23,7 +23,7 @@ from walflow.testing.proof import Proof, Story
 
 Source = Callable[[int], Story]
 
-OURS: Final = ("walflow.testing.stories", "walflow.testing.scripts")
+OURS: Final = ("walflow.testing.stories", "walflow.testing.scripts", "walflow.testing.imports")
 SAVE_SECONDS: Final = 5.0
 
 Told = tuple[str, Row | None, str]  # the kind of story; what it adds to the ledger, or else the line that is wrong

@@ -12,6 +12,7 @@ from walflow.testing.judge import Broken, LogPromises, OpenLog
 from walflow.testing.proof import USUAL, Effort, Story
 from walflow.wal import Commit, Log, Options, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
+from walflow.wal.skip import skip
 
 PATH: Final = "/log"
 SHAPES: Final = ((1024, 8), (1024, 1), (1024, 3), (2048, 4), (4096, 2), (1536, 6))
@@ -92,6 +93,12 @@ class Life:
         """Gives up what is oldest, where an event of that size wants its place."""
         for dropped in self.log.drop_oldest(0, size):
             self.promises.ack(self.log, dropped.first, dropped.last)
+
+    def skip(self, first: int, last: int) -> None:
+        """As an operator does, while no daemon has the log."""
+        log = self.log
+        self.promises.skip(first, last)
+        skip(log, first, last, "an operator")
 
     def read(self, max_bytes: int) -> None:
         """On from where the reader is; what comes is what was appended."""

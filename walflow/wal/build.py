@@ -63,9 +63,10 @@ class Builder:
         self._waiting: list[bytes] = []
         self._written = 0  # bytes of the chunk
         self._commit = 0
+        self._finished = False
         self.last = 0  # position
         self.records = 0
-        _expect_free(self._path)
+        _expect_free(self._disk, self._path)
         try:
             self._directory.acquire()
         except (DiskFull, FailStop, Unusable):
@@ -122,6 +123,7 @@ class Builder:
             self._disk.rename(self._directory.path, self._path)
         except OSError as error:
             raise _taken(self._path, error) from error
+        self._finished = True
         self._disk.sync_directory(os.path.dirname(self._path) or ".")
         self._directory.release()
         return max(len(self._acked.ranges) - SLOT_RANGES, 0)
@@ -130,24 +132,25 @@ class Builder:
         """Does nothing once it is finished."""
         if self._chunk is not None:
             self._chunk.close(self._disk)
-        if os.path.isdir(self._directory.path):
-            for name in self._disk.names(self._directory.path):
-                self._disk.unlink(self._directory.file(name))
-            os.rmdir(self._directory.path)
+        if not self._finished:
+            with suppress(FileNotFoundError):
+                for name in self._disk.names(self._directory.path):
+                    self._disk.unlink(self._directory.file(name))
+                self._disk.remove_directory(self._directory.path)
         self._directory.release()
 
     def _unmake(self) -> None:
         """What came of it before it was locked; another one's is locked or has something in it."""
         lock = self._directory.file("LOCK")
         with suppress(OSError):
-            if os.path.lexists(lock):
-                fd = self._disk.open(lock)
-                try:
-                    if self._disk.lock(fd):
-                        self._disk.unlink(lock)
-                finally:
-                    self._disk.close(fd)
-            os.rmdir(self._directory.path)
+            fd = self._disk.open(lock)
+            try:
+                if self._disk.lock(fd):
+                    self._disk.unlink(lock)
+            finally:
+                self._disk.close(fd)
+        with suppress(OSError):
+            self._disk.remove_directory(self._directory.path)
 
     def _clear(self) -> None:
         names = self._disk.names(self._directory.path)
@@ -188,12 +191,16 @@ class Builder:
         chunk.close(self._disk)
 
 
-def _expect_free(path: str) -> None:
-    if not os.path.lexists(path):
-        return
-    if not os.path.isdir(path) or os.path.islink(path):
+def _expect_free(disk: Disk, path: str) -> None:
+    try:
+        names = disk.names(path)
+    except FileNotFoundError:
+        names = []
+    except NotADirectoryError:
+        raise Taken(f"{path} is there and no empty directory; import to another path") from None
+    if os.path.islink(path):
         raise Taken(f"{path} is there and no empty directory; import to another path")
-    if os.listdir(path):
+    if names:
         raise Taken(f"{path} is not empty; import to another path")
 
 
