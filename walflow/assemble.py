@@ -153,7 +153,7 @@ class _Assembling:
             if key in self._claimed:
                 other, span = self._claimed[key]
                 message = f"{who} and {other} have the same {claim.what} `{claim.path}`"
-                hint = "one flow deployed twice: make it an arg of the flow, and give each its own"
+                hint = "one flow, deployed twice: give each its own, by an arg of the flow"
                 hint = hint if span == created else f"the other one is created at {span}"
                 self.found.append(error(message, created, hint))
             else:

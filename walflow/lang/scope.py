@@ -172,15 +172,18 @@ def _in_module(
 
 def _module(block: Block, name: Name, report: Report, *, outward: bool) -> Block | None:
     place: Block | None = block
-    known, whole = list[str](), True
+    known, failed, whole = list[str](), list[str](), True
     while place:
         if name.text in place.modules:
             return place.modules[name.text]
         known += place.modules
+        failed += (alias for alias, module in place.modules.items() if module is None)
         whole = whole and place.whole
         place = place.outer if outward else None
-    if whole:
-        hint = did_you_mean(name.text, known) or f"is a `use …::{name.text};` missing?"
+    meant = did_you_mean(name.text, known)
+    # `use lib::copi; … copy::x`: it is the `use` that is wrong, which was said
+    if whole and (meant is None or meant not in {did_you_mean(alias, [alias]) for alias in failed}):
+        hint = meant or f"is a `use …::{name.text};` missing?"
         report(error(f"unknown module `{name.text}`", name.span, hint))
     return None
 

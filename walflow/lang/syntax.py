@@ -105,6 +105,8 @@ def _shown(token: Token) -> str:
 def _missing(expected: AbstractSet[str]) -> str | None:
     if expected >= _VALUE:
         return "a value"
+    if "SEMICOLON" in expected and "DEFINE" not in expected:
+        return "`;`"
     bodies = {"FLOW", "PIPELINE"} & expected
     return f"`{bodies.pop().lower()}`" if bodies and "ARGS" in expected else None
 
