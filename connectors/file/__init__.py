@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
 from connectors.file.output import Output
+from connectors.file.overwriting import Overwriting, Place
 from connectors.file.reading import read
 from connectors.file.writing import Writer
 from walflow.contract import Claim, Connector, Guarantee, Inlet, Outlet, Ports
@@ -15,7 +16,7 @@ from walflow.disk import RealDisk
 
 __all__ = ["File"]
 
-Mode = Literal["read", "write", "truncate", "append"]
+Mode = Literal["read", "write", "truncate", "overwrite", "append"]
 
 
 class File(Connector):
@@ -26,7 +27,8 @@ class File(Connector):
     path: str = Field(min_length=1, description="The file. A relative path is relative to the working directory.")
     mode: Mode = Field(
         description="`read` it once, from its beginning; `truncate` (or `write`): empty it at every start, then "
-        "write; `append`: write behind what is in it, and remember in `.NAME.walflow` beside it what that was."
+        "write; `overwrite`: write over what is in it, from its beginning at every start, and leave what is behind; "
+        "`append`: write behind what is in it, and remember in `.NAME.walflow` beside it what that was."
     )
     chunk_size: int = Field(8192, ge=1, description="Accepted for tremor's sake; reads are of 256 KiB, in bytes.")
     sync: Literal["always", "never"] | None = Field(
@@ -35,14 +37,9 @@ class File(Connector):
         "is upstream, which forgets what is acked; else `never`.",
     )
 
-    _emptied: bool = PrivateAttr(default=False)  # outlives a run: a restart of the connector alone keeps the file
-
-    @field_validator("mode", mode="before")
-    @classmethod
-    def _known_mode(cls, mode: object) -> object:
-        if mode == "overwrite":
-            raise ValueError("overwrite is not supported yet: truncate empties the file first, append keeps it")
-        return mode
+    # both outlive a run: a restart of the connector alone keeps what is in the file
+    _emptied: bool = PrivateAttr(default=False)
+    _place: Place | None = PrivateAttr(default=None)
 
     @field_validator("path")
     @classmethod
@@ -80,6 +77,11 @@ class File(Connector):
         )
         if self.mode == "append":
             return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}")
+        if self.mode == "overwrite":
+            torn = "after kill -9 the last line may be torn, and go on as what the file held before"
+            over = f"every start writes over {self.path} from its beginning, also after a crash, and leaves what is "
+            over += 'behind its last event; mode = "append" keeps what was acked'
+            return Guarantee(sink=f"{ack}, until the next start writes over it; {torn}", warnings=(over,))
         return Guarantee(
             sink=f"{ack}, until the next start empties the file",
             warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps what was acked',),
@@ -98,6 +100,8 @@ class File(Connector):
         finally:
             await writer.close()
             self._emptied = self._emptied or output.emptied
+            if isinstance(output, Overwriting):
+                self._place = output.place
         if writer.failure is not None:
             raise writer.failure
 
@@ -105,6 +109,8 @@ class File(Connector):
         disk = RealDisk()
         if self.mode == "append":
             return Appending(self.path, disk, sync=sync)
+        if self.mode == "overwrite":
+            return Overwriting(self.path, disk, sync=sync, place=self._place)
         return Output(self.path, disk, sync=sync, empty=not self._emptied)
 
     def _syncs(self, behind_log: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The source half: one file, from its beginning to its end."""
+"""The source half: one file, from its beginning to its end, decompressed where its name says that it is compressed."""
 
 import asyncio
 import os
@@ -9,10 +9,12 @@ import aiofiles
 import aiofiles.os
 from aiofiles.threadpool.binary import AsyncFileIO
 
-from walflow.contract import Outlet, Scheduler
+from walflow.contract import Outlet, Scheduler, Stream
 from walflow.errors import WalflowError
+from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 READ_BYTES: Final = 256 << 10
+ALGORITHMS: Final = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}  # by the end of the name
 FIRST_DELAY: Final = 0.1
 LAST_DELAY: Final = 10.0
 
@@ -23,18 +25,39 @@ class CannotRead(WalflowError):
 
 async def read(path: str, out: Outlet) -> None:
     """Raises CannotRead before the first byte. After it, a read that fails is tried again where it failed:
-    beginning anew would send everything twice."""
+    beginning anew would send everything twice. What is damaged ends the file, and is rejected."""
     file = await _open(path)
-    stream = out.stream({"file": {"path": path}})
+    unreadable = asyncio.Event()
+    stream = out.stream({"file": {"path": path}}, broken=unreadable.set)
+    algorithm = ALGORITHMS.get(os.path.splitext(path)[1])
+    members = Members(algorithm, FILE_WINDOW_BITS) if algorithm else None
     try:
-        while data := await _read_on(file, path, out):
-            stream.feed(data)
-        stream.eof(complete=True)
+        while (data := await _read_on(file, path, out)) and not unreadable.is_set():
+            if members is None:
+                stream.feed(data)
+            else:
+                await _decompress(members, data, stream, out)
+        if members is not None:
+            members.end()
+        stream.eof(complete=not unreadable.is_set())
+    except Corrupt as error:
+        out.log.error(f"{path} is damaged, the rest of it is not read", reason=str(error))
+        stream.reject(f"{path} is damaged: {error}")
+        stream.eof(complete=False)
     except BaseException:
         stream.close()
         raise
     finally:
         await file.close()
+
+
+async def _decompress(members: Members, data: bytes, stream: Stream, out: Outlet) -> None:
+    """On a thread, and no further ahead than the flow takes events. Raises Corrupt."""
+    members.feed(data)
+    while (read := await asyncio.to_thread(members.read)) is not None:
+        if read[0]:
+            stream.feed(read[0])
+        await out.ready()
 
 
 async def _open(path: str) -> AsyncFileIO:

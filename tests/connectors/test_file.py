@@ -26,11 +26,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("config", "line"),
     [
-        (
-            {"path": "a", "mode": "overwrite"},
-            "overwrite is not supported yet: truncate empties the file first, append keeps it",
-        ),
-        ({"path": "a", "mode": "w"}, "Input should be 'read', 'write', 'truncate' or 'append'"),
+        ({"path": "a", "mode": "w"}, "Input should be 'read', 'write', 'truncate', 'overwrite' or 'append'"),
         ({"path": "a"}, "Field required"),
         ({"path": "", "mode": "read"}, "String should have at least 1 character"),
         ({"path": "a\0b", "mode": "read"}, "a path has no zero byte"),
@@ -63,6 +59,7 @@ SYNCED = "an event is acked after it was written and fdatasync returned: it surv
 WRITTEN = (
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
 )
+OVER = "until the next start writes over it; after kill -9 the last line may be torn, and go on as what the file held before"
 ONCE = "after kill -9 no line is torn and none comes twice where the events have one way from the log and come whole"
 
 
@@ -85,6 +82,8 @@ ONCE = "after kill -9 no line is torn and none comes twice where the events have
             f"{WRITTEN}; {ONCE}; after a power cut the last lines may be torn or lost, or come twice",
         ),
         ("append", None, False, f"{WRITTEN}; after kill -9 no line is torn, after a power cut the last lines may be"),
+        ("overwrite", None, True, f"{SYNCED}, {OVER}"),
+        ("overwrite", None, False, f"{WRITTEN}, {OVER}"),
         ("append", "always", False, f"{SYNCED}; after kill -9 no line is torn, after a power cut neither"),
     ],
 )
@@ -93,7 +92,11 @@ def test_what_an_ack_is_worth(mode: str, sync: str | None, behind_log: bool, sin
     guarantee = file.guarantee(behind_log=behind_log)
     assert (guarantee.source, guarantee.sink) == ("", sink)
     emptied = 'every start empties a.log, also after a crash; mode = "append" keeps what was acked'
-    assert guarantee.warnings == (() if mode == "append" else (emptied,))
+    over = (
+        "every start writes over a.log from its beginning, also after a crash, and leaves what is behind its last "
+        'event; mode = "append" keeps what was acked'
+    )
+    assert guarantee.warnings == {"append": (), "overwrite": (over,)}.get(mode, (emptied,))
 
 
 def test_what_reading_promises() -> None:
