@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench soak mutation clean strace java rsyslog redis
+.PHONY: help demo test check docs bench soak mutation clean strace java node rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ help: ## this list
 demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
-test: $(VENV)/.test strace java ## the tests; ARGS="-k name" for some of them
+test: $(VENV)/.test strace java node ## the tests; ARGS="-k name" for some of them
 	@$(RUN) -m pytest -m "not soak" $(ARGS)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
@@ -80,6 +80,13 @@ strace:
 	    echo "installing strace"; { apt-get update && apt-get install --yes --no-install-recommends strace; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "strace is missing, the tests that watch system calls skip: sudo apt-get install strace"
+
+node:
+	@command -v node >/dev/null && command -v npm >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing node and npm"; { apt-get update && apt-get install --yes --no-install-recommends nodejs npm; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "node or npm is missing, the tests with wscat skip: sudo apt-get install nodejs npm"
 
 rsyslog redis: $(VENV)/.test
 	@$(RUN) -m bench.unpacked $@
