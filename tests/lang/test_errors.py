@@ -77,6 +77,16 @@ def test_deep_statements_are_diagnostics(text: str) -> None:
     assert len(said.splitlines()) < 200
 
 
+def test_a_long_chain_of_constants_is_a_diagnostic_and_not_one_each() -> None:
+    chain = "".join(f"const a{n} = [a{n + 1}];\n" for n in range(500))
+    Path("main.troy").write_text(f"{chain}const a500 = 1;\ndefine flow f flow end; deploy flow f;", encoding="utf-8")
+    assembly, said = checked("main.troy")
+    assert assembly is None
+    errors = [line for line in said.splitlines() if "error" in line]
+    assert errors[0] == "main.troy:1:7: error: this constant needs too many others"
+    assert len(errors) < 10
+
+
 def test_a_message_never_carries_escape_sequences() -> None:
     Path("main.troy").write_text('define flow `a\x1b[31m` flow "\x07" end;', encoding="utf-8")
     _, said = checked("main.troy")

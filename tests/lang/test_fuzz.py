@@ -38,7 +38,23 @@ STRANGE = [
         "==",
     ),
     *(";", '"', "#{", "{", "}", "[", "]", "(", ")", '"""\n', "::", "/", "=", "=>", ":", "~", "|a|", "<<", ">>", "-"),
-    *("#!config", "use a", "use tremor::{a, b}", "deploy flow x", "fn", "const", "`", "é", "\0", "\\", "1e999", "0x"),
+    *(
+        "#!config",
+        "use a",
+        "use tremor::{a, b}",
+        "deploy flow x",
+        "fn",
+        "const",
+        "const a = b;",
+        "const b = [a];",
+        "having",
+        "`",
+        "é",
+        "\0",
+        "\\",
+        "1e999",
+        "0x",
+    ),
 ]
 
 fuzzed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -20,7 +20,10 @@ _RULES = {
 }
 _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
-    "create": f"`create` within a pipeline is {_YET}",
+}
+_CREATED_WITHIN = {
+    "pipeline": _WITHIN_PIPELINES["define_pipeline"],
+    "connector": "a connector is created within a flow, not within a pipeline",
 }
 _CREATED = {"script": "scripts"}
 _IN_PIPELINES = {"stream": "a stream", "operator": "an operator"}
@@ -43,5 +46,7 @@ def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
         return f"{what} are {_YET}"
     if node.data == "create" and (what := _IN_PIPELINES.get(str(node.children[0]))):
         return None if in_pipeline else f"{what} is created within a pipeline"
+    if node.data == "create" and in_pipeline:
+        return _CREATED_WITHIN[str(node.children[0])]
     within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
     return within or _RULES.get(node.data)
