@@ -3,10 +3,7 @@
 A `Refused` is why the event goes to `err`, a `Mistake` what is said when the file is read.
 """
 
-import copy
 from typing import NamedTuple
-
-import pytest
 
 from tests.expr.world import read
 from walflow.expr.operators import CannotEvaluate
@@ -243,28 +240,33 @@ CASES: list[tuple[str, object, object]] = [
     ("range::range(0, event)", 2**60, Refused("`range::range`: it would make something longer than 1048576")),
     ('string::replace(event, "a", event)', "a" * 2000, Refused("`string::replace`: it would make something longer than 1048576")),
     ("array::join(event, event[0])", ["a" * 2000] * 1000, Refused("`array::join`: it would make something longer than 1048576")),
-    ('re::replace_all("a", event, "$0$0$0")', "a" * 500_000, Refused("`re::replace_all`: it would make something longer than 1048576")),
+    ('re::replace_all("a", event, event)', "a" * 2000, Refused("`re::replace_all`: it would make something longer than 1048576")),
     ("random::string(event)", 2**60, Refused("`random::string`: it would make something longer than 1048576")),
     ('"#{event}#{event}"', "a" * 600_000, Refused("`#{}` would make something longer than 1048576")),
     ("base64::encode(event)", "a" * 1_000_000, Refused("`base64::encode`: it would make something longer than 1048576")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "event", "expected"), CASES, ids=[f"{at}-{text[:50]}" for at, (text, _, _) in enumerate(CASES)]
-)
-def test_what_comes_of_it(text: str, event: object, expected: object) -> None:
+def test_what_comes_of_it() -> None:
+    wrong = [
+        (text, event, found) for text, event, expected in CASES if (found := outcome(text, event)) != exact(expected)
+    ]
+    assert not wrong
+
+
+def outcome(text: str, event: object) -> object:
     found, said = read(text)
-    if isinstance(expected, Mistake):
-        assert said == [expected.said]
-        return
-    assert found is not None, said
-    before = copy.deepcopy(event)
-    if isinstance(expected, Refused):
-        with pytest.raises(CannotEvaluate) as refused:
-            found.evaluate(event, {})
-        assert str(refused.value) == expected.why
-    else:
-        value = found.evaluate(event, {})
-        assert (value, type(value)) == (expected, type(expected))
-    assert repr(event) == repr(before)
+    if found is None or said:
+        return Mistake("\n".join(said))
+    before = repr(event)
+    try:
+        return exact(found.evaluate(event, {}))
+    except CannotEvaluate as refused:
+        return Refused(str(refused))
+    finally:
+        assert repr(event) == before
+
+
+def exact(value: object) -> object:
+    """With its type: to Python 1 == 1.0 == True."""
+    return value if isinstance(value, Refused | Mistake) else (type(value), value)
