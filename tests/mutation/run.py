@@ -51,6 +51,8 @@ class Bench:
         assert self._server.stdin is not None
         self._server.stdin.close()
         self._server.wait()
+        assert self._server.stdout is not None
+        self._server.stdout.close()
 
     def run(self, row: Row | None, tests: list[str], limits: dict[str, float]) -> Result:
         """`row` None: the source as it is."""

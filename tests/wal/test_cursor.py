@@ -29,6 +29,7 @@ def test_acked_is_a_set_of_positions(acks: list[tuple[int, int]], first: int, la
     assert {p for low, high in acked.missing(first, last) for p in range(low, high + 1)} == wanted - model
     if wanted:
         assert acked.covers(first, last) == (wanted <= model)
+    assert all(acked.covers(at, at) == (at in model) for at in range(1, 62))
 
 
 def test_ranges_that_do_not_fit_are_dropped_from_the_top(open_log: Open) -> None:

@@ -1,6 +1,5 @@
 import os
 import random
-import resource
 import stat
 import subprocess
 import sys
@@ -252,22 +251,6 @@ def test_a_relaxed_log_leaves_no_file_open_that_it_syncs_at_its_end(open_log: Op
     put(log, *[bytes(800)] * 40)
     log.close()
     assert payloads(open_log(1024, 64)) == [bytes(800)] * 40
-
-
-def test_deletions_need_no_descriptor(open_log: Open, directory: Path) -> None:
-    log = open_log(1024)
-    put(log, *[bytes(800)] * 4)
-    log.ack(1, 3)
-    one = log.checkpoint()
-    assert one is not None
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        one.flush()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    log.checkpointed(one)
-    assert len(chunk_files(str(directory))) == 1
 
 
 def test_a_file_that_has_the_next_name_is_not_written_to(open_log: Open, directory: Path) -> None:
