@@ -1,6 +1,7 @@
 """What is shipped as functions: declared as they are, true as their examples say, and harmless whatever comes."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from walflow.expr.operators import CannotApply, CannotEvaluate
 from walflow.expr.reference import declared, page
 from walflow.expr.std import INTRINSICS
 from walflow.expr.std.re import pattern
+
+ROOT = Path(__file__).parent.parent.parent
 
 scalars = st.one_of(
     st.none(),
@@ -48,8 +51,8 @@ def test_the_examples_are_true() -> None:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    with open("docs/reference/functions.md", encoding="utf-8") as file:
-        assert file.read() == page(), "make it: python -m walflow.expr.reference > docs/reference/functions.md"
+    written = (ROOT / "docs/reference/functions.md").read_text(encoding="utf-8")
+    assert written == page(), "make it: python -m walflow.expr.reference > docs/reference/functions.md"
 
 
 @settings(max_examples=400)  # there are a hundred functions
