@@ -313,24 +313,29 @@ class Tail:
         return self._scans[chunk]
 
     def _write_again(self, scan: Scan) -> None:
-        """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised."""
+        """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised. Without
+        room for one it is synced, no more: what an earlier sync failed to write, and nobody was promised, may then go
+        with the power after it was delivered. The cursor says that it was there, so it will be called lost."""
         end = scan.end if scan is self._cut else scan.pages.limit
         try:
             self._directory.unlink(AGAIN)
             fd = self._directory.create(AGAIN)
             try:
-                self._copy(scan, AGAIN, fd, 0, end)
+                self._copy(scan, AGAIN, fd, end)
             finally:
                 self._directory.disk.close(fd)
             self._directory.rename(AGAIN, scan.chunk.name)
             scan.replaced = True
-        except DiskFull:  # then in place, which needs no space
+        except DiskFull:
             self._directory.unlink(AGAIN)
-            self._copy(scan, scan.chunk.name, scan.fd, scan.unproven or scan.end, scan.end)
+            self._mend(scan, scan.chunk.name, scan.fd)
 
-    def _copy(self, scan: Scan, name: str, fd: int, start: int, end: int) -> None:
-        for offset in range(start, end, PIECE):
+    def _copy(self, scan: Scan, name: str, fd: int, end: int) -> None:
+        for offset in range(0, end, PIECE):
             self._directory.write(name, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
+        self._mend(scan, name, fd)
+
+    def _mend(self, scan: Scan, name: str, fd: int) -> None:
         if scan.chunk.mended is not None:  # the chunk behind it, which knows how to read it, may have to go
             self._directory.write(name, fd, [scan.chunk.mended], 0)
         self._directory.sync(name, fd)
