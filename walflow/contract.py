@@ -130,14 +130,14 @@ class Histogram(Protocol):
 
 
 class Gate(Protocol):
-    """Why something may not send, one reason a key: one sink's restore never releases another's trigger. The
-    callables are called at the edges only."""
-
-    on_shut: Callable[[], None]
-    on_open: Callable[[], None]
+    """Why something may not send, one reason a key: one sink's restore never releases another's trigger."""
 
     @property
     def shut(self) -> bool: ...
+
+    def watch(self, on_shut: Callable[[], None], on_open: Callable[[], None]) -> None:
+        """Called at the edges only, and instead of what was before."""
+        ...
 
     def trigger(self, key: str, reason: str) -> None: ...
 

@@ -243,6 +243,17 @@ class Receipt:
         As they are not the first ones, a failure among them counts none as done."""
         return Receipt(self._part_settled, count, None, self.skip)
 
+    def follow(self, other: "Receipt", done: int | None) -> None:
+        """The outcome of `other`, a settled receipt that was about these events, among others perhaps. The first `done`
+        of them are delivered, None: all."""
+        if other._acked:
+            self._acked = (self._acked or set()) | other._acked
+        if other.cause is not None and done is not None:
+            self._note_failure(other.cause, done, other._failed or {None})
+        self.pending -= 1
+        if not self.pending:
+            self.settled(self)
+
     def _part_settled(self, part: "Receipt") -> None:
         if part._acked:
             self._acked = (self._acked or set()) | part._acked

@@ -75,13 +75,22 @@ def _listed(nodes: Sequence[NodeId]) -> str:
 
 
 def chain(path: Path) -> str:
-    """tcp_server/err -> debug -> stdio; default ports are left out."""
+    """tcp_server/err -> debug -> stdio; default ports are left out, and those that lead to a connector within."""
     first = path.links[0]
     names = [_with_port(first.source, first.source_port, "out")]
     for link, following in zip(path.links, [*path.links[1:], None], strict=True):
-        name = _with_port(link.target, link.target_port, "in")
-        names.append(_with_port(link.target, following.source_port, "out", name) if following else name)
+        name = link.target.name
+        if not _within(link.source, link.target):
+            name = _with_port(link.target, link.target_port, "in")
+        if following and not _within(following.target, following.source):
+            name = _with_port(following.source, following.source_port, "out", name)
+        names.append(name)
     return " -> ".join(names)
+
+
+def _within(connector: NodeId, pipeline: NodeId) -> bool:
+    """It is an operator of that pipeline: see walflow.flow.domains."""
+    return connector.kind == "connector" and connector.name.startswith(f"{pipeline.name}/")
 
 
 def _with_port(node: NodeId, port: str, default: str, so_far: str | None = None) -> str:

@@ -16,7 +16,8 @@ Ends = dict[tuple[NodeId, str], ConnectorPlan]  # by pipeline and name of the op
 
 def split(assembly: Assembly, ends: Mapping[tuple[NodeId, str], ConnectorPlan]) -> Assembly:
     linked = {(link.source, link.source_port) for link in assembly.links}
-    pipelines, links = [], list(assembly.links)
+    pipelines: list[PipelinePlan] = []
+    links = list(assembly.links)
     for pipeline in assembly.pipelines:
         for (within, operator), connector in ends.items():
             if within == pipeline.id:

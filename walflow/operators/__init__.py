@@ -3,15 +3,21 @@
 from collections.abc import Mapping
 from typing import Final
 
+from walflow.operators.batch import Batch
+from walflow.operators.dedupe import Dedupe
 from walflow.operators.operator import Exit, Operator, Place, Running, StandIn, Window
 from walflow.operators.passthrough import Passthrough
 from walflow.operators.roundrobin import RoundRobin
+from walflow.operators.stamp import Stamp
 from walflow.operators.wal import Wal
 
 __all__ = ["OPERATORS", "Exit", "Operator", "Place", "Running", "StandIn", "Window"]
 
 OPERATORS: Final[Mapping[str, type[Operator]]] = {
+    "generic::batch": Batch,
     "passthrough": Passthrough,
+    "qos::dedupe": Dedupe,
     "qos::roundrobin": RoundRobin,
+    "qos::stamp": Stamp,
     "qos::wal": Wal,
 }

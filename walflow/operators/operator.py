@@ -26,10 +26,10 @@ class Exit(NamedTuple):
 
 
 class Window(Protocol):
-    """How much a source upstream may have unsettled; None: no limit of that kind, or none that is known yet."""
+    """How much a source upstream may have unsettled."""
 
-    def limits(self) -> tuple[int | None, int | None]:
-        """Bytes, events."""
+    def limits(self) -> tuple[int, int | None]:
+        """Bytes; events, None for any number."""
         ...
 
 

@@ -80,8 +80,7 @@ class _RoundRobin:
         place.gauge("open_outputs", lambda: len(self._open()))
         place.gauge("held_events", lambda: sum(block.frames.count for block in self._held))
         for way in self._ways:
-            way.gate.on_shut = self._shut
-            way.gate.on_open = partial(self._opened, way)
+            way.gate.watch(self._shut, partial(self._opened, way))
 
     def __repr__(self) -> str:
         return f"<RoundRobin {self._name} {len(self._open())} of {len(self._ways)} open, {len(self._held)} held>"

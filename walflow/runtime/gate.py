@@ -19,6 +19,10 @@ class Gate:
     def __repr__(self) -> str:
         return f"<Gate shut by {', '.join(sorted(self.reasons))}>" if self.reasons else "<Gate open>"
 
+    def watch(self, on_shut: Callable[[], None], on_open: Callable[[], None]) -> None:
+        self.on_shut = on_shut
+        self.on_open = on_open
+
     @property
     def shut(self) -> bool:
         return bool(self.reasons)

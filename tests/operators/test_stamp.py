@@ -1,0 +1,69 @@
+"""`qos::stamp`: where an event stands in its log, in the event."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.operators.flows import Running
+from walflow.codecs import JSON
+from walflow.event import Block, Frames, Origin, Receipt, StreamId
+from walflow.framing import LINES
+
+BODY = """
+    define operator stamp from qos::stamp{more};
+    create operator stamp;
+    select event from in into stamp;
+    select event from stamp into out;
+"""
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def stamped(running: Running, payloads: list[bytes], origin: Origin | None) -> Receipt:
+    settled: list[Receipt] = []
+    receipt = Receipt(settled.append, len(payloads))
+    frames = Frames(LINES.join(payloads), len(payloads), LINES)
+    running.source.out.accept(
+        Block(StreamId("f::log", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin)
+    )
+    return receipt
+
+
+def test_position_by_position() -> None:
+    running = Running(BODY.format(more=""))
+    receipt = stamped(running, [b'{"a":1}', b'{"a":2,"origin":"x"}'], Origin("the-log", 17, 18, 3))
+    assert running.sinks[0].got == [
+        {"a": 1, "origin": {"log": "the-log", "position": 17}},
+        {"a": 2, "origin": {"log": "the-log", "position": 18}},
+    ]
+    assert running.sinks[0].waiting[0].origin == Origin("the-log", 17, 18, 3)
+    running.sinks[0].ack()
+    assert not receipt.pending
+    running.end()
+
+
+def test_what_is_no_record_leaves_by_err_and_the_rest_goes_on() -> None:
+    running = Running(BODY.format(more=' with field = "from" end'), ("out", "err"))
+    receipt = stamped(running, [b"1", b'{"a":2}'], Origin("the-log", 1, 2, 1))
+    assert running.sinks[0].got == [{"a": 2, "from": {"log": "the-log", "position": 2}}]
+    assert "writes into records" in str(running.sinks[1].got)
+    running.sinks[1].ack()
+    assert receipt.pending
+    running.sinks[0].fail()
+    assert receipt.done == 0
+    running.end()
+
+
+@pytest.mark.parametrize("origin", [None, Origin("the-log", 1, 3, 1)])
+def test_without_a_position_it_is_not_stamped_with_another(origin: Origin | None) -> None:
+    running = Running(BODY.format(more=""), ("out", "err"))
+    receipt = stamped(running, [b'{"a":1}'], origin)
+    assert running.sinks[0].got == []
+    assert "its position in a log is not known" in str(running.sinks[1].got)
+    running.sinks[1].ack()
+    assert receipt.cause is None
+    assert not receipt.pending
+    running.end()

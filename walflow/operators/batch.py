@@ -1,0 +1,186 @@
+"""Events that go on together. A batch is a block: its events stay events, with one write, one record and one outcome.
+
+It holds what it has not the count for, and so it must stay below what its sources may have unsettled, or none of them
+would ever send the rest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+from pydantic import Field
+
+from walflow.contract import Scheduler, Timer
+from walflow.errors import WalflowError
+from walflow.event import Block, Frames, Node, Origin, Receipt
+from walflow.operators.operator import Operator, Place
+
+BLOCK_BYTES: Final = 256 << 10
+BLOCK_EVENTS: Final = 4096
+
+
+class Unfinished(WalflowError):
+    """The daemon stopped while a batch was gathered. Its events may be sent again."""
+
+
+class Batch(Operator):
+    """Holds events until there are `count` of them, or `timeout` is over, and sends them on together. They stay the
+    events they were, one after the other; what they share is the way: a sink gets them at once, writes them at once and
+    acks them at once. Of one stream they become one block (of 256 KiB and 4,096 events at most), of several streams
+    as many. Before half of what a source may have unsettled is held, what is there goes on."""
+
+    count: int = Field(ge=1, description="How many events a batch has.")
+    timeout: int | None = Field(
+        None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."
+    )
+
+    def node(self, place: Place) -> Node:
+        return _Batch(self, place)
+
+
+class _Batch:
+    def __init__(self, config: Batch, place: Place) -> None:
+        self._count = config.count
+        self._timeout = None if config.timeout is None else config.timeout / 1e9
+        self._name = place.name
+        self._to = place.exits["out"].to
+        self._windows = place.windows
+        self._held: list[Block] = []
+        self._events = self._bytes = 0
+        self._timer: Timer | None = None
+        self._draining = False
+        place.gauge("held_events", lambda: self._events)
+
+    def __repr__(self) -> str:
+        return f"<Batch {self._name} {self._events} of {self._count}>"
+
+    def accept(self, block: Block) -> None:
+        if self._draining:
+            self._to.accept(block)
+            return
+        lacking = self._count - self._events
+        while block.frames.count > lacking:
+            part, block = block.split([lacking, block.frames.count - lacking])
+            self._hold(part)
+            lacking = self._count
+        self._hold(block)
+
+    # walflow.operators.Running
+
+    def begin(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def drain(self) -> None:
+        self._draining = True
+        self._flush()
+
+    def end(self) -> None:
+        for block in self._take():
+            block.receipt.fail(Unfinished(f"{self._name} has stopped"))
+
+    def _hold(self, block: Block) -> None:
+        self._held.append(block)
+        self._events += block.frames.count
+        self._bytes += len(block.frames.data)
+        if self._events >= self._count or self._is_much():
+            self._flush()
+        elif self._timeout is not None and self._timer is None:
+            self._timer = self._scheduler.call_later(self._timeout, self._due)
+
+    def _is_much(self) -> bool:
+        """Half of what one of the sources may have unsettled."""
+        for size, events in [window.limits() for window in self._windows]:
+            if self._bytes * 2 >= size or (events is not None and self._events * 2 >= events):
+                return True
+        return False
+
+    def _due(self) -> None:
+        self._timer = None
+        self._flush()
+
+    def _flush(self) -> None:
+        for run in _runs(self._take()):
+            self._to.accept(run[0] if len(run) == 1 else _joined(run))
+
+    def _take(self) -> list[Block]:
+        held, self._held = self._held, []
+        self._events = self._bytes = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return held
+
+
+def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Neighbours that can be one block."""
+    run: list[Block] = []
+    for block in blocks:
+        if run and not _continues(run, block):
+            yield run
+            run = []
+        run.append(block)
+    if run:
+        yield run
+
+
+def _continues(run: Sequence[Block], block: Block) -> bool:
+    last, framing = run[-1], block.frames.framing
+    return (
+        block.stream == last.stream
+        and block.codec is last.codec
+        and framing is last.frames.framing
+        and framing.countable
+        and block.meta == last.meta
+        and block.receipt.skip == last.receipt.skip
+        and (block.origin is None) == (last.origin is None)
+        and (block.origin is None or _follows(block, last))
+        and sum(one.frames.count for one in run) + block.frames.count <= BLOCK_EVENTS
+        and sum(len(one.frames) for one in run) + len(block.frames) <= BLOCK_BYTES
+    )
+
+
+def _follows(block: Block, last: Block) -> bool:
+    """Position on position: a sink that keeps them must be able to tell which event has which."""
+    origin, before = block.origin, last.origin
+    return (
+        origin is not None
+        and before is not None
+        and origin.log == before.log
+        and origin.first == before.last + 1
+        and block.frames.count == origin.last - origin.first + 1
+        and last.frames.count == before.last - before.first + 1
+    )
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    first, last = blocks[0], blocks[-1]
+    count = sum(block.frames.count for block in blocks)
+    data = b"".join([block.frames.data for block in blocks])
+    origin: Origin | None = None
+    if first.origin is not None and last.origin is not None:
+        origin = last.origin._replace(first=first.origin.first)
+    return Block(
+        first.stream,
+        Frames(data, count, first.frames.framing),
+        first.codec,
+        Receipt(_settled, count, blocks, first.receipt.skip),
+        ingest_ns=first.ingest_ns,
+        meta=first.meta,
+        event_metas=_event_metas(blocks),
+        origin=origin,
+    )
+
+
+def _event_metas(blocks: Sequence[Block]) -> Sequence[Mapping[str, object]] | None:
+    if all(block.event_metas is None for block in blocks):
+        return None
+    nothing: Mapping[str, object] = {}
+    return [meta for block in blocks for meta in block.event_metas or [nothing] * block.frames.count]
+
+
+def _settled(receipt: Receipt) -> None:
+    blocks: Sequence[Block] = receipt.ref  # type: ignore[assignment]  # it is what `_joined` gave it
+    ends = accumulate(block.frames.count for block in blocks)
+    for block, end in zip(blocks, ends, strict=True):
+        done = max(0, block.frames.count - max(0, end - receipt.done))
+        block.receipt.follow(receipt, done if receipt.done < end else None)

@@ -1,0 +1,251 @@
+"""Each key once, with no event lost for it.
+
+A key counts as seen when the event that first carried it is delivered. Until then a second event with that key waits
+for the first one's outcome and shares it: acked with it, or failed and sent again with it. An event that is sent again
+because it failed finds its key not seen, and passes.
+
+On disk the order is: delivered, key written and synced, acked upstream. A crash before the ack repeats the event (and
+its key, if it was written, stops it here); no crash leaves a key without its event delivered.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from typing import Final, NamedTuple, cast
+
+from pydantic import Field, field_validator
+
+from walflow.contract import Claim, Scheduler
+from walflow.errors import CannotDecode, WalflowError
+from walflow.event import Block, Frames, Node, Receipt
+from walflow.operators.operator import Operator, Place
+from walflow.operators.seen import DIGEST, SeenFile, Window
+
+RETRY: Final = 1.0  # seconds until keys are written again that could not be
+
+
+class Unwritten(WalflowError):
+    """The daemon stopped before the keys of these events were on disk. They may be sent again."""
+
+
+class Dedupe(Operator):
+    """Lets each key pass once. A key counts as seen when the event that first carried it is delivered; until then
+    another event with that key shares its outcome, and one that failed passes when it is sent again. An event without
+    the key passes. With `dir` the keys survive a restart; a crash may let through once more what was delivered and not
+    yet acked, and never loses an event."""
+
+    key: str = Field(min_length=1, description="Where the key is in the event: `id`, or `order.id` further down.")
+    max_keys: int = Field(100_000, ge=1, description="How many keys are remembered; the oldest is forgotten first.")
+    dir: str | None = Field(None, min_length=1, description="Directory for the keys. Default: none, in memory alone.")
+
+    @field_validator("key")
+    @classmethod
+    def _is_path(cls, key: str) -> str:
+        if not all(key.split(".")):
+            raise ValueError("a path has a name between its dots")
+        if key.startswith("event."):
+            raise ValueError(f"it begins within the event: write `{key.removeprefix('event.')}`")
+        return key
+
+    def claims(self) -> Sequence[Claim]:
+        return () if self.dir is None else (Claim("directory of keys", self.dir),)
+
+    def node(self, place: Place) -> Node:
+        return _Dedupe(self, place)
+
+
+class _Waiting(NamedTuple):
+    """Event `number` of a block, with the same key as event `at` of a carrier."""
+
+    at: int
+    block: Block
+    number: int
+
+
+@dataclass(slots=True)
+class _Carrier:
+    """What of a block went on. `keys` and `numbers`: of each event, its key and where in the block it stood."""
+
+    block: Block
+    keys: Sequence[bytes | None]
+    numbers: Sequence[int]
+    waiting: list[_Waiting] = field(default_factory=list[_Waiting])
+
+
+class _Outcome(NamedTuple):
+    """What a receipt follows once the keys are on disk. `done` is None for all."""
+
+    receipt: Receipt
+    of: Receipt
+    done: int | None
+
+
+class _Dedupe:
+    def __init__(self, config: Dedupe, place: Place) -> None:
+        self._path = config.key.split(".")
+        self._most = config.max_keys
+        self._dir = config.dir
+        self._name = place.name
+        self._to = place.exits["out"].to
+        self._log = place.log
+        self._seen = Window(config.max_keys)
+        self._carriers: dict[bytes, tuple[_Carrier, int]] = {}
+        self._file: SeenFile | None = None
+        self._fresh: list[bytes] = []  # seen, and not on disk
+        self._outcomes: list[_Outcome] = []  # that wait for them
+        self._flying: list[_Outcome] = []  # whose keys are being written
+        self._writing = False
+        self._dropped = place.counter("deduplicated_events_total")
+        self._keyless = place.counter("keyless_events_total")
+        place.gauge("known_keys", lambda: len(self._seen))
+
+    def __repr__(self) -> str:
+        return f"<Dedupe {self._name} {len(self._seen)} seen, {len(self._carriers)} on their way>"
+
+    def accept(self, block: Block) -> None:
+        keys = self._keys(block)
+        passing: list[int] = []
+        repeated: list[tuple[int, bytes]] = []
+        first: dict[bytes, int] = {}
+        for number, key in enumerate(keys):
+            if key is None:
+                passing.append(number)
+            elif key in self._seen:
+                self._dropped.value += 1
+            elif key in self._carriers or key in first:
+                repeated.append((number, key))
+            else:
+                first[key] = number
+                passing.append(number)
+        copies = len(repeated) + bool(passing)
+        if not copies:
+            block.receipt.ack()
+            return
+        block.receipt.fork(copies - 1)
+        carrier = _Carrier(block, [keys[number] for number in passing], passing)
+        self._carriers.update({key: (carrier, at) for at, key in enumerate(carrier.keys) if key is not None})
+        for number, key in repeated:
+            self._dropped.value += 1
+            other, at = self._carriers[key]
+            other.waiting.append(_Waiting(at, block, number))
+        if passing:
+            self._to.accept(self._part(block, carrier))
+
+    def _part(self, block: Block, carrier: _Carrier) -> Block:
+        numbers, frames, metas = carrier.numbers, block.frames, block.event_metas
+        receipt = Receipt(self._settled, len(numbers), carrier, block.receipt.skip)
+        if len(numbers) == frames.count:
+            return block.with_frames(frames, block.codec, receipt)
+        payloads = frames.payloads()
+        picked = Frames(frames.framing.join([payloads[number] for number in numbers]), len(numbers), frames.framing)
+        return Block(
+            block.stream,
+            picked,
+            block.codec,
+            receipt,
+            ingest_ns=block.ingest_ns,
+            meta=block.meta,
+            event_metas=None if metas is None else [metas[number] for number in numbers],
+            origin=block.origin,
+        )
+
+    def _keys(self, block: Block) -> list[bytes | None]:
+        keys = [self._key(block, payload) for payload in block.frames.payloads()]
+        self._keyless.value += keys.count(None)
+        return keys
+
+    def _key(self, block: Block, payload: bytes) -> bytes | None:
+        try:
+            value = block.codec.decode(payload)
+        except CannotDecode:  # sound at the source, and yet more than can be worked with
+            return None
+        for name in self._path:
+            record = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+            if name not in record:
+                return None
+            value = record[name]
+        return _digest(value)
+
+    # outcomes
+
+    def _settled(self, receipt: Receipt) -> None:
+        carrier = receipt.ref
+        assert isinstance(carrier, _Carrier)
+        count = len(carrier.keys)
+        done = count if receipt.cause is None else receipt.done
+        for key in carrier.keys:
+            if key is not None:
+                del self._carriers[key]
+        fresh = [key for key in carrier.keys[:done] if key is not None]
+        self._seen.add(fresh)
+        outcomes = [_Outcome(carrier.block.receipt, receipt, None if done == count else carrier.numbers[done])]
+        outcomes += [
+            _Outcome(one.block.receipt, receipt, None if one.at < done else one.number) for one in carrier.waiting
+        ]
+        if self._file is None or not fresh:
+            _conclude(outcomes)
+            return
+        self._fresh += fresh
+        self._outcomes += outcomes
+        if not self._writing:
+            self._writing = True
+            self._scheduler.call_soon(self._write)
+
+    def _write(self) -> None:
+        """One sync for all that came meanwhile."""
+        file, fresh = self._file, self._fresh
+        if file is None or not self._outcomes:
+            self._writing = False
+            return
+        self._flying, self._outcomes, self._fresh = self._outcomes, [], []
+        job = partial(file.write_anew, self._seen.keys()) if file.is_due(len(fresh)) else partial(file.write, fresh)
+        self._scheduler.submit(job, self._written)
+
+    def _written(self, error: BaseException | None) -> None:
+        outcomes, self._flying = self._flying, []
+        if error is None:
+            _conclude(outcomes)
+            self._write()
+            return
+        # unsettled they stay, so the sources stop at their windows; the next write is of all keys
+        self._log.error("keys not written", dir=self._dir, error=str(error), retry_seconds=RETRY)
+        self._outcomes = [*outcomes, *self._outcomes]
+        self._scheduler.call_later(RETRY, self._write)
+
+    # walflow.operators.Running
+
+    def begin(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        if self._dir is None:
+            return
+        self._file = SeenFile(self._dir, self._most)
+        self._seen.add(self._file.keys)
+        if self._file.damage:
+            self._log.warning("keys lost", found=self._file.damage)
+        self._file.keys.clear()
+
+    def drain(self) -> None: ...
+
+    def end(self) -> None:
+        file, self._file = self._file, None
+        unwritten = [*self._flying, *self._outcomes]
+        self._flying, self._outcomes = [], []
+        for outcome in unwritten:
+            outcome.receipt.fail(Unwritten(f"{self._name} has stopped"))
+        if file is not None:
+            self._scheduler.submit(file.close, lambda error: None)  # behind what the thread has in hand
+
+
+def _conclude(outcomes: Sequence[_Outcome]) -> None:
+    for receipt, of, done in outcomes:
+        receipt.follow(of, done)
+
+
+def _digest(key: object) -> bytes:
+    if isinstance(key, str):
+        data = b'"' + key.encode("utf-8", "surrogatepass")
+    else:
+        data = json.dumps(key, sort_keys=True, separators=(",", ":"), default=repr).encode()
+    return blake2b(data, digest_size=DIGEST).digest()

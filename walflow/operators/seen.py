@@ -1,0 +1,136 @@
+"""Keys that were delivered: the last so many, and a file of them.
+
+    seen = header (20 bytes) key*      key = digest (16 bytes) crc32c of it (4 bytes, little endian)
+
+Keys are appended as they are delivered; a file of twice as many as count is written anew. Whatever is in the file, it
+opens: a key that does not have its checksum is left out, for the worst that follows is that an event comes twice.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import google_crc32c
+
+from walflow.disk import Disk, RealDisk
+from walflow.errors import DirectoryLocked, Unusable
+
+HEADER: Final = b"walflow seen keys 1\n"
+DIGEST: Final = 16
+SIZE: Final = DIGEST + 4
+
+crc32c: Callable[[bytes], int] = google_crc32c.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+class Window:
+    """The last `most` keys, in the order in which they came."""
+
+    def __init__(self, most: int, keys: Iterable[bytes] = ()) -> None:
+        self._most = most
+        self._keys: dict[bytes, None] = {}
+        self.add(keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._keys.pop(key, None)
+            self._keys[key] = None
+        while len(self._keys) > self._most:
+            del self._keys[next(iter(self._keys))]
+
+    def keys(self) -> list[bytes]:
+        return list(self._keys)
+
+
+class SeenFile:
+    """Of one directory, which is its own. Every call but the constructor may fail with OSError; what was to be written
+    is then to be written again, whole."""
+
+    def __init__(self, directory: str, most: int, disk: Disk | None = None) -> None:
+        """Raises DirectoryLocked, and Unusable where there can be no such directory."""
+        self._disk = disk = disk or RealDisk()
+        self._directory = directory
+        self._path = os.path.join(directory, "seen")
+        self._most = most
+        self._fd: int | None = None
+        try:
+            disk.makedir(directory)
+            self._lock = disk.open(os.path.join(directory, "lock"), create=True)
+            if not disk.lock(self._lock):
+                disk.close(self._lock)
+                raise DirectoryLocked(f"{directory} is in use by another walflow")
+            self.keys, self.damage = self._read()
+        except OSError as error:
+            raise Unusable(f"{directory}: {error.strerror or error}; give qos::dedupe another `dir`") from error
+        self._stored = 0
+        self._sound = False  # the file is what it should be, and its end is known
+
+    def is_due(self, fresh: int) -> bool:
+        """Whether so many more are written with all that count, anew."""
+        return not self._sound or self._stored + fresh > 2 * self._most
+
+    def write(self, fresh: Sequence[bytes]) -> None:
+        """They are on disk when it returns."""
+        assert self._fd is not None
+        self._sound = False
+        self._disk.write(self._fd, [_packed(fresh)], len(HEADER) + SIZE * self._stored)
+        self._disk.sync(self._fd)
+        self._stored += len(fresh)
+        self._sound = True
+
+    def close(self) -> None:
+        if self._fd is not None:
+            self._disk.close(self._fd)
+        self._disk.close(self._lock)
+
+    def write_anew(self, keys: Sequence[bytes]) -> None:
+        """These and no others, as `write`."""
+        disk, path = self._disk, f"{self._path}.new"
+        disk.unlink(path)
+        fd = disk.open(path, create=True)
+        try:
+            disk.write(fd, [HEADER + _packed(keys)], 0)
+            disk.sync(fd)
+            disk.rename(path, self._path)  # synced before: a crash leaves the old keys or the new ones
+            disk.sync_directory(self._directory)
+        except OSError:
+            disk.close(fd)
+            raise
+        if self._fd is not None:
+            disk.close(self._fd)
+        self._fd, self._stored, self._sound = fd, len(keys), True
+
+    def _read(self) -> tuple[list[bytes], str | None]:
+        """What counts of the file, and what is wrong with it. It is written anew at the first write."""
+        if not self._disk.is_file(self._path):
+            return [], None
+        fd = self._disk.open(self._path)
+        try:
+            data = self._disk.read(fd, len(HEADER) + SIZE * 4 * self._most, 0)
+        finally:
+            self._disk.close(fd)
+        keys, bad = _unpacked(data[len(HEADER) :])
+        if data[: len(HEADER)] == HEADER and not bad:
+            return keys[-self._most :], None
+        return keys[-self._most :], f"{self._path} is damaged: {len(keys)} keys of it can be read, {bad} cannot"
+
+
+def _packed(keys: Iterable[bytes]) -> bytes:
+    return b"".join([key + crc32c(key).to_bytes(4, "little") for key in keys])
+
+
+def _unpacked(data: bytes) -> tuple[list[bytes], int]:
+    """The keys that have their checksum, and how many places have not. An unended one at the end is no damage: its
+    write was cut off, and nothing was promised for it."""
+    whole = len(data) // SIZE
+    found: list[bytes] = []
+    for at in range(0, whole * SIZE, SIZE):
+        key = data[at : at + DIGEST]
+        if crc32c(key).to_bytes(4, "little") == data[at + DIGEST : at + SIZE]:
+            found.append(key)
+    return found, whole - len(found)

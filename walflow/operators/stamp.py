@@ -1,0 +1,74 @@
+from typing import Final, cast
+
+from pydantic import Field
+
+from walflow.codecs import JSON
+from walflow.errors import CannotDecode, CannotEncode
+from walflow.event import Block, Frames, Node
+from walflow.framing import LINES
+from walflow.operators.operator import Operator, Place
+
+BLOCK_BYTES: Final = 256 << 10
+BLOCK_EVENTS: Final = 4096
+
+NO_POSITION: Final = (
+    "its position in a log is not known: put qos::stamp behind a log on disk, before any `where` and qos::dedupe"
+)
+
+
+class Stamp(Operator):
+    """Writes into each event where it stands in the log it was read from: `{"log": "<uuid>", "position": 17}`. However
+    often the event is sent again it is the same, so whoever receives it can tell: `qos::dedupe` of the next walflow,
+    a table with that key. The events go on as lines of JSON; one that is no record is rejected, and so is one whose
+    position is not known."""
+
+    field: str = Field(
+        "origin", min_length=1, description="The field of the event it writes; what was there is gone."
+    )
+
+    def node(self, place: Place) -> Node:
+        return _Stamp(self.field, place)
+
+
+class _Stamp:
+    def __init__(self, field: str, place: Place) -> None:
+        self._field = field
+        self._to = place.exits["out"].to
+        self._err = place.err
+
+    def accept(self, block: Block) -> None:
+        origin, count = block.origin, block.frames.count
+        if origin is None or origin.last - origin.first + 1 != count:
+            self._err.take(block, [NO_POSITION] * count)
+            return
+        payloads: list[bytes] = []
+        reasons: list[str] = []
+        for number, payload in enumerate(block.frames.payloads()):
+            try:
+                payloads.append(self._stamped(block, payload, origin.first + number, origin.log))
+            except (CannotDecode, CannotEncode) as error:
+                reasons.append(str(error))
+        if not payloads:
+            self._err.take(block, reasons)
+        elif not reasons:
+            self._hand_on(block.with_frames(_lines(payloads), JSON))
+        else:
+            block.receipt.fork(1)
+            refused = block.with_frames(_lines([b""] * len(reasons)), JSON, block.receipt.branch(len(reasons)))
+            self._hand_on(block.with_frames(_lines(payloads), JSON, block.receipt.branch(len(payloads))))
+            self._err.take(refused, reasons)
+
+    def _stamped(self, block: Block, payload: bytes, position: int, log: str) -> bytes:
+        value = block.codec.decode(payload)
+        if not isinstance(value, dict):
+            raise CannotEncode("qos::stamp writes into records, and this event is none")
+        record = cast("dict[object, object]", value)
+        return JSON.encode({**record, self._field: {"log": log, "position": position}})
+
+    def _hand_on(self, block: Block) -> None:
+        for part in block.split(block.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
+            self._to.accept(part)
+
+
+def _lines(payloads: list[bytes]) -> Frames:
+    return Frames(LINES.join(payloads), len(payloads), LINES)
