@@ -29,6 +29,8 @@ OURS: Final = {  # headers that the handshake itself has
     "sec-websocket-extensions",
 }
 
+PONGS: Final = 1 << 20  # bytes in the transport beyond what it is handed of blocks, which is less
+
 LOSES: Final = (
     'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "pong"` keeps what has not reached '
     "the peer"
@@ -259,12 +261,15 @@ class WsConnection(Connection):
         if self.ended.done() or not hasattr(self, "_wire"):
             return
         self._alive = self._time()
-        read = self._wire.receive(data)
         if not self.made.done():
+            _, data = self._wire.receive_head(data)
             self._shake()
+        read = self._wire.receive(data)  # of a refusal this is the rest
         if not self._opened:
+            if not self.made.done():
+                self._shake()
             return
-        self._heard = True
+        self._heard = self._heard or (self._wire.open and bool(read.messages or read.pongs))
         for payload in read.pongs:
             self._acks.pong(payload)
         others = self._acks.others(read.messages)
@@ -342,6 +347,8 @@ class WsConnection(Connection):
         data, _ = self._wire.to_send()
         if data and not self.transport.is_closing():
             self.transport.write(data)
+            if self._opened and self.transport.get_write_buffer_size() > PONGS:
+                self.end("it does not read the pongs it asks for")
 
     def _leave(self) -> None:
         self._wire.close("")

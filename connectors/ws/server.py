@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import cast
 
 from pydantic import Field, field_validator
 from websockets.http11 import Request, Response
@@ -15,8 +15,6 @@ from walflow.net.peer import Peer
 from walflow.net.server import CLOSING, SINK, ServerConnector, StreamServer
 from walflow.net.sockets import listen_tcp
 from walflow.net.writing import Writing
-
-END_OF_HEAD: Final = b"\r\n\r\n"
 
 
 class WsServer(Ws, ServerConnector):
@@ -110,7 +108,6 @@ class WsPeer(Peer):
             logger=SILENT,
         )
         self._wire = Wire(self._protocol)
-        self._head = b""  # the end of what came of the request
         self._alive = self._pinged = server.time()
         self._timer: Timer | None = None
         self._closing = False
@@ -126,20 +123,14 @@ class WsPeer(Peer):
         self._after(seconds, lambda: self._fail(f"no handshake within {seconds:g} s"))
 
     def _shake(self, data: bytes) -> bytes:
-        """What follows the request. A client that sends before it is let in has not read what this protocol is, so
-        the library must not see that yet."""
-        known = len(self._head)
-        head = self._head + data
-        end = head.find(END_OF_HEAD)
-        end = end + len(END_OF_HEAD) if end >= 0 else len(head)
-        self._head = head[max(0, end - 3) : end]
-        read = self._wire.receive(head[known:end])
+        """What follows the request."""
+        read, rest = self._wire.receive_head(data)
         if self._protocol.handshake_exc is not None:
             self._flush()
             self._fail(_words(self._protocol.handshake_exc))
         elif read.requests:
             self._answer(read.requests[0])
-        return head[end:]
+        return rest
 
     def _answer(self, request: Request) -> None:
         response = self._refusal(request) or self._protocol.accept(request)

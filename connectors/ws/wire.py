@@ -14,6 +14,7 @@ from websockets.protocol import Protocol, State
 SILENT: Final = logging.getLogger("walflow.websockets")
 SILENT.setLevel(logging.CRITICAL + 1)
 
+END_OF_HEAD: Final = b"\r\n\r\n"
 PING: Final = b"walflow"
 GOING_AWAY: Final = 1001
 SHOWN: Final = 60  # of a peer's words in a line of ours
@@ -34,6 +35,7 @@ class Wire:
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
         self._begun = bytearray()  # a message in fragments, however many and however small they are
+        self._seen = b""  # the end of what came of the head
 
     def __repr__(self) -> str:
         return f"<Wire {self.protocol.state.name.lower()}, {len(self._begun)} bytes of a message>"
@@ -62,6 +64,16 @@ class Wire:
             elif isinstance(event, Request):
                 read.requests.append(event)
         return read
+
+    def receive_head(self, data: bytes) -> tuple[Read, bytes]:
+        """As `receive`, and what follows the head of the request or the answer: what there is in it must not end a
+        connection that nobody knows of yet."""
+        known = len(self._seen)
+        head = self._seen + data
+        end = head.find(END_OF_HEAD)
+        end = end + len(END_OF_HEAD) if end >= 0 else len(head)
+        self._seen = head[max(0, end - 3) : end]
+        return self.receive(head[known:end]), head[end:]
 
     def eof(self) -> None:
         self.protocol.receive_eof()

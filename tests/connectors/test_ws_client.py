@@ -11,8 +11,10 @@ from pydantic import ValidationError
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
+from websockets.utils import accept_key
 
 from connectors.ws import WsClient
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
@@ -401,3 +403,42 @@ def test_where_it_connects_to() -> None:
     assert str(WsClient(url="h", tls=True).address) == "h:443"
     assert str(WsClient(url="wss://[::1]/x").address) == "[::1]:443"
     assert WsClient(url="127.0.0.1:4242/x?y").uri.path == "/x"
+
+
+async def test_a_peer_that_says_all_at_once_is_heard_and_then_lost() -> None:
+    """The answer to the handshake, a message, and what breaks the protocol, in one read; and so again and again."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        key = head.split("Sec-WebSocket-Key: ")[1].split("\r\n")[0]
+        writer.write(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Accept: " + accept_key(key).encode() + b"\r\n\r\n\x81\x01x\x82\x7f" + b"\x7f" * 8
+        )
+        await reader.read()
+        writer.close()
+
+    world = World()
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    world.peer.port = server.sockets[0].getsockname()[1]
+    async with world.running():
+        world.give(b"1")
+        await world.until(lambda: len(world.outlet.streams) == 3, step=0.01)
+        assert world.fed[:2] == [[b"x"], [b"x"]]
+        assert world.outlet.streams[0].rejected == ["a message of more than max_event_bytes, 1048576"]
+        server.close()
+        await world.until(lambda: len(world.said("cannot connect")) >= 3, step=0.01)
+        await world.peer.listen()
+        await world.until(lambda: world.inlet.acked == [b"1\n"], step=0.01)
+
+
+async def test_a_peer_that_asks_and_does_not_read_is_left() -> None:
+    world = World()
+    async with world.connected():
+        world.peer.last.transport.pause_reading()
+        ping = Frame(Opcode.PING, b"x" * 125).serialize(mask=False) * 1000
+        while not world.inlet.triggered:
+            if world.peer.last.transport.get_write_buffer_size() < 1 << 20:
+                world.peer.last.transport.write(ping)
+            await asyncio.sleep(0)
+        assert world.inlet.triggered[0].endswith("it does not read the pongs it asks for")
