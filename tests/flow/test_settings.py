@@ -7,6 +7,7 @@ import pytest
 
 from connectors.tcp import TcpClient
 from walflow.assemble import load
+from walflow.diagnostics import render_all
 
 FLOW = """
 define flow main
@@ -53,3 +54,41 @@ def test_what_is_wrong_is_shown_where_it_stands(tmp_path: Path) -> None:
     client, said = loaded(tmp_path, 'config = {"url": "a"}, reconnect = {"retry": {"interval_ms": 0}}')
     assert client is None
     assert said == ["`interval_ms` must be at least 1, not 0"]
+
+
+CHAINS = [
+    (
+        'preprocessors = ["separate", "decompress"]',
+        "flow.troy:6:91: error: `decompress` behind `separate`: compressed bytes may hold the separator",
+        "put `base64` between them, or `length-prefixed` in the place of `separate`",
+    ),
+    (
+        'postprocessors = [{"name": "compress", "config": {"algorithm": "gzip"}}, "separate"]',
+        "error: `separate` behind `compress`: the bytes it gives may hold the separator",
+        "put `base64` between them",
+    ),
+    ('preprocessors = ["compress"]', "unknown preprocessor `compress`", "this way it is `decompress`"),
+    ('postprocessors = ["decompress"]', "unknown postprocessor `decompress`", "this way it is `compress`"),
+    (
+        'postprocessors = ["remove-empty"]',
+        "unknown postprocessor `remove-empty`",
+        "there are `separate`, `length-prefixed`, `textual-length-prefixed`, `base64` and `compress`",
+    ),
+    (
+        'preprocessors = ["lenght-prefixed"]',
+        "unknown preprocessor `lenght-prefixed`",
+        "did you mean `length-prefixed`",
+    ),
+    ('postprocessors = ["compress"]', "compress wants an algorithm: gzip, zlib, xz, lz4, zstd", ""),
+]
+
+
+@pytest.mark.parametrize(("settings", "line", "hint"), CHAINS)
+def test_a_chain_that_cannot_be_is_shown_where_it_stands(tmp_path: Path, settings: str, line: str, hint: str) -> None:
+    file = tmp_path / "flow.troy"
+    file.write_text(FLOW.format(settings=settings))
+    assembly, diagnostics = load([file])
+    assert assembly is None
+    shown = render_all(diagnostics)
+    assert line in shown
+    assert hint in shown
