@@ -20,7 +20,7 @@ test: $(VENV)/.test strace java node ## the tests; ARGS="-k name" for some of th
 	@$(RUN) -m pytest -m "not soak" $(ARGS)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
-	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar
+	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar --also tests.testing.repairing
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, one by one; goes on where it ended

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.testing.repairing import Repair
 from tests.testing.sidecar import FilePromises, Sidecar
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.testing.imports import Import
@@ -52,7 +53,7 @@ def test_a_disk_that_is_worse_than_what_the_log_is_made_for(
 
 
 @pytest.mark.parametrize("lie", ["sync", "sync_directory"])
-@pytest.mark.parametrize("source", [Import, lambda seed: scripted(SKIPPED)], ids=["import", "skip"])
+@pytest.mark.parametrize("source", [Import, Repair, lambda seed: scripted(SKIPPED)], ids=["import", "repair", "skip"])
 def test_an_operator_on_a_disk_that_lies(source: Callable[[int], Any], lie: str) -> None:
     story = source(0)
     story.disk.lies = frozenset({lie})

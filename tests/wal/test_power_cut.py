@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.testing.repairing import DAMAGES, Repair
 from tests.testing.sidecar import Sidecar
 from tests.wal.tools import EVERYTHING, checkpoint, put
 from walflow.testing import PowerCut, SimulatedDisk, images
@@ -27,6 +28,7 @@ BLOCKS: list[tuple[Source, range, int]] = [
     (scripted, range(2, len(SCRIPTS), 4), 1_900),
     (scripted, range(3, len(SCRIPTS), 4), 1_900),
     (Import, range(8), 1_500),
+    (Repair, range(len(DAMAGES)), 150),
     *[(Sidecar, range(first, first + 2), 7_800) for first in range(0, 12, 2)],
     *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]

@@ -48,9 +48,9 @@ class Step(NamedTuple):
 class Hold:
     """The log's lock, as soon as there is a file to lock."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, disk: Disk | None = None) -> None:
         self._path = os.path.join(path, "LOCK")
-        self._disk: Disk = RealDisk()
+        self._disk: Disk = disk or RealDisk()
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -59,26 +59,27 @@ class Hold:
 
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:
-            self._disk.close(self._fd)
+            os.close(self._fd)
 
     def take(self, *, create: bool) -> None:
         """Raises DirectoryLocked. What cannot be opened, nobody else can have locked as a log."""
         if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
             return
-        flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
         try:
-            fd = os.open(self._path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            if create:
+                self._disk.close(self._disk.open(self._path, create=True))
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return
         if not self._disk.lock(fd):
             holder = os.pread(fd, 32, 0).strip()
-            self._disk.close(fd)
+            os.close(fd)
             who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise DirectoryLocked(f"{os.path.dirname(self._path)} is in use by {who}; stop it first")
         self._fd = fd
 
 
-def obstacles(path: str, keep: str = "") -> list[Step]:
+def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Step]:
     """In the order in which they are to be taken; once they are done, look again. `keep`: the uuid of the log that
     stays where files are of several. Raises Unusable where there is nothing to repair."""
     if not os.path.isdir(path):
@@ -87,7 +88,7 @@ def obstacles(path: str, keep: str = "") -> list[Step]:
     steps = _not_writable(path)
     if steps:
         return steps
-    directory = Directory(path, RealDisk())
+    directory = Directory(path, disk or RealDisk())
     names = sorted(os.listdir(path), key=lambda name: (name != FOLDER, name))  # first the place where things go
     steps = [step for name in names for step in _in_the_way(directory, name)]
     return steps or _several_logs(directory, keep)
@@ -146,7 +147,7 @@ def _quarantine(directory: Directory, path: str) -> list[Step]:
 
 def _renew(directory: Directory, path: str) -> None:
     aside = _free(f"{path}.aside")
-    os.rename(path, aside)
+    directory.disk.rename(path, aside)
     Quarantine(directory).move(os.path.basename(aside))
 
 
@@ -175,25 +176,24 @@ def _kind(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-def overwritten(view: View) -> list[Step]:
+def overwritten(view: View, disk: Disk | None = None) -> list[Step]:
     """Copies of what the next start is going to cut away, because nobody was promised it, or to write anew."""
-    directory = view.directory
+    directory = Directory(view.directory.path, disk or RealDisk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
     if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
         steps.append(_copy_aside(directory, tail.name, tail.end, "was never finished and will be cut"))
-    plain = Directory(directory.path, RealDisk())
-    if _is_plain(plain.file("meta")) and unpack_meta(_begin(plain, "meta", META.size + 4)) is None:
+    if _is_plain(directory.file("meta")) and unpack_meta(_begin(directory, "meta", META.size + 4)) is None:
         steps.append(_copy_aside(directory, "meta", 0, "is not sound and will be written anew"))
-    slots = [_begin(plain, "cursor", SLOT, offset) for offset in (0, SLOT)]
+    slots = [_begin(directory, "cursor", SLOT, offset) for offset in (0, SLOT)]
     if any(unpack_slot(slot) is None and slot.strip(b"\0") for slot in slots):
         steps.append(_copy_aside(directory, "cursor", 0, "is not sound in part and will be written anew"))
     return steps
 
 
-def half_headers(view: View) -> list[Step]:
+def half_headers(view: View, disk: Disk | None = None) -> list[Step]:
     """Of a chunk's header one copy is damaged: it is written again from the other."""
-    plain = Directory(view.directory.path, RealDisk())
+    plain = Directory(view.directory.path, disk or RealDisk())
     steps: list[Step] = []
     for chunk in view.chunks:
         header = _begin(plain, chunk.name, CHUNK_START)
@@ -242,7 +242,7 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
 def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> Step:
     size = size or os.stat(directory.file(name)).st_size - offset
     words = f"{directory.file(name)} {why}: copy its {size} bytes from byte {offset} on to {FOLDER}/"
-    return Step(words, lambda: _copy_as_it_is(Directory(directory.path, RealDisk()), name, offset, size))
+    return Step(words, lambda: _copy_as_it_is(directory, name, offset, size))
 
 
 def _copy_as_it_is(directory: Directory, name: str, offset: int, size: int) -> None:
@@ -314,8 +314,14 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
     _name(target, log)
     if cursor and not os.path.lexists(target.file("cursor")):
         _copy(directory, target, "cursor", 2 * SLOT)
+    target.sync_names()
+    for folder in (
+        os.path.dirname(target.path),
+        directory.path,
+    ):  # or a power cut takes it, and what is moved into it
+        directory.disk.sync_directory(folder)
     for name in names:
-        os.rename(directory.file(name), _free(target.file(name)))
+        directory.disk.rename(directory.file(name), _free(target.file(name)))
     target.sync_names()
     directory.sync_names()
 

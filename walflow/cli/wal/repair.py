@@ -11,6 +11,7 @@ from walflow.cli.wal.terminal import EX_FINDINGS, EX_USAGE, AsJson, At, agreed, 
 from walflow.errors import WalflowError
 
 if TYPE_CHECKING:
+    from walflow.disk import Disk
     from walflow.wal import Gap, Log
     from walflow.wal.repair import Hold, Step
 
@@ -93,19 +94,22 @@ def repair(
     account = Account(os.path.normpath(path), as_json=as_json)
     with told():
         try:
-            done = _repair(os.path.normpath(path), account, dry_run=dry_run, yes=yes, keep=keep)
+            done = mend(os.path.normpath(path), account, dry_run=dry_run, yes=yes, keep=keep)
         finally:
             account.print()
     if not done:
         raise typer.Exit(EX_FINDINGS)
 
 
-def _repair(path: str, account: Account, *, dry_run: bool, yes: bool, keep: str) -> bool:
+def mend(
+    path: str, account: Account, *, dry_run: bool, yes: bool, keep: str = "", disk: "Disk | None" = None
+) -> bool:
+    """What `repair` does. False: there is something to do that was not done. Raises WalflowError."""
     from walflow.wal.repair import Hold, obstacles
 
     for _ in range(ROUNDS):
-        with Hold(path) as hold:
-            steps = obstacles(path, keep)
+        with Hold(path, disk) as hold:
+            steps = obstacles(path, keep, disk)
             if not steps:
                 break
             account.to_do(steps)
@@ -116,7 +120,7 @@ def _repair(path: str, account: Account, *, dry_run: bool, yes: bool, keep: str)
             _do(steps, hold, account)
     else:
         raise WalflowError(f"{path}: what was put out of the way comes back: something else works on this directory")
-    return _start(path, account, dry_run=dry_run, yes=yes)
+    return _start(path, account, dry_run=dry_run, yes=yes, disk=disk)
 
 
 def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
@@ -127,16 +131,16 @@ def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
             account.done(step)
 
 
-def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
+def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk | None") -> bool:
     """What a daemon does when it starts and as it goes on: the rest of the repair, and the proof of it."""
     from walflow.wal import Log, Options
     from walflow.wal.inspect import backlog_bytes, check
     from walflow.wal.repair import Hold, half_headers, overwritten, unreadable
 
-    with Hold(path) as hold:
+    with Hold(path, disk) as hold:
         with progress("reading") as begin:
             view, findings = check(path, begin)
-        steps, lost = overwritten(view) + half_headers(view), unreadable(view, findings)
+        steps, lost = overwritten(view, disk) + half_headers(view, disk), unreadable(view, findings)
         account.to_do(steps)
         account.start(view.to_do)
         account.losses(lost)
@@ -146,7 +150,7 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool) -> bool:
             account.would_open()
             return True
         _do(steps, hold, account)
-    log = Log(Options(path))
+    log = Log(Options(path), disk)
     try:
         if lost:
             _pass_over(log, account, backlog_bytes(view))
