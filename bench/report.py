@@ -93,7 +93,7 @@ def head(document: Document) -> str:
     machine, settings = document.machine, document.settings
     return (
         f"`python -m bench --rounds {settings['rounds']:g} --seconds {settings['seconds']:g}`: medians of "
-        f"{settings['rounds']:g} rounds, systems in turn, {settings['seconds']:g} s each after {settings['warmup']:g} s that "
+        f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}, systems in turn, {settings['seconds']:g} s each after {settings['warmup']:g} s that "
         f"do not count. {machine['cpus']} CPUs ({machine['cpu']}), shared by all that is measured and the load "
         f"generator; Linux {machine['kernel']}, Python {machine['python']}{_peers(machine)}; load average "
         f"{machine['load']} before it began. Everything sent came back and was compared."

@@ -3,6 +3,7 @@ run as services ever after. `python -m bench.unpacked NAME` fetches one, as the 
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 
 from demo.server import ROOT
 
+NUMBER: Final = re.compile(r"\d+(\.\d+)+")
 PLACE: Final = ROOT / ".venv"  # where .venv goes, it goes
 
 
@@ -54,9 +56,11 @@ def absent(package: Package) -> str | None:
 
 
 def version(package: Package) -> str | None:
-    """The first line of what it says of itself."""
+    """Its name and number, of what it says of itself."""
     found = program(package)
-    return None if found is None else _version(package, found)
+    said = None if found is None else _version(package, found)
+    number = NUMBER.search(said or "")
+    return f"{package.name} {number[0]}" if number is not None else said
 
 
 def environment(package: Package) -> Mapping[str, str]:
