@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.wal_tools import append
+from tests.wal.conftest import no_file_left_open  # noqa: F401  # a fixture, for every test here
 from tests.wal.tools import QuickDisk
 from walflow.wal import Log, Options
 
