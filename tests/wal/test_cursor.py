@@ -142,3 +142,17 @@ def test_nothing_new_is_not_written(open_log: Open) -> None:
     one.flush()
     log.checkpointed(one)
     assert log.checkpoint() is None
+
+
+@pytest.mark.parametrize("size", [SLOT, SLOT + 100, 2 * SLOT - 1])
+def test_a_cursor_that_was_cut_keeps_its_sound_slot(open_log: Open, directory: Path, size: int) -> None:
+    log = open_log()
+    put(log, b"a", b"b", b"c")
+    log.ack(1, 2)
+    for _ in range(2):
+        checkpoint(log, force=True)
+    log.abandon()
+    os.truncate(directory / "cursor", size)
+    again = open_log()
+    assert again.low == 2
+    assert (directory / "cursor").stat().st_size == 2 * SLOT

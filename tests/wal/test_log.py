@@ -253,6 +253,16 @@ def test_a_relaxed_log_leaves_no_file_open_that_it_syncs_at_its_end(open_log: Op
     assert payloads(open_log(1024, 64)) == [bytes(800)] * 40
 
 
+def test_the_last_byte_of_the_budget_is_used(open_log: Open) -> None:
+    log = open_log(1024, 1)
+    put(log, bytes(384))
+    assert not log.fits(0, 385)
+    assert log.fits(0, 384)
+    put(log, bytes(384))
+    assert log.used == log.budget == 1024
+    assert len(log.chunks) == 1
+
+
 def test_a_file_that_has_the_next_name_is_not_written_to(open_log: Open, directory: Path) -> None:
     log = open_log(1024)
     put(log, bytes(800))
