@@ -184,6 +184,7 @@ class Inlet(Half, Protocol):
     reject, in any order. A run that ends fails what it still holds."""
 
     behind_log: bool  # a transactional source lies upstream
+    encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
     sole_path: bool  # each block comes at most once (no second way here from the same source)
     replaceable: bool
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then

@@ -333,8 +333,9 @@ class WsConnection(Connection):
         return Writing(transport, self._acks.written, self._encode)
 
     def _encode(self, blocks: Sequence[Block]) -> Sequence[bytes]:
+        inlet = self._client.inlet
         for block in blocks:
-            self._wire.encode(self._client.inlet.messages(block), text=self._config.is_text(block))
+            self._wire.encode(inlet.messages(block), text=self._config.is_text(inlet, block))
         behind = self._acks.ping(len(blocks))
         if behind is not None:
             self._wire.ping(behind)

@@ -70,21 +70,23 @@ class Ws(Connector):
         """Seconds without a byte after which a peer is gone."""
         return (self.ping_interval + self.pong_timeout) / 1e9
 
-    def is_text(self, block: Block) -> bool:
-        if self.binary is not None:
-            return not self.binary
-        return block.codec.name in TEXT_CODECS and block.frames.framing.name in TEXT_FRAMINGS
+    def is_text(self, inlet: Inlet, block: Block) -> bool:
+        return _holds_text(inlet, block) if self.binary is None else not self.binary
 
     def sendable(self, inlet: Inlet, block: Block) -> list[Block]:
         """The block, less the events that would break the protocol; these are rejected."""
-        if self.binary is not False or (
-            block.codec.name in TEXT_CODECS and block.frames.framing.name in TEXT_FRAMINGS
-        ):
+        if self.binary is not False or _holds_text(inlet, block):
             return [block]
         flags = [is_utf8(message) for message in inlet.messages(block)]
         if all(flags):
             return [block]
         return divide(inlet, block, flags, "not UTF-8, and a text message is nothing else")
+
+
+def _holds_text(inlet: Inlet, block: Block) -> bool:
+    """Whatever its events are."""
+    framing = block.frames.framing.name
+    return block.codec.name in TEXT_CODECS and framing in TEXT_FRAMINGS and not inlet.encoded
 
 
 def divide(inlet: Inlet, block: Block, good: list[bool], reason: str) -> list[Block]:

@@ -205,8 +205,9 @@ class WsPeer(Peer):
         return Writing(transport, self._ack, self._encode)
 
     def _encode(self, blocks: Sequence[Block]) -> Sequence[bytes]:
+        inlet = self._ours.inlet
         for block in blocks:
-            self._wire.encode(self._ours.inlet.messages(block), text=self._config.is_text(block))
+            self._wire.encode(inlet.messages(block), text=self._config.is_text(inlet, block))
         return [self._wire.to_send()[0]]
 
     def _flush(self) -> None:

@@ -1,5 +1,6 @@
 """WebSocket as its users meet it: other people's clients, and clients that mean no good."""
 
+import gzip
 import json
 import os
 import shutil
@@ -116,6 +117,36 @@ def test_messages_come_back_and_are_in_the_file(tmp_path: Path, loop: str) -> No
     written = (tmp_path / "ws_out.log").read_bytes()
     assert written.startswith(b'{"id":1}\n{"id":2}\n{"id":3}\n"\xc3\xa4"\n{"id":4}\n')
     assert written.splitlines()[5:] == [one.encode() for one in some]
+
+
+def test_messages_that_hold_something_else(tmp_path: Path) -> None:
+    """Lines, cut anywhere; each goes back as a message within its frame."""
+    flow = server_flow(tmp_path)
+    both = '    codec = "json",\n    preprocessors = ["separate"],\n    postprocessors = ["separate"],\n    config = {\n      "url"'
+    flow.write_text(flow.read_text().replace('    codec = "json",\n    config = {\n      "url"', both))
+    with running(flow, tmp_path) as daemon:
+        with connect(f"ws://127.0.0.1:{daemon.port()}") as client:
+            for part in ("1\n2", "3\n", '{"4":\n', "5\n"):
+                client.send(part)
+            assert [client.recv(PATIENCE) for _ in range(3)] == ["1\n", "23\n", "5\n"]
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["rejected_events_total"] == 1
+
+
+def test_compressed_by_a_postprocessor_messages_are_binary(tmp_path: Path) -> None:
+    flow = server_flow(tmp_path)
+    compressed = """    codec = "json",
+    postprocessors = [{"name": "compress", "config": {"algorithm": "gzip"}}],
+    config = {
+      "url\""""
+    flow.write_text(flow.read_text().replace('    codec = "json",\n    config = {\n      "url"', compressed))
+    with running(flow, tmp_path) as daemon:
+        with connect(f"ws://127.0.0.1:{daemon.port()}") as client:
+            client.send("[1]")
+            client.send("[2]")
+            back = [client.recv(PATIENCE), client.recv(PATIENCE)]
+        assert [gzip.decompress(one) for one in back if isinstance(one, bytes)] == [b"[1]", b"[2]"]
+        assert daemon.terminate() == 0
 
 
 def test_python_m_websockets(tmp_path: Path) -> None:

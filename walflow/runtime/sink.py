@@ -44,6 +44,7 @@ class SinkNode(Surrounded):
         outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing) if framing else None
         self._framing = outgoing and outgoing.framing
         self._encoders = outgoing.encoders if outgoing else ()
+        self.encoded = bool(self._encoders)
         self._queue: list[Block] = []
         self._accept: Callable[[Block], None] | None = None
         self._on_reopen: Callable[[], None] | None = None

@@ -201,6 +201,7 @@ class MemoryInlet(_Half):
         super().__init__(scheduler, name, linked)
         self.behind_log = behind_log
         self.sole_path = sole_path
+        self.encoded = False
         self.replaceable = replaceable
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
