@@ -1,6 +1,6 @@
 """A disk that is full, or allows no more: the breaker triggers, nothing is acked that is not on disk, acks and deletions
 go on; and once there is room again work resumes within 2 s, by itself, with nothing lost. Under load a round trip takes
-longer, so the slowest one of the same run before the shortage is added to the 2 s."""
+longer, so the slowest one of the same run without a shortage is added to the 2 s."""
 
 import json
 import time
@@ -238,7 +238,7 @@ def cycles(kind: str, size: Size, directory: Path, times: int) -> list[float]:
             started = time.monotonic()
             conversation.hear()
             resumed.append(time.monotonic() - started)
-            conversation.round_trip()
+            control = max(control, *(conversation.round_trip() for _ in range(2)))
             assert resumed[-1] <= RESUMES + control, (
                 f"resumed after {resumed[-1]:.1f} s; a round trip takes {control:.1f} s"
             )
