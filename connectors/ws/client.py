@@ -253,7 +253,10 @@ class WsConnection(Connection):
         for name, value in config.headers.items():
             request.headers[name] = value
         if config.token is not None:
-            request.headers["Authorization"] = bearer(config.token.read().get_secret_value())
+            token = config.token.read().get_secret_value()
+            if not token.isascii() or not token.isprintable():
+                raise NoSecret("the token holds what no header can hold")
+            request.headers["Authorization"] = bearer(token)
         protocol.send_request(request)
         return protocol
 

@@ -108,4 +108,5 @@ def bearer(token: str) -> str:
 
 def same_token(given: str | None, wanted: str) -> bool:
     """In the same time wherever they differ."""
-    return hmac.compare_digest((given or "").encode(), bearer(wanted).encode())
+    # headers may hold any byte, and come as surrogates
+    return hmac.compare_digest((given or "").encode(errors="surrogateescape"), bearer(wanted).encode())

@@ -231,6 +231,9 @@ class WsPeer(Peer):
         self._flush()
         self._give_up()
         self._linger(CLOSING)
+        if self._pauses and not self.transport.is_closing():  # its own goodbye is to be read
+            self._pauses.clear()
+            self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         if self.joined and not self._closing:

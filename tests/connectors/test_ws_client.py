@@ -302,6 +302,10 @@ async def test_the_token_is_read_at_each_connection(tmp_path: Path) -> None:
         token.unlink()
         await world.until(lambda: len(world.said("cannot connect")) >= 4, step=0.01)
         assert world.said("cannot connect")[-1] == f"cannot read the secret in {token}: No such file or directory"
+        token.write_text("two\nlines")
+        await world.until(
+            lambda: world.said("cannot connect")[-1] == "the token holds what no header can hold", step=0.01
+        )
         token.write_text("new\n")
         await world.until(lambda: world.peer.received == [[]], step=0.01)
         assert "new" not in str(world.outlet.logged)
