@@ -34,7 +34,9 @@ class ServerConnector(Connector):
     buf_size: int = Field(
         8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
     )
-    backlog: int = Field(128, ge=1, description="Connections that wait to be accepted.")
+    backlog: int = Field(
+        1024, ge=1, description="Connections that wait to be accepted; the kernel has a limit of its own."
+    )
     max_connections: int = Field(
         1000,
         ge=1,
