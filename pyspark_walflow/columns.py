@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.tags import Shape, Tags
+from pyspark_walflow.tags import LENGTHS, Shape, Tags
 
 Crc = Callable[[int, bytes], int]
 Int64 = npt.NDArray[np.int64]
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 HEADER: Final = wire.RECORD.size
 SUMMED: Final = HEADER - 4  # bytes of the header that its own checksum covers
 _LENGTH: Final = struct.Struct("<4sI")
+_SIZE: Final = struct.Struct(">I")
 _HEADER: Final = np.dtype(
     {
         "names": ["sync", "length", "position", "ingest_ns", "count", "tag_size", "body_crc", "crc"],
@@ -107,7 +108,7 @@ class Columns:
         return shapes
 
     def _batch(self, run: Run, first: int, end: int) -> pa.RecordBatch:
-        offsets, values = _whole(run) if run.shapes[0].separator is None else _separated(run)
+        offsets, values = _told_apart(run)
         count, begin = len(offsets) - 1, int(run.firsts[0])
         positions = np.arange(begin, begin + count)
         value = _column(pa.binary() if self._binary else pa.string(), count, offsets.data, values)
@@ -177,6 +178,29 @@ def _runs(shapes: list[Shape]) -> Iterator[tuple[int, int]]:
             low = high
     if shapes:
         yield low, len(shapes)
+
+
+def _told_apart(run: Run) -> tuple[Int32, bytes]:
+    separator = run.shapes[0].separator
+    if separator is None:
+        return _whole(run)
+    return _counted(run) if separator == LENGTHS else _separated(run)
+
+
+def _counted(run: Run) -> tuple[Int32, bytes]:
+    """As `_separated`, of events behind their length: four bytes, the highest first."""
+    parts: list[bytes] = []
+    for at, end, count in zip(run.starts.tolist(), run.ends.tolist(), run.counts.tolist(), strict=True):
+        before = len(parts)
+        while at + _SIZE.size <= end:
+            (size,) = _SIZE.unpack_from(run.data, at)
+            at += _SIZE.size + size
+            parts.append(run.data[at - size : at])
+        if at != end or len(parts) - before != count:
+            raise wire.Damaged(f"the events from position {run.firsts[0]} on are not as many as their records say")
+    offsets = np.zeros(len(parts) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(part) for part in parts])
+    return offsets, b"".join(parts)
 
 
 def _separated(run: Run) -> tuple[Int32, bytes]:

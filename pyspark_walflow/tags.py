@@ -13,10 +13,11 @@ from typing import Final, NamedTuple, cast
 KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
 MAX_DEPTH: Final = 64
 NEWLINE: Final = 0x0A
+LENGTHS: Final = -1
 
 
 class Shape(NamedTuple):
-    """`separator`: the byte that ends an event; None: a record is one event. `key`: of all events, `keys`: of each."""
+    """`separator`: the byte that ends an event; LENGTHS: each stands behind its length; None: a record is one event. `key`: of all events, `keys`: of each."""
 
     separator: int | None
     key: str | None = None
@@ -67,6 +68,8 @@ def _separator(framing: object) -> int | None:
         config = cast(Mapping[object, object], given) if isinstance(given, dict) else config
     if name == "whole":
         return None
+    if name == "messages":
+        return LENGTHS
     if name == "separate":
         separator = config.get("separator", "\n")
         if isinstance(separator, str) and len(separator) == 1 and ord(separator) < 256:

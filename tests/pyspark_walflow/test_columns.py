@@ -15,7 +15,7 @@ from pyspark_walflow.columns import Columns, find_crc
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.wire import Damaged
 from tests.pyspark_walflow.logs import FAR, Given, records, whole
-from walflow.framing import LINES, WHOLE, Separate
+from walflow.framing import LINES, MESSAGES, WHOLE, Separate
 
 TABS = Separate(b"\t")
 
@@ -26,10 +26,12 @@ times = st.integers(-(2**53), 2**62)
 
 @st.composite
 def given_blocks(draw: st.DrawFn) -> Given:
-    framing = draw(st.sampled_from([LINES, TABS, WHOLE]))
+    framing = draw(st.sampled_from([LINES, TABS, WHOLE, MESSAGES]))
     if framing is WHOLE:
         return whole(draw(st.binary(min_size=1, max_size=30)))
-    events = [event.replace(framing.separator, b"_") for event in draw(lines)]
+    events = draw(lines)
+    if isinstance(framing, Separate):
+        events = [event.replace(framing.separator, b"_") for event in events]
     own = draw(st.none() | st.lists(keys, min_size=len(events), max_size=len(events)))
     return Given(events, framing, draw(keys), own, draw(times))
 

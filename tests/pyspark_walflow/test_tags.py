@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pyspark_walflow.tags import KEPT, Shape, Tags, decode
+from pyspark_walflow.tags import KEPT, LENGTHS, Shape, Tags, decode
 
 scalars = st.one_of(
     st.none(),
@@ -59,6 +59,7 @@ def tag(framing: object, meta: object = None, metas: object = None) -> bytes:
     [
         (tag("separate"), Shape(10)),
         (tag("whole"), Shape(None)),
+        (tag("messages"), Shape(LENGTHS)),
         (tag(["separate", {"separator": "\t"}]), Shape(9)),
         (tag("whole", {"spark": {"key": "k"}}), Shape(None, "k")),
         (tag("whole", {"spark": {"key": 1.5}}), Shape(None, "1.5")),
