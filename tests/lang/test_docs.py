@@ -23,6 +23,7 @@ CONNECTOR = (
 )
 WITHIN = {  # what a fragment stands in, by the word behind ```troy
     "body": FLOW,
+    "query": FLOW % "define pipeline it into out, err, ws0, ws1 pipeline %s end; create pipeline it;",
     "client_config": CONNECTOR % ("tcp_client", 'postprocessors = ["separate"], %s'),
     "client": CONNECTOR % ("tcp_client", 'config = {"url": "here.example:1", %s}'),
     "tls": CONNECTOR % ("tcp_server", 'config = {"url": "127.0.0.1:1", "tls": {"cert": "a", "key": "b", %s}}'),

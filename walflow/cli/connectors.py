@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
@@ -109,8 +110,8 @@ def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector]
     return loaded
 
 
-def summary(connector: type[Connector]) -> str:
-    """The first sentence of the class's docstring, else of its module's."""
+def summary(connector: type[BaseModel]) -> str:
+    """The first paragraph of the class's docstring, else of its module's."""
     text = connector.__doc__ if connector.__doc__ and "__doc__" in vars(connector) else None
     module = inspect.getmodule(connector)
     text = text or (module.__doc__ if module else None) or ""
@@ -127,7 +128,7 @@ def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
     }
 
 
-def keys(connector: type[Connector]) -> list[Key]:
+def keys(connector: type[BaseModel]) -> list[Key]:
     schema = connector.model_json_schema()
     return list(_keys_of(schema, schema.get("$defs", {}), ""))
 

@@ -1,4 +1,5 @@
-"""docs/reference/connectors.md and commands.md, from the code: `python -m walflow.cli.reference connectors`, or `commands`."""
+"""docs/reference/connectors.md, operators.md and commands.md, from the code: `python -m walflow.cli.reference connectors`,
+say."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typer.core import TyperArgument, TyperGroup
 from walflow.cli import app
 from walflow.cli.connectors import Key, keys, summary
 from walflow.contract import CodecUse, Connector
+from walflow.operators import OPERATORS, Operator
 from walflow.registry import connectors
 
 CONNECTORS: Final = """\
@@ -18,6 +20,33 @@ CONNECTORS: Final = """\
 What stands behind `from` in `define connector`. This page is made from the classes (`walflow connectors show KIND` prints
 the same of any connector, a stranger's too); a test holds it. Durations are in nanoseconds, sizes in bytes.
 `walflow check` prints what each one guarantees in your flow.
+"""
+
+OPERATORS_HEAD: Final = """\
+# Operators
+
+What stands behind `from` in `define operator`, within a pipeline or for all pipelines of a file. An operator is defined,
+then created, and events are selected into it and from it; `NAME/PORT` is one of its ports, `NAME` alone the port `in` of a
+target and `out` of a source. tremor 0.11's `define qos::wal operator NAME with … end` is the same. The keys stand behind
+`with`; those behind the `with` of `create operator` count before those of the definition.
+
+```troy
+define flow main
+flow
+  define pipeline main
+  pipeline
+    define operator log from qos::wal with read_count = 20, max_elements = 1000 end;
+    create operator log with dir = "store" end;
+    select event from in into log;
+    select event from log where event.id > 0 into out;
+  end;
+  create pipeline main;
+end;
+deploy flow main;
+```
+
+This page is made from the classes; a test holds it. Durations are in nanoseconds, sizes in bytes. What differs from tremor,
+and why, is [decision 0018](../decisions/0018-operators.md).
 """
 
 COMMANDS: Final = """\
@@ -44,6 +73,18 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     ports = connector.ports
     yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
     listed = keys(connector)
+    if listed:
+        yield "\n| key | type | default | |\n|---|---|---|---|\n"
+        yield from map(_row, listed)
+
+
+def operators_page() -> str:
+    return OPERATORS_HEAD + "".join(line for kind in sorted(OPERATORS) for line in _operator(kind, OPERATORS[kind]))
+
+
+def _operator(kind: str, operator: type[Operator]) -> Iterator[str]:
+    yield f"\n## {kind}\n\n{summary(operator)}\n\n```troy query\n{operator.example}```\n"
+    listed = keys(operator)
     if listed:
         yield "\n| key | type | default | |\n|---|---|---|---|\n"
         yield from map(_row, listed)
@@ -93,7 +134,11 @@ def _text(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {"connectors": connectors_page, "commands": commands_page}
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "connectors": connectors_page,
+    "operators": operators_page,
+    "commands": commands_page,
+}
 
 if __name__ == "__main__":
     print(PAGES[sys.argv[1]](), end="")

@@ -6,7 +6,7 @@ would ever send the rest.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
@@ -28,6 +28,13 @@ class Batch(Operator):
     events they were, one after the other; what they share is the way: a sink gets them at once, writes them at once and
     acks them at once. Of one stream they become one block (of 256 KiB and 4,096 events at most), of several streams
     as many. Before half of what a source may have unsettled is held, what is there goes on."""
+
+    example: ClassVar[str] = """\
+define operator hundred from generic::batch with count = 100, timeout = 1000000000 end;
+create operator hundred;
+select event from in into hundred;
+select event from hundred into out;
+"""
 
     count: int = Field(ge=1, description="How many events a batch has.")
     timeout: int | None = Field(

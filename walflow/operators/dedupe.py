@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
-from typing import Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple, cast
 
 from pydantic import Field, field_validator
 
@@ -35,6 +35,13 @@ class Dedupe(Operator):
     another event with that key shares its outcome, and one that failed passes when it is sent again. An event without
     the key passes. With `dir` the keys survive a restart; a crash may let through once more what was delivered and not
     yet acked, and never loses an event."""
+
+    example: ClassVar[str] = """\
+define operator once from qos::dedupe with key = "id", dir = "seen" end;
+create operator once;
+select event from in into once;
+select event from once into out;
+"""
 
     key: str = Field(min_length=1, description="Where the key is in the event: `id`, or `order.id` further down.")
     max_keys: int = Field(100_000, ge=1, description="How many keys are remembered; the oldest is forgotten first.")

@@ -75,7 +75,8 @@ class StandIn(NamedTuple):
 
 
 class Operator(BaseModel):
-    """Its fields are its configuration (what stands behind `with`), their descriptions the reference.
+    """Its fields are its configuration (what stands behind `with`); their descriptions, its docstring and `example` are
+    the reference.
 
     `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
     them stop it and not its sources, and it stops the sources itself.
@@ -83,6 +84,7 @@ class Operator(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
+    example: ClassVar[str]  # statements of a pipeline with the outputs out and err
     ports: ClassVar[Ports] = Ports(("in",), ("out",))
     chooses: ClassVar[bool] = False
 

@@ -1,9 +1,18 @@
+from typing import ClassVar
+
 from walflow.event import Node
 from walflow.operators.operator import Operator, Place
 
 
 class Passthrough(Operator):
     """Hands on what comes, as it is; it costs nothing."""
+
+    example: ClassVar[str] = """\
+define operator same from passthrough;
+create operator same;
+select event from in into same;
+select event from same into out;
+"""
 
     def node(self, place: Place) -> Node:
         return place.exits["out"].to

@@ -27,6 +27,14 @@ class RoundRobin(Operator):
     until it is back, and what such a sink hands back goes to the others; while there is none, the sources stop. Blocks
     are dealt out by their events: to the output that has had fewest of them, and a large block in even parts."""
 
+    example: ClassVar[str] = """\
+define operator turns from qos::roundrobin with outputs = ["a", "b"] end;
+create operator turns;
+select event from in into turns;
+select event from turns/a into out/ws0;
+select event from turns/b into out/ws1;
+"""
+
     chooses: ClassVar[bool] = True
 
     outputs: list[str] = Field(

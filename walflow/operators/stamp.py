@@ -1,4 +1,4 @@
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 from pydantic import Field
 
@@ -21,6 +21,13 @@ class Stamp(Operator):
     often the event is sent again it is the same, so whoever receives it can tell: `qos::dedupe` of the next walflow,
     a table with that key. The events go on as lines of JSON; one that is no record is rejected, and so is one whose
     position is not known."""
+
+    example: ClassVar[str] = """\
+define operator stamp from qos::stamp;
+create operator stamp;
+select event from in into stamp;
+select event from stamp into out;
+"""
 
     field: str = Field(
         "origin", min_length=1, description="The field of the event it writes; what was there is gone."

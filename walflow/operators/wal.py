@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,13 @@ class Wal(Operator):
     a failure, until every sink behind it has acked it. With `dir` it is stored on disk, by the same engine as the
     connector `wal`, and survives a crash; without, in memory, and is gone with walflow. What it has no room for stops
     the sources; nothing is dropped."""
+
+    example: ClassVar[str] = """\
+define operator on_disk from qos::wal with dir = "store", read_count = 20, max_elements = 1000 end;
+create operator on_disk;
+select event from in into on_disk;
+select event from on_disk into out;
+"""
 
     dir: str | None = Field(
         None, min_length=1, description="Directory of the log. Default: none, events are kept in memory alone."
