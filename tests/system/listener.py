@@ -6,6 +6,7 @@ Each message becomes a line of FILE before anything else is done with it; then, 
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,10 @@ class Listener:
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
+
+    def freeze(self) -> None:
+        """Whatever it is doing; its kernel still takes what comes."""
+        self.process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         self.process.kill()
