@@ -52,7 +52,14 @@ class TcpClient(ClientConnector):
         meta = {"tcp_client": {"tls": tls is not None, "peer": self.address._asdict()}}
         acks = acks_of(self, inlet, out.scheduler.time)
         await StreamClient(
-            self, inlet, out, peer=str(self.address), meta=meta, connect=connect, acks=acks, reads_answers=self.ack == "echo"
+            self,
+            inlet,
+            out,
+            peer=str(self.address),
+            meta=meta,
+            connect=connect,
+            acks=acks,
+            reads_answers=self.ack == "echo",
         ).run()
 
     def _tls(self) -> ClientTls | None:
