@@ -11,6 +11,7 @@ from walflow.errors import WalflowError
 from walflow.expr.constant import Constant, Part
 from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
 from walflow.flow.domains import Ends, split
+from walflow.flow.graph import Graph, Port
 from walflow.flow.links import Node, check_links, check_unlinked
 from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, OperatorPlan, PipelinePlan, Select
 from walflow.flow.selects import check_selects, place
@@ -44,6 +45,7 @@ def assemble(config: FlowConfig, registry: Registry) -> tuple[Assembly | None, l
         assembling.add(flow)
     if config.sound and not has_errors(assembling.found):  # else what is not linked may be what went wrong
         assembling.warn_of_unlinked()
+        assembling.check_logs()
     found = in_order(assembling.found)
     return (None if has_errors(found) else assembling.assembly()), found
 
@@ -58,6 +60,7 @@ class _Assembling:
         self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, PipelinePlan]]] = []
         self._claimed: dict[tuple[str, str], tuple[str, Span]] = {}
         self._ends: Ends = {}
+        self._want_logs: list[tuple[Port, OperatorConfig]] = []
 
     def assembly(self) -> Assembly:
         return split(Assembly(tuple(self._connectors), tuple(self._pipelines), tuple(self._links)), self._ends)
@@ -79,6 +82,15 @@ class _Assembling:
     def warn_of_unlinked(self) -> None:
         for nodes, links, pipelines in self._checked:
             check_unlinked(nodes, links, pipelines, self.found.append)
+
+    def check_logs(self) -> None:
+        graph = Graph(self.assembly())
+        for port, config in self._want_logs:
+            sources = [node for node in graph.connectors if port in graph.places_of(node)]
+            if sources and not any(graph.connectors[node].connector.transactional for node in sources):
+                names = f"{', '.join(f'`{node.name}`' for node in sources)} gives events no positions"
+                hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
+                self.found.append(error(f"{config.kind.text} needs a log upstream", config.created, hint))
 
     def _connector(self, config: ConnectorConfig) -> Node:
         unknown = Node(None, False, config.created)
@@ -204,6 +216,8 @@ class _Assembling:
         name = f"{pipeline.name}/{config.name.text}"
         self._claim(operator.claims(), f"operator `{pipeline.flow}::{name}`", config.created)
         self._end_domain(operator, NodeId(pipeline.flow, "connector", name), config, pipeline)
+        if of.needs_log:
+            self._want_logs.append((Port(pipeline, config.name.text), config))
         return OperatorPlan(config.name.text, kind, operator, operator.ports_used(), of.chooses)
 
     def _end_domain(self, operator: Operator, node: NodeId, config: OperatorConfig, pipeline: NodeId) -> None:

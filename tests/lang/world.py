@@ -41,6 +41,8 @@ class Log(Connector):
     path: str = Field(validation_alias=AliasChoices("path", "dir"))
     chunk_size: int = Field(default=1 << 26, gt=0)
     max_chunks: int = 16
+    max_elements: int | None = None
+    read_count: int | None = None
 
     def claims(self) -> Sequence[Claim]:
         return [Claim("log directory", self.path)]

@@ -9,10 +9,13 @@ from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
 
+LOG = 'define operator log from qos::wal with dir = "log", max_elements = 9 end; create operator log;'
 BODY = """
     define operator stamp from qos::stamp{more};
     create operator stamp;
-    select event from in into stamp;
+    {log}
+    select event from in into log;
+    select event from log into stamp;
     select event from stamp into out;
 """
 
@@ -26,14 +29,13 @@ def stamped(running: Running, payloads: list[bytes], origin: Origin | None) -> R
     settled: list[Receipt] = []
     receipt = Receipt(settled.append, len(payloads))
     frames = Frames(LINES.join(payloads), len(payloads), LINES)
-    running.source.out.accept(
-        Block(StreamId("f::log", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin)
-    )
+    log = next(nodes for nodes in running.nodes.connectors if nodes.plan.id.name == "p/log")
+    log.source.out.accept(Block(StreamId("f::log", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin))
     return receipt
 
 
 def test_position_by_position() -> None:
-    running = Running(BODY.format(more=""))
+    running = Running(BODY.format(more="", log=LOG))
     receipt = stamped(running, [b'{"a":1}', b'{"a":2,"origin":"x"}'], Origin("the-log", 17, 18, 3))
     assert running.sinks[0].got == [
         {"a": 1, "origin": {"log": "the-log", "position": 17}},
@@ -46,7 +48,7 @@ def test_position_by_position() -> None:
 
 
 def test_what_is_no_record_leaves_by_err_and_the_rest_goes_on() -> None:
-    running = Running(BODY.format(more=' with field = "from" end'), ("out", "err"))
+    running = Running(BODY.format(more=' with field = "from" end', log=LOG), ("out", "err"))
     receipt = stamped(running, [b"1", b'{"a":2}'], Origin("the-log", 1, 2, 1))
     assert running.sinks[0].got == [{"a": 2, "from": {"log": "the-log", "position": 2}}]
     assert "writes into records" in str(running.sinks[1].got)
@@ -59,7 +61,7 @@ def test_what_is_no_record_leaves_by_err_and_the_rest_goes_on() -> None:
 
 @pytest.mark.parametrize("origin", [None, Origin("the-log", 1, 3, 1)])
 def test_without_a_position_it_is_not_stamped_with_another(origin: Origin | None) -> None:
-    running = Running(BODY.format(more=""), ("out", "err"))
+    running = Running(BODY.format(more="", log=LOG), ("out", "err"))
     receipt = stamped(running, [b'{"a":1}'], origin)
     assert running.sinks[0].got == []
     assert "its position in a log is not known" in str(running.sinks[1].got)
@@ -67,3 +69,9 @@ def test_without_a_position_it_is_not_stamped_with_another(origin: Origin | None
     assert receipt.cause is None
     assert not receipt.pending
     running.end()
+
+
+def test_check_says_that_it_needs_a_log() -> None:
+    body = BODY.format(more="", log="define operator log from passthrough; create operator log;")
+    with pytest.raises(AssertionError, match="qos::stamp needs a log upstream"):
+        Running(body)

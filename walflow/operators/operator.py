@@ -79,7 +79,7 @@ class Operator(BaseModel):
     the reference.
 
     `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
-    them stop it and not its sources, and it stops the sources itself.
+    them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log upstream it rejects all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -87,6 +87,7 @@ class Operator(BaseModel):
     example: ClassVar[str]  # statements of a pipeline with the outputs out and err
     ports: ClassVar[Ports] = Ports(("in",), ("out",))
     chooses: ClassVar[bool] = False
+    needs_log: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:
         """The ports of this very instance, where its configuration decides."""

@@ -29,6 +29,8 @@ select event from in into stamp;
 select event from stamp into out;
 """
 
+    needs_log: ClassVar[bool] = True
+
     field: str = Field(
         "origin", min_length=1, description="The field of the event it writes; what was there is gone."
     )
