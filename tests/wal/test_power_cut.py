@@ -29,7 +29,7 @@ BLOCKS: list[tuple[Source, range, int]] = [
     (scripted, range(3, len(SCRIPTS), 4), 1_900),
     (Import, range(8), 1_500),
     (Repair, range(len(DAMAGES)), 150),
-    *[(Sidecar, range(first, first + 2), 7_800) for first in range(0, 12, 2)],
+    *[(Sidecar, range(first, first + 2), 7_400) for first in range(0, 12, 2)],
     *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]
 
