@@ -340,3 +340,15 @@ def test_its_configuration(more: str, said: str) -> None:
 def test_the_path_begins_within_the_event() -> None:
     with pytest.raises(AssertionError, match="it begins within the event: write `id`"):
         Running(BODY.format(more="").replace('"id"', '"event.id"'))
+
+
+def test_behind_a_passthrough_it_runs_once() -> None:
+    body = BODY.format(more=', dir = "keys"').replace(
+        "from in into dedupe", "from in into same; select event from same into dedupe"
+    )
+    running = Running(f"define operator same from passthrough; create operator same; {body}")
+    assert len(running.nodes.operators) == 1
+    running.give({"id": 1}, {"id": 1})
+    assert running.sinks[0].got == [{"id": 1}]
+    running.end()
+    running.world.scheduler.run()

@@ -38,11 +38,13 @@ select event from turns/b into out/ws1;
     chooses: ClassVar[bool] = True
 
     outputs: list[str] = Field(
-        default_factory=lambda: ["out"], min_length=1, description="Its output ports, in the order of their turns."
+        default_factory=lambda: ["out"], description="Its output ports, in the order of their turns."
     )
 
     @model_validator(mode="after")
     def _are_ports(self) -> Self:
+        if not self.outputs:
+            raise ValueError("a round robin has at least one output")
         if len(set(self.outputs)) < len(self.outputs):
             raise ValueError("an output is named twice")
         if any(not name or "/" in name for name in self.outputs):

@@ -7,6 +7,7 @@ opens: a key that does not have its checksum is left out, for the worst that fol
 """
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -27,7 +28,7 @@ class Window:
 
     def __init__(self, most: int, keys: Iterable[bytes] = ()) -> None:
         self._most = most
-        self._keys: dict[bytes, None] = {}
+        self._keys: OrderedDict[bytes, None] = OrderedDict()  # a dict looks for its oldest longer and longer
         self.add(keys)
 
     def __contains__(self, key: object) -> bool:
@@ -38,10 +39,10 @@ class Window:
 
     def add(self, keys: Iterable[bytes]) -> None:
         for key in keys:
-            self._keys.pop(key, None)
             self._keys[key] = None
+            self._keys.move_to_end(key)
         while len(self._keys) > self._most:
-            del self._keys[next(iter(self._keys))]
+            self._keys.popitem(last=False)
 
     def keys(self) -> list[bytes]:
         return list(self._keys)
@@ -117,7 +118,7 @@ class SeenFile:
         keys, bad = _unpacked(data[len(HEADER) :])
         if data[: len(HEADER)] == HEADER and not bad:
             return keys[-self._most :], None
-        return keys[-self._most :], f"{self._path} is damaged: {len(keys)} keys of it can be read, {bad} cannot"
+        return keys[-self._most :], f"{self._path} is damaged: {len(keys)} keys of it can be read"
 
 
 def _packed(keys: Iterable[bytes]) -> bytes:

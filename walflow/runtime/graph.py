@@ -141,7 +141,8 @@ class _Builder:
         )
         self._places[Port(plan.id, operator.name)] = place
         node = operator.operator.node(place)
-        if isinstance(node, Running):
+        # a passthrough is the node behind it, which runs already
+        if isinstance(node, Running) and all(node is not other.node for other in self._running):
             self._running.append(OperatorNode(place.name, node))
         return node
 
