@@ -19,6 +19,10 @@ class Metronome(Connector):
 
     interval: int = Field(gt=0, strict=True, description="Time from one event to the next, in nanoseconds.")
 
+    legacy: bool = Field(
+        False, description='Events as tremor 0.11 makes them: `{"onramp": "metronome", "id": n, "ingest_ns": …}`.'
+    )
+
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
@@ -42,6 +46,8 @@ class Metronome(Connector):
     def event(self) -> dict[str, object]:
         number = self._next_id
         self._next_id += 1
+        if self.legacy:
+            return {"onramp": "metronome", "id": number, "ingest_ns": time.time_ns()}
         return {"connector": "metronome", "ingest_ns": time.time_ns(), "id": number}
 
 

@@ -37,6 +37,10 @@ class File(Connector):
         "is upstream, which forgets what is acked; else `never`.",
     )
 
+    exit: bool = Field(
+        False, description="For `read`: whether the daemon drains and stops once the file is read, with exit code 0."
+    )
+
     # both outlive a run: a restart of the connector alone keeps what is in the file
     _emptied: bool = PrivateAttr(default=False)
     _place: Place | None = PrivateAttr(default=None)
@@ -52,6 +56,8 @@ class File(Connector):
     def _sync_is_for_writing(self) -> Self:
         if self.mode == "read" and self.sync is not None:
             raise ValueError('sync is for files that are written, and mode is "read"')
+        if self.mode != "read" and self.exit:
+            raise ValueError(f'exit is for files that are read, and mode is "{self.mode}"')
         return self
 
     def ports_used(self) -> Ports:
@@ -91,6 +97,8 @@ class File(Connector):
         if self.mode == "read":
             if out.linked:
                 await read(self.path, out)
+            if self.exit:
+                inlet.stop(graceful=True)
             return
         output = self._output(sync=self._syncs(inlet.behind_log))
         writer = Writer(inlet, output)

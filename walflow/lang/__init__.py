@@ -9,6 +9,7 @@ from walflow.flow.config import FlowConfig
 from walflow.lang.ast import DefineFlow
 from walflow.lang.deploy import Deployment
 from walflow.lang.files import read
+from walflow.lang.legacy import Legacy
 from walflow.lang.modules import Block, Library
 
 __all__ = ["load"]
@@ -18,23 +19,30 @@ def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
     """All files together, as one `run` starts them. The FlowConfig holds what could be read, errors or not."""
     found: list[Diagnostic] = []
     deployment = Deployment(found.append)
+    legacy = Legacy(found.append)
     files: list[Block] = []
     for order, path in enumerate(paths):
         source = read(Path(path), order)
         if isinstance(source, Diagnostic):
             found.append(source)
             continue
+        if Legacy.reads(Path(path)):
+            legacy.read(source, Path(path))
+            continue
         library = Library(Path(path).parent, found.append)
         file = library.file(source)
         deployment.add(file, library)
         files.append(file)
-    config = deployment.config()
+    config = FlowConfig((*deployment.config().flows, *legacy.flows()))
     if not has_errors(found):  # else a `deploy` may be among what went wrong
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
-        found += left_out if config.flows else [_nothing_deployed(files)]
+        found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
     return replace(config, sound=not has_errors(found)), in_order(found)
 
 
-def _nothing_deployed(files: Sequence[Block]) -> Diagnostic:
+def _nothing_deployed(files: Sequence[Block], legacy: bool) -> Diagnostic:
+    if legacy and not files:
+        hint = 'what a binding links is made by a `mapping`: `/binding/id/01: {instance: "01"}`'
+        return error("nothing is deployed", hint=hint)
     flows = [s.name.text for file in files for s in file.statements if isinstance(s, DefineFlow)]
     return error("nothing is deployed", hint=f"end the file with `deploy flow {flows[0] if flows else '…'};`")

@@ -9,7 +9,7 @@ from lark import Token, Tree
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
-from walflow.diagnostics import Diagnostic, Source, Span, error
+from walflow.diagnostics import Diagnostic, Source, Span, error, warning
 from walflow.expr.nodes import (
     Access,
     Array,
@@ -66,6 +66,18 @@ def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None
     return statements
 
 
+def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[Diagnostic], None]) -> DefinePipeline:
+    """The pipeline `name`, whose ports are those its selects name: `in/other`, `out/ws0`."""
+    transformer: Any = _Build(source, report)  # Any: as above
+    body: tuple[object, ...] = transformer.transform(tree)
+    begin = Span(source, 0, 0)
+    inputs, outputs = transformer.written_ports("in"), transformer.written_ports("out")
+    definition: DefinePipeline = transformer.pipeline_of(
+        Name(name, begin), inputs or None, (*outputs, Name("err", begin)), (), body, Span(source, 0, len(source.text))
+    )
+    return definition
+
+
 class _Ports(NamedTuple):
     names: tuple[Name, ...]
 
@@ -92,6 +104,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         super().__init__()
         self._source = source
         self._report = report
+        self._written: dict[tuple[str, str], Name] = {}  # ports of a pipeline, by their side
 
     def _span(self, meta: Meta) -> Span:
         return Span(self._source, meta.start_pos, meta.end_pos)
@@ -221,19 +234,37 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         body: tuple[object, ...],
     ) -> DefinePipeline:
         self._check_directions(inputs, outputs)
+        ports = inputs and inputs.names, outputs and outputs.names
+        return self.pipeline_of(name, *ports, args or (), body, self._span(meta))
+
+    def pipeline_of(
+        self,
+        name: Name,
+        inputs: tuple[Name, ...] | None,
+        outputs: tuple[Name, ...] | None,
+        args: tuple[Arg, ...],
+        body: tuple[object, ...],
+        span: Span,
+    ) -> DefinePipeline:
         return DefinePipeline(
             name,
-            inputs and inputs.names,
-            outputs and outputs.names,
-            args or (),
+            inputs,
+            outputs,
+            args,
             tuple(s for s in body if isinstance(s, Directive)),
             tuple(s for s in body if isinstance(s, Use | DefineConst | DefineOperator)),
             tuple(s.name for s in body if isinstance(s, _CreateStream)),
             tuple(s for s in body if isinstance(s, CreateOperator)),
             tuple(s for s in body if isinstance(s, Select)),
             not any(isinstance(s, Token | Unsupported) for s in body),  # a token: ERROR
-            self._span(meta),
+            span,
         )
+
+    def query(self, _meta: Meta, body: tuple[object, ...]) -> tuple[object, ...]:
+        return body
+
+    def written_ports(self, side: str) -> tuple[Name, ...]:
+        return tuple(name for (of, _), name in self._written.items() if of == side)
 
     def _check_directions(self, inputs: _Ports | None, outputs: _Ports | None) -> None:
         incoming = {port.text for port in inputs.names} if inputs else {"in"}
@@ -272,8 +303,14 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         target: _StreamPort,
         having: Expr | None,
     ) -> Select:
-        begin, end = _place(source, "in"), _place(target, "out")
+        begin, end = self._placed(source, "in"), self._placed(target, "out")
         return Select(what, begin.node, where, end.node, having, self._span(meta), begin.port, end.port)
+
+    def _placed(self, written: _StreamPort, whole: str) -> _StreamPort:
+        placed = _place(written, whole)
+        if written.node.text == whole:
+            self._written.setdefault((whole, placed.node.text), placed.node)
+        return placed
 
     def where(self, _meta: Meta, condition: Expr) -> Expr:
         return condition
@@ -394,6 +431,11 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def patch_insert(self, meta: Meta, key: Text, value: Expr) -> Operation:
         return Operation("insert", key, value, self._span(meta))
+
+    def wrong_patch_insert(self, meta: Meta, key: Name, value: Expr) -> Operation:
+        message = f'`insert` takes a quoted key and `=>`: read as `insert "{key.text}" => …`'
+        self._report(warning(message, key.span, f'write `insert "{key.text}" => …`'))
+        return Operation("insert", Text((key.text,), key.span), value, self._span(meta))
 
     def patch_upsert(self, meta: Meta, key: Text, value: Expr) -> Operation:
         return Operation("upsert", key, value, self._span(meta))

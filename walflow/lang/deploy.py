@@ -85,6 +85,13 @@ class Deployment:
         self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
 
 
+def pipeline(alias: Name, definition: DefinePipeline, name: Name, library: Library, report: Report) -> PipelineConfig:
+    """One instance, called `name`, of a pipeline that is a file of its own."""
+    home = library.block((), definition.whole, None)
+    create = Create("pipeline", name, (definition.name,), (), name.span)
+    return _Instance(alias, home, {}, library, report).pipeline_of(create, definition, home)
+
+
 class _Instance:
     """One deployment of one flow: its nodes and links."""
 
@@ -164,6 +171,9 @@ class _Instance:
             return None
         definition, home = found
         self._used.add(definition.name.span)
+        return self.pipeline_of(create, definition, home)
+
+    def pipeline_of(self, create: Create, definition: DefinePipeline, home: Block) -> PipelineConfig:
         what = f"pipeline `{spelled(create.of)}`"
         args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
         body = self._library.block(definition.names, definition.whole, home)

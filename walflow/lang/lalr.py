@@ -12,10 +12,10 @@ __all__ = ["Automaton", "UnexpectedToken"]
 
 
 class Automaton:
-    def __init__(self, parser: Any = None) -> None:
+    def __init__(self, start: str = "file", parser: Any = None) -> None:
         # Any: lark's interactive parser carries no types of its own; they end here
         lark: Any = grammar()
-        self._parser: Any = parser or lark.parse_interactive("")
+        self._parser: Any = parser or lark.parse_interactive("", start=start)
 
     def feed(self, token: Token) -> Tree[Token] | None:
         """The whole tree once the end is fed. Raises UnexpectedToken; what came before it stays as it was."""
@@ -45,7 +45,7 @@ class Automaton:
             trial.feed_token(Token(kind, ""))
         except UnexpectedToken:
             return None
-        return Automaton(trial)
+        return Automaton(parser=trial)
 
     def at_statement(self) -> bool:
         """A statement may begin here. The first test is quick: the table knows what may come in states like this

@@ -5,12 +5,13 @@ states are popped until one accepts ERROR in place of a statement, and tokens sk
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lark import Token, Tree
 
 from walflow.diagnostics import Diagnostic, Source, Span, error
-from walflow.lang.ast import File
-from walflow.lang.build import build
+from walflow.lang.ast import DefinePipeline, File
+from walflow.lang.build import build, build_query
 from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
 from walflow.lang.scan import TOO_DEEP, scan, words
@@ -37,14 +38,24 @@ def parse(source: Source, report: Report) -> File:
     return File(build(tree, source, report), whole=not reading.errors)
 
 
+def parse_query(source: Source, name: str, report: Report) -> DefinePipeline:
+    """A file that is the body of one pipeline."""
+    reading = _Reading(source, report, "query")
+    tree = reading.tree()
+    for diagnostic in unsupported(tree, source):
+        report(diagnostic)
+    definition = build_query(tree, source, name, report)
+    return replace(definition, whole=definition.whole and not reading.errors)
+
+
 class _Reading:
     """One pass over the tokens of one file."""
 
-    def __init__(self, source: Source, report: Report) -> None:
+    def __init__(self, source: Source, report: Report, start: str = "file") -> None:
         self.source = source
         self.report = report
         self.tokens = [*scan(source), _end_of(source)]
-        self.automaton = Automaton()
+        self.automaton = Automaton(start)
         self.errors = 0
 
     def tree(self) -> Tree[Token]:

@@ -1,0 +1,48 @@
+"""Files of tremor 0.11 and before: YAML, with `.trickle` queries beside it. They become the same FlowConfig."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from walflow.diagnostics import Diagnostic, Source
+from walflow.flow.config import Flow
+from walflow.lang.legacy import yaml
+from walflow.lang.legacy.artefacts import Artefacts, Reader
+from walflow.lang.legacy.flows import flows
+from walflow.lang.legacy.queries import Queries
+
+__all__ = ["QUERY", "YAML", "Legacy"]
+
+YAML: Final = (".yaml", ".yml")
+QUERY: Final = ".trickle"
+
+
+class Legacy:
+    """All such files of one `run`, in whatever order they come."""
+
+    def __init__(self, report: Callable[[Diagnostic], None]) -> None:
+        self._report = report
+        self._artefacts = Artefacts()
+        self._queries = Queries(report)
+        self._reader = Reader(self._artefacts, report)
+        self.given = False
+
+    @staticmethod
+    def reads(path: Path) -> bool:
+        return path.suffix in {*YAML, QUERY}
+
+    def read(self, source: Source, path: Path) -> None:
+        self.given = True
+        if path.suffix == QUERY:
+            self._queries.read(source, path)
+            return
+        document = yaml.read(source, self._report_of_yaml)
+        if document is not None and document.value is not None:
+            self._reader.read(document)
+
+    def _report_of_yaml(self, diagnostic: Diagnostic) -> None:
+        self._artefacts.whole = False
+        self._report(diagnostic)
+
+    def flows(self) -> list[Flow]:
+        return flows(self._artefacts, self._queries, self._report) if self.given else []
