@@ -265,6 +265,7 @@ class Outlet(Half, Protocol):
 
     run: int  # drawn at random at each start
     codec: Codec  # what the flow file says events look like; for sources that make their blocks themselves
+    framed: bool  # preprocessors are named: of a source of messages, a message is bytes for them, and no event
     window: int
     window_events: int | None
     max_event_bytes: int  # a larger event is rejected, and the stream goes on behind it

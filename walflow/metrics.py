@@ -165,6 +165,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "failed_handshakes_total": Family(
         "counter", "Connections whose TLS or WebSocket handshake failed or took too long."
     ),
+    "dropped_datagrams_total": Family(
+        "counter", "Datagrams that the kernel dropped before they were read, or held when walflow stopped."
+    ),
+    "refused_datagrams_total": Family("counter", "Datagrams that the peer's machine said nobody is there to take."),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
     "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
-from walflow.framing import LINES, Incoming
+from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.runtime.gate import Gate
 from walflow.runtime.ingress import IngressStream
 from walflow.runtime.rejects import ErrPort
@@ -87,6 +87,7 @@ class RunOutlet(Surrounded):
         self.linked = node.linked
         self.run = secrets.randbits(63)
         self.codec = node.codec
+        self.framed = bool(node.incoming.steps) or node.incoming.framing is not MESSAGES
         self.window = WINDOW
         self.window_events: int | None = None
         self.max_event_bytes = MAX_EVENT_BYTES

@@ -353,6 +353,7 @@ class MemoryOutlet(_Half):
         super().__init__(scheduler, name, linked)
         self.run = 1
         self.codec: Codec = JSON
+        self.framed = False
         self.window = 8 << 20
         self.window_events: int | None = None
         self.streams: list[MemoryStream] = []

@@ -1,0 +1,208 @@
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from pydantic import Field, field_validator
+
+from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
+from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports, Timer
+from walflow.net import Address, parse_address
+
+LARGEST: Final = 1 << 16  # bytes; no datagram has more
+TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block
+TURN_DATAGRAMS: Final = 1024
+LOOK: Final = 1.0  # seconds between looks at what the kernel dropped
+SAY: Final = 10.0  # seconds between lines that say so
+COUNTED: Final = 1 << 16  # unread datagrams counted at the end
+
+
+class UdpServer(Connector):
+    """A source of datagrams, each an event. With preprocessors a datagram is the whole of what they are given: what
+    it begins, no other one continues."""
+
+    ports: ClassVar[Ports] = Ports(inputs=())
+    messages: ClassVar[bool] = True
+
+    url: str = Field(description="host:port to listen on; any free port if none is named.")
+    buf_size: int = Field(
+        8192, ge=1, description="tremor's bytes per read. Accepted and not used: no datagram is cut off."
+    )
+    receive_buffer: int = Field(
+        8 << 20,
+        ge=1,
+        lt=1 << 30,
+        description="Bytes that the kernel may hold until they are read. It gives at most net.core.rmem_max; where that "
+        "is less, a line says so.",
+    )
+    socket_options: UdpOptions = Field(UdpOptions(), description="Options of the socket, by tremor's names.")
+    insecure: str | None = Field(None, description="Why this may listen beyond loopback.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        _address(url)
+        return url
+
+    @property
+    def address(self) -> Address:
+        return _address(self.url)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings: tuple[str, ...] = ()
+        if not self.address.loopback and self.insecure is None:
+            warnings = (f'{self.address} is open to the network, and UDP has no TLS; say why in `insecure = "…"`',)
+        return Guarantee(
+            source="best effort: what comes while the flow takes no events, or faster than it is read, the kernel drops, "
+            "which is counted and logged; what was read is safe once a log has acked it; no sender is told of either",
+            warnings=warnings,
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        for warning in self.guarantee(behind_log=False).warnings:
+            out.log.warning("insecure", reason=warning)
+        sockets = listen_udp(self.address, self.receive_buffer, self.socket_options)
+        try:
+            self._say_what_it_got(sockets, out)
+            await _Receiving(sockets, out).run()
+        finally:
+            for sock in sockets:
+                sock.close()
+
+    def _say_what_it_got(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
+        got = min(map(buffer_of, sockets))
+        if got < self.receive_buffer:
+            out.log.warning(
+                "receive buffer smaller than asked for",
+                bytes=got,
+                asked=self.receive_buffer,
+                hint=f"sysctl -w net.core.rmem_max={self.receive_buffer}",
+            )
+        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
+        out.log.info("listening", address=str(listening))
+
+
+class _Receiving:
+    """One run. All sockets feed one stream: which of the host's addresses a datagram came to makes no difference."""
+
+    def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
+        self._sockets = sockets
+        self._out = out
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(LARGEST)
+        self._failed: asyncio.Future[None] = self._loop.create_future()
+        self._reading = False
+        self._losses = Losses(sockets, out)
+
+    async def run(self) -> None:
+        self._reading = True
+        for sock in self._sockets:
+            self._loop.add_reader(sock, self._read, sock)
+        stream = self._stream = self._out.stream({}, pause=self._pause, resume=self._resume)
+        self._losses.start()
+        try:
+            await self._failed
+        finally:
+            self._pause()
+            stream.close()
+            self._losses.end(sum(map(self._unread, self._sockets)))
+
+    def _pause(self) -> None:
+        """From here on the kernel holds what comes, and then drops it."""
+        self._reading = False
+        for sock in self._sockets:
+            self._loop.remove_reader(sock)
+
+    def _resume(self) -> None:
+        self._reading = True
+        for sock in self._sockets:
+            self._loop.add_reader(sock, self._read, sock)
+
+    def _read(self, sock: socket.socket) -> None:
+        datagrams: list[bytes] = []
+        size = 0
+        try:
+            while size < TURN_BYTES and len(datagrams) < TURN_DATAGRAMS:
+                read = sock.recv_into(self._buffer)
+                datagrams.append(bytes(self._buffer[:read]))
+                size += read
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._fail(error)
+        if datagrams:
+            self._feed(datagrams)
+
+    def _feed(self, datagrams: Sequence[bytes]) -> None:
+        if not self._out.framed:
+            self._stream.feed_messages(datagrams)
+            return
+        for datagram in datagrams:
+            stream = self._out.stream({})
+            stream.feed(datagram)
+            stream.eof(complete=True)
+
+    def _fail(self, error: OSError) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    def _unread(self, sock: socket.socket) -> int:
+        """How many wait in the kernel, to be lost with the socket. Others may still come: there is an end to it."""
+        for count in range(COUNTED):
+            try:
+                sock.recv_into(self._buffer)
+            except OSError:
+                return count
+        return COUNTED
+
+
+class Losses:
+    """Counts what is lost here, and says so, not more often than every 10 s."""
+
+    def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
+        self._before = {sock: dropped_by(sock) for sock in sockets}
+        self._out = out
+        self._dropped = out.counter("dropped_datagrams_total")
+        self._unsaid = 0
+        self._said = -SAY
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        if None in self._before.values():
+            self._out.log.warning("what the kernel drops is not counted", reason="this system does not tell")
+        self._said = self._out.scheduler.time() - SAY
+        self._look()
+
+    def end(self, unread: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._count()
+        self._dropped.value += unread
+        self._unsaid += unread
+        self._say("its buffer was full, or walflow stopped")
+
+    def _look(self) -> None:
+        self._count()
+        now = self._out.scheduler.time()
+        if now - self._said >= SAY and self._unsaid:
+            self._said = now
+            self._say("its buffer was full")
+        self._timer = self._out.scheduler.call_later(LOOK, self._look)
+
+    def _count(self) -> None:
+        for sock, before in self._before.items():
+            dropped = dropped_by(sock)
+            if dropped is not None and before is not None:
+                more = (dropped - before) % (1 << 32)
+                self._before[sock] = dropped
+                self._dropped.value += more
+                self._unsaid += more
+
+    def _say(self, why: str) -> None:
+        if self._unsaid:
+            self._out.log.warning("the kernel dropped datagrams", datagrams=self._unsaid, reason=why)
+            self._unsaid = 0
+
+
+def _address(url: str) -> Address:
+    return parse_address(url, scheme="udp", default_port=0)

@@ -1,0 +1,96 @@
+"""Sockets for datagrams, and what the kernel says of those it dropped."""
+
+import socket
+import struct
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from walflow.errors import WalflowError
+from walflow.net import Address
+from walflow.net.sockets import CannotListen
+
+SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
+_MEMINFO: Final = struct.Struct("=9I")
+
+
+class CannotSend(WalflowError):
+    """The peer's name means nothing, or the system does not let us send there."""
+
+
+class UdpOptions(BaseModel):
+    """tremor's names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    reuse_port: bool = Field(default=False, alias="SO_REUSEPORT", description="Several processes share one port.")
+    reuse_address: bool = Field(
+        default=False,
+        alias="SO_REUSEADDR",
+        description="Another process may bind the same port, and then takes all that comes. tremor's default is true.",
+    )
+
+    def before_bind(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, self.reuse_address)
+        if self.reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:
+    """One socket for each address the host has. With port 0 all get the port that the first one got."""
+    port = address.port
+    listening: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(address.host, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, where in dict.fromkeys(found):
+            sock = socket.socket(family, kind, protocol)
+            listening.append(sock)
+            sock.setblocking(False)
+            options.before_bind(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((where[0], port, *where[2:]))
+            port = port or sock.getsockname()[1]
+    except OSError as error:
+        for sock in listening:
+            sock.close()
+        raise CannotListen(f"cannot listen on {address}: {error.strerror or error}") from error
+    return listening
+
+
+def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> socket.socket:
+    """To the first of the host's addresses that there is a route to. Blocks while the name is looked up."""
+    problem: OSError | None = None
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        raise CannotSend(f"cannot send to {address}: {error.strerror or error}") from error
+    for family, kind, protocol, _, where in found:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            options.before_bind(sock)
+            if bind is not None:
+                sock.bind(socket.getaddrinfo(*bind, family, kind)[0][4])
+            sock.connect(where)
+        except OSError as error:
+            sock.close()
+            problem = problem or error
+        else:
+            return sock
+    raise CannotSend(f"cannot send to {address}: {problem and (problem.strerror or problem)}") from problem
+
+
+def buffer_of(sock: socket.socket) -> int:
+    """Bytes of the receive buffer. Linux counts its own book-keeping in, and doubles what is asked for."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+
+
+def dropped_by(sock: socket.socket) -> int | None:
+    """Datagrams the kernel has dropped since the socket was made, modulo 2**32; None where it does not tell."""
+    try:
+        told = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size)
+    except OSError:
+        return None
+    return int(_MEMINFO.unpack(told)[-1]) if len(told) == _MEMINFO.size else None
