@@ -1,4 +1,4 @@
-"""stdin as a source, stdout as a sink, for consoles and shell pipes.
+"""stdin as a source, stdout (or stderr) as a sink, for consoles and shell pipes.
 
 stdout is shared with other processes, so it is never made non-blocking: the sink's thread asks `poll` first and
 writes no more than a pipe then takes without waiting. A stdout that nobody reads stops the sources; one that is
@@ -13,7 +13,9 @@ import stat
 import sys
 from bisect import bisect_right
 from collections import deque
-from typing import ClassVar, Final, TextIO
+from typing import ClassVar, Final, Literal, TextIO
+
+from pydantic import Field
 
 from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.errors import WalflowError
@@ -29,24 +31,31 @@ LAST_DELAY: Final = 10.0
 
 
 class StdoutGone(WalflowError):
-    """The connector has stopped with blocks that stdout did not take."""
+    """The connector has stopped with blocks that stdout, or stderr, did not take."""
 
 
 class Stdio(Connector):
-    """Reads stdin until it ends, if anything is linked to it, and writes to stdout."""
+    """Reads stdin until it ends, if anything is linked to it, and writes to stdout or stderr."""
 
-    # `stderr` wants to know by which port a block came, which an inlet does not say yet
+    # a port `stderr` wants to know by which port a block came, which an inlet does not say yet
     ports: ClassVar[Ports] = Ports(inputs=("in", "stdout"), outputs=("out", "err"))
+
+    stream: Literal["stdout", "stderr"] = Field(
+        "stdout", description="Where to write. On stderr events stand between the lines of walflow's own log."
+    )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source="what was read from stdin is gone from there: a crash loses what no log has acked yet",
-            sink="an event is acked after it was written to stdout; whether anybody read it is not known",
-            warnings=("once stdout is closed, all that is bound for it is acked and dropped",) if behind_log else (),
+            sink=f"an event is acked after it was written to {self.stream}; whether anybody read it is not known",
+            warnings=(f"once {self.stream} is closed, all that is bound for it is acked and dropped",)
+            if behind_log
+            else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        console = Console(inlet, own_descriptor(sys.__stdout__))
+        stream = sys.__stderr__ if self.stream == "stderr" else sys.__stdout__
+        console = Console(inlet, own_descriptor(stream), self.stream)
         inlet.serve(console.accept)
         try:
             if out.linked:
@@ -72,8 +81,9 @@ def own_descriptor(stream: TextIO | None) -> int | None:
 class Console:
     """The sink half. Owns `fd`."""
 
-    def __init__(self, inlet: Inlet, fd: int | None) -> None:
+    def __init__(self, inlet: Inlet, fd: int | None, name: str = "stdout") -> None:
         self._inlet = inlet
+        self._name = name
         self._scheduler = inlet.scheduler
         self._dropped = inlet.counter("dropped_events_total")
         self._fd = fd
@@ -117,9 +127,9 @@ class Console:
         for block in unwritten:
             done = bisect_right(block.frames.framing.index(block.frames.data), self._offset - start)
             start += len(block.frames.data)
-            self._inlet.fail(block, StdoutGone("stdout was not read"), done)
+            self._inlet.fail(block, StdoutGone(f"{self._name} was not read"), done)
         while self._waiting:
-            self._inlet.fail(self._waiting.popleft(), StdoutGone("stdout was not read"))
+            self._inlet.fail(self._waiting.popleft(), StdoutGone(f"{self._name} was not read"))
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -179,7 +189,7 @@ class Console:
             self._inlet.ack(block)
 
     def _hold(self, error: OSError) -> None:
-        self._failing = f"cannot write to stdout: {error.strerror}"
+        self._failing = f"cannot write to {self._name}: {error.strerror}"
         self._set_breaker()
         if self._stopping:
             self._stopped.set()
@@ -193,7 +203,8 @@ class Console:
         if self._failing is not None or full:
             if not self._triggered:
                 self._triggered = True
-                self._inlet.trigger(self._failing or f"more than {WAITING_BYTES:,} bytes wait for stdout to be read")
+                unread = f"more than {WAITING_BYTES:,} bytes wait for {self._name} to be read"
+                self._inlet.trigger(self._failing or unread)
         elif self._triggered:
             self._triggered = False
             self._inlet.restore()
@@ -201,7 +212,7 @@ class Console:
     def _lose(self, why: str) -> None:
         self._lost = True
         self._failing = None
-        self._inlet.log.warning("stdout is lost, its events are dropped from now on", cause=why)
+        self._inlet.log.warning(f"{self._name} is lost, its events are dropped from now on", cause=why)
         while self._writing:
             self._drop(self._writing.pop(0))
         while self._waiting:
