@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple
 
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
 from walflow.expr.constant import Constant, Part, kind_of
@@ -152,6 +152,7 @@ class Reader:
             if isinstance(value.value, str):
                 yield str(key), Name(value.value, part.key)
             else:
+                yield str(key), Name(value.span.text, part.key)  # else it would be missing, too
                 hint = f'write `{key}: "{value.span.text}"`'
                 self._error(f"`{key}` takes text, not {kind_of(value.value)}", value.span, hint)
 
@@ -185,8 +186,7 @@ class Reader:
         value = item.parts[key].constant
         if isinstance(value.value, str):
             return Name(value.value, value.span)
-        shown = cast("object", value.span.text)
-        hint = f'quote it: `"{shown}"`' if value.value is not None and not value.parts else None
+        hint = f'quote it: `"{value.span.text}"`' if value.value is not None and not value.parts else None
         self._error(f"`{key}` takes text, not {kind_of(value.value)}", value.span, hint)
         return None
 

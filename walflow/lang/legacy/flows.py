@@ -15,7 +15,7 @@ from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, T
 from walflow.lang.legacy.kinds import PASSTHROUGH, SYSTEM
 from walflow.lang.legacy.queries import Queries
 from walflow.lang.legacy.ramps import Converted, convert
-from walflow.lang.legacy.url import Artefact, Url, filled, parsed, placeholders
+from walflow.lang.legacy.url import Artefact, Kind, Url, filled, parsed, placeholders
 
 Report = Callable[[Diagnostic], None]
 
@@ -218,29 +218,24 @@ class _Deployment:
                 )
 
     def _warn_of_unused(self, groups: Sequence[_Group]) -> None:
-        mapped = {
-            instance.url.text.split("/")[2]
-            for instance in self._artefacts.instances.values()
-            if instance.url.text.count("/") >= 2
-        }
-        for binding in self._artefacts.bindings.values():
-            if binding.id.text not in mapped:
-                hint = f'add to `mapping`: `/binding/{binding.id.text}/01: {{instance: "01"}}`'
-                self._report(
-                    warning(f"binding `{binding.id.text}` is never mapped: it links nothing", binding.id.span, hint)
-                )
-        used = {(artefact.kind, artefact.id) for group in groups for artefact in group.artefacts()}
-        if any(group.lost for group in groups) or mapped != set(self._artefacts.bindings):
+        mapped = {one.url.text.split("/")[2] for one in self._artefacts.instances.values() if "/" in one.url.text[1:]}
+        for name, binding in self._artefacts.bindings.items():
+            if name not in mapped:
+                hint = f'add to `mapping`: `/binding/{name}/01: {{instance: "01"}}`'
+                message = f"binding `{name}` is never mapped: it links nothing"
+                self._report(warning(message, binding.id.span, hint))
+        if not groups or any(group.lost for group in groups) or mapped != set(self._artefacts.bindings):
             return  # what is not linked may be what went wrong
-        for (kind, _), ramp in self._artefacts.ramps.items():
-            if (kind, ramp.id.text) not in used:
-                self._report(
-                    warning(f"{kind} `{ramp.id.text}` is defined, never linked", ramp.id.span, "it does nothing")
-                )
+        used = {(artefact.kind, artefact.id) for group in groups for artefact in group.artefacts()}
+        for kind, name, span in self._defined():
+            if (kind, name) not in used:
+                self._report(warning(f"{kind} `{name}` is defined, never linked", span, "it does nothing"))
+
+    def _defined(self) -> Iterator[tuple[Kind, str, Span]]:
+        for (kind, name), ramp in self._artefacts.ramps.items():
+            yield kind, name, ramp.id.span
         for name in self._queries.names:
-            if ("pipeline", name) not in used:
-                span = self._queries.definition(name).name.span
-                self._report(warning(f"pipeline `{name}` is never linked", span, "it does nothing"))
+            yield "pipeline", name, self._queries.definition(name).name.span
 
 
 def _joined(mapped: Sequence[_Group]) -> list[_Group]:

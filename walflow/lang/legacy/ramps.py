@@ -81,8 +81,9 @@ class _Converting:
                 self._unknown_key(str(name), given.key)
             elif self._takes(str(name), key, given.constant):
                 self._put(str(name), key, given, parts)
+        mistyped = {did_you_mean(str(name), self._kind.keys) for name in config.parts if name not in self._kind.keys}
         for name, key in self._kind.keys.items():
-            if key.required and name not in config.parts:
+            if key.required and name not in config.parts and f"did you mean `{name}`?" not in mistyped:
                 self._missing(name, config)
         values = {key: part.constant.value for key, part in parts.items()}
         return Part(part.key if part else self._ramp.id.span, Constant(values, config.span, parts))
@@ -96,8 +97,8 @@ class _Converting:
     def _missing(self, name: str, config: Constant) -> None:
         takes = self._kind.keys[name].takes
         example = {"text": "…", "port": "8080", "milliseconds": "1000", "true or false": "true"}[takes]
-        within = "" if config.parts else "config:\n  "
-        hint = f"add `{name}: {example}` to its `config`" if not within else f"add `config:` with `{name}: {example}`"
+        entry = f"`{name}: {example}`"
+        hint = f"add {entry} to its `config`" if config.parts else f"add `config:` with {entry}"
         self._report(error(f"{self._what()} needs the key `{name}` in its config", self._ramp.id.span, hint))
 
     def _what(self) -> str:

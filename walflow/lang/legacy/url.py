@@ -53,8 +53,14 @@ def parsed(text: str, written: Name) -> "Url | Diagnostic":
     if len(parts) not in (4, 5) or not all(parts[2:]):
         example = f"/{kind}/{parts[2] if len(parts) > 2 and parts[2] else 'id'}/{{instance}}/"
         example += {"onramp": "out", "offramp": "in", "pipeline": "in"}[kind]
-        return error(f"`{text}` does not name a {kind}, its instance and a port", written.span, f"write `{example}`")
+        return error(
+            f"`{text}` does not name {_an(kind)}, its instance and a port", written.span, f"write `{example}`"
+        )
     return Url(Artefact(kind, parts[2], parts[3]), parts[4] if len(parts) == 5 else None, written)
+
+
+def _an(kind: Kind) -> str:
+    return f"a {kind}" if kind == "pipeline" else f"an {kind}"
 
 
 def _kind(text: str) -> Kind | None:

@@ -170,8 +170,9 @@ class _Reading:
             return Constant(_value(str(node.tag), text), span)
         except KeyError:
             self._report(error(f"no tag `{node.tag}` is known here", span, "write the value without it"))
+            return Constant(text, span)
         except (ValueError, OverflowError):
-            self._report(error(f"`{text}` is no such number", span))
+            self._report(error("no number that JSON has, or one of too many digits", span))
         return Constant(None, span)
 
     def _span(self, node: Node) -> Span:
