@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -74,3 +74,14 @@ class Listening:
 
     def _said(self) -> int:
         return self.text().count("Listening on")
+
+
+def lives(events: Iterable[Printed]) -> list[list[int]]:
+    """The different ids that each run of walflow made, in their order: a metronome begins anew with 0. A run of which
+    nobody has an event 0 counts as more of the one before, where its ids are not 0, 1, 2 and so on."""
+    found: list[list[int]] = []
+    for event in sorted(set(events)):
+        if event.id == 0 or not found:
+            found.append([])
+        found[-1].append(event.id)
+    return found

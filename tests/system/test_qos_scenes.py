@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.listening import Listening, Printed
+from demo.listening import Listening, Printed, lives
 from demo.server import write_flow
 from tests.system import test_ws
 from tests.system.daemon import PATIENCE, ROOT, Daemon, running
@@ -42,16 +42,6 @@ def wait_for_more(listener: Listening, count: int) -> None:
 
 def ids(events: list[Printed]) -> list[int]:
     return [event.id for event in events]
-
-
-def lives(events: list[Printed]) -> list[list[Printed]]:
-    """The different events of each life of walflow, in their order; a life begins with a new id 0."""
-    found: list[list[Printed]] = []
-    for event in sorted(set(events)):
-        if event.id == 0 or not found:
-            found.append([])
-        found[-1].append(event)
-    return found
 
 
 def end(daemon: Daemon, number: signal.Signals) -> None:
@@ -90,7 +80,7 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
     assert again[0].id == acked if number is signal.SIGTERM else again[0].id <= acked  # a kill may forget acks
     assert set(again) >= set(before[acked:])
     assert ids(new) == list(range(len(new)))
-    assert [ids(life) for life in lives(listener.events())] == [list(range(logged)), ids(new)]
+    assert lives(listener.events()) == [list(range(logged)), ids(new)]
 
 
 @pytest.mark.parametrize("ack", ["pong", "message"])
