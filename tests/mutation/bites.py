@@ -5,7 +5,9 @@ from random import Random
 
 import pytest
 
+from tests.testing.repairing import DAMAGES, Repair
 from tests.testing.sidecar import Sidecar
+from walflow.testing.imports import Import
 from walflow.testing.proof import Effort, Proof
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
@@ -27,3 +29,13 @@ def test_a_generated_story(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_story_of_the_sidecar(seed: int) -> None:
     Proof(Sidecar(seed, effort=QUICK if seed < 9 else MORE), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(len(DAMAGES)))
+def test_a_story_of_a_repair(seed: int) -> None:
+    Proof(Repair(seed), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_story_of_an_import(seed: int) -> None:
+    Proof(Import(seed), Random(seed)).run()

@@ -27,6 +27,7 @@ TESTS: Final = (
     "tests/relay",
     "tests/connectors/test_file_append.py",
     "tests/connectors/test_file_ranges.py",
+    "tests/connectors/test_file_sidecar.py",
     "tests/connectors/test_file_trouble.py",
 )
 MEMORY: Final = 4 << 30

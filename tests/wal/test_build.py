@@ -12,7 +12,7 @@ import pytest
 
 from tests.wal.tools import EVERYTHING, FaultyDisk, QuickDisk, read, works
 from walflow.disk import Disk as AnyDisk
-from walflow.errors import DirectoryLocked, WalflowError
+from walflow.errors import DirectoryLocked, DiskFull, WalflowError
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, Options, Record
 from walflow.wal.build import Builder, Taken
@@ -160,3 +160,18 @@ def test_its_name_is_safe_before_it_is_told_of(tmp_path: Path) -> None:
     name, parent = str(tmp_path / "log"), str(tmp_path)
     assert disk.operations[-2:] == [("rename", name, 0), ("sync_directory", parent, 0)]
     assert disk.fds == set()
+
+
+def test_what_another_one_builds_is_not_unmade() -> None:
+    """Nor its lock, which whoever comes next would take."""
+    disk = MemoryDisk()
+    one = Builder("/log", UUID, Acked(), 1024, disk)
+    full = [errno.EMFILE]
+    disk.fault = lambda operation, path: full.pop() if full and operation == "open" else None
+    with pytest.raises(DiskFull):
+        Builder("/log", UUID, Acked(), 1024, disk)
+    with pytest.raises(DirectoryLocked):
+        Builder("/log", UUID, Acked(), 1024, disk)
+    one.add(RECORDS[0])
+    one.finish(6)
+    assert read(Log(Options("/log"), disk)) == RECORDS[:1]

@@ -11,7 +11,7 @@ from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, files_of, put, read, works
 from walflow.errors import Unusable
 from walflow.wal import Gap, Log, Options, Record
-from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records
+from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records, removed
 
 
 def filled(open_log: Open) -> Log:
@@ -150,3 +150,28 @@ def test_what_is_no_log_is_not_taken_for_one(directory: Path) -> None:
     (directory / "notes").write_text("")
     with pytest.raises(Unusable, match="it has no meta, no cursor and no chunk"):
         look(str(directory))
+
+
+def test_an_onlooker_knows_what_is_not_there(directory: Path) -> None:
+    directory.mkdir()
+    disk, path = Onlooker(), str(directory)
+    assert not disk.is_file(f"{path}/meta")
+    disk.close(disk.open(f"{path}/meta.tmp", exclusive=True))
+    disk.rename(f"{path}/meta.tmp", f"{path}/meta")
+    assert disk.names(path) == ["meta"]
+
+
+def test_it_sees_both_slots_of_the_cursor(open_log: Open, directory: Path) -> None:
+    log = filled(open_log)
+    log.close()
+    slots = look(str(directory)).slots
+    assert [slot and slot.low for slot in slots] == [5, 5]
+
+
+def test_a_chunk_that_a_start_removes_is_named(open_log: Open, directory: Path) -> None:
+    filled(open_log).abandon()
+    last = chunk_files(str(directory))[-1]
+    os.truncate(last, 170)
+    view = look(str(directory))
+    assert removed(view) == [os.path.basename(last)]
+    assert ("torn", os.path.basename(last)) in [(one.kind, one.file) for one in check(str(directory))[1]]

@@ -11,7 +11,9 @@ from tests.wal.conftest import Open
 from tests.wal.tools import checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.errors import DirectoryLocked, FailStop, LogFull
+from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
+from walflow.wal.format import MAX_COUNT, SLOT, Slot, pack_slot
 
 
 def test_what_was_committed_is_read_and_what_was_not_is_not(open_log: Open) -> None:
@@ -331,3 +333,57 @@ def test_an_operator_can_read_what_it_is(open_log: Open, directory: Path) -> Non
     put(log, b"a", b"b")
     log.ack(1, 1)
     assert repr(log) == f"<Log {str(directory)!r} acked 1 durable 2 next 3, 1 chunks, 4096 of 65536 bytes>"
+
+
+def spares(directory: Path) -> int:
+    return sum(name.startswith("spare.") for name in os.listdir(directory))
+
+
+def test_a_record_that_fills_a_chunk_to_its_last_byte_takes_a_spare(open_log: Open, directory: Path) -> None:
+    log = open_log(65536, 16)
+    put(log, *[bytes(62_000)] * 4)
+    log.ack(1, 4)
+    checkpoint(log)
+    assert spares(directory) == 2
+    put(log, bytes(65536 - 160 - 48))
+    assert spares(directory) == 1
+    assert log.used == 2 * 65536
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(296, 1), (304, 0)])
+def test_a_tail_that_is_half_full_and_wholly_acked_goes(open_log: Open, size: int, chunks: int) -> None:
+    log = open_log(1024, 16)
+    put(log, bytes(size))
+    assert log.chunks[0].end == (504 if chunks else 512)
+    log.ack(1, 1)
+    checkpoint(log)
+    assert len(log.chunks) == chunks
+
+
+def test_no_more_is_dropped_than_makes_room(open_log: Open) -> None:
+    """To the byte, and what was acked is not called dropped."""
+    log = open_log(1024, 3)
+    put(log, *[bytes(816)] * 3)  # each fills a chunk
+    assert [(one.first, one.events) for one in log.drop_oldest(0, 816)] == [(1, 1)]
+    assert log.low == 1
+    assert log.drop_oldest(0, 816) == []
+    assert [(one.first, one.events) for one in log.drop_oldest(0, 817)] == [(2, 1)]
+
+
+def test_the_widest_hole_that_a_header_can_tell_is_missed_by_nobody() -> None:
+    """Not without the cursor that knew of it either."""
+    disk = SimulatedDisk()
+    log = Log(Options("/log", 1024, 16), disk)
+    put(log, b"before")
+    log.close()
+    slot = pack_slot(bytes.fromhex(log.uuid), Slot(99, 0, 1 + MAX_COUNT))
+    fd = disk.open("/log/cursor")
+    disk.write(fd, [slot], SLOT)
+    disk.close(fd)
+    log = Log(Options("/log", 1024, 16), disk)
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 1 + MAX_COUNT)]
+    assert put(log, b"behind") == [2 + MAX_COUNT]
+    log.close()
+    disk.unlink("/log/cursor")
+    log = Log(Options("/log", 1024, 16), disk)
+    assert (log.gaps, payloads(log)) == ([], [b"before", b"behind"])

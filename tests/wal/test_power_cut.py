@@ -164,4 +164,26 @@ def test_its_name_is_safe_too_whoever_wrote_it() -> None:
             pass
         disk.after_kill(writeback_fails=False)
         uuid = opened(disk).uuid
-        assert opened(uncut(disk)).uuid == uuid
+        again = opened(uncut(disk))
+        assert (again.uuid, again.recovery.lines()) == (uuid, [])
+
+
+def test_what_a_first_start_made_needs_no_mending() -> None:
+    disk = SimulatedDisk()
+    opened(disk)
+    assert opened(uncut(disk)).recovery.lines() == []
+
+
+def test_what_was_cut_stays_cut() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    put(log, b"first")
+    put(log, b"second" * 100)
+    log.abandon()
+    (path,) = [path for path in disk.sizes() if path.endswith(".wal")]
+    fd = disk.open(path)
+    disk.truncate(fd, disk.sizes()[path] - 10)
+    disk.sync(fd)
+    disk.close(fd)
+    assert len(opened(disk).recovery.lines()) == 1
+    assert opened(uncut(disk)).recovery.lines() == []

@@ -1,5 +1,7 @@
 """What is put aside is never lost on the way, and told once."""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -7,6 +9,7 @@ from tests.wal.tools import put
 from walflow.disk import RealDisk
 from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.wal import Gap, Log, Options
+from walflow.wal.chunk import Pages
 from walflow.wal.directory import Directory
 from walflow.wal.quarantine import Quarantine
 
@@ -65,3 +68,28 @@ def test_a_report_is_written_once(tmp_path: Path) -> None:
     before = report.read_bytes()
     quarantine.report(gap._replace(reason="another"), None)
     assert report.read_bytes() == before
+
+
+def reports(disk: SimulatedDisk) -> None:
+    """Bytes 10 to 3009 of a file are kept, and told of."""
+    fd = disk.open("/log/chunk")
+    Quarantine(Directory("/log", disk)).report(Gap(3, 5, "chunk", 10, 3000, "corrupt"), Pages(disk, fd, 4000))
+
+
+def test_a_report_is_whole_or_not_there_whenever_the_power_goes() -> None:
+    lost = bytes(range(250)) * 16
+    stem = f"/log/quarantine/{3:020d}-{5:020d}"
+    for operations in range(20):
+        disk = SimulatedDisk({"/log/chunk": lost})
+        disk.operations_left = operations
+        with suppress(PowerCut):
+            reports(disk)
+        cut = [disk.like_this(image.files) for image in images(disk, Random(operations), 20)]
+        disk.after_kill(writeback_fails=False)
+        reports(disk)
+        safe = [disk.like_this(image.files) for image in images(disk, Random(operations), 1)]
+        assert all(other.is_file(f"{stem}.json") for other in safe)
+        for other in cut + safe:
+            if other.is_file(f"{stem}.json"):
+                assert json.loads(other.content(f"{stem}.json"))["reason"] == "corrupt"
+                assert other.content(f"{stem}.bytes") == lost[10:3010]

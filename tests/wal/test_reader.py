@@ -180,3 +180,35 @@ def test_a_payload_that_looks_like_a_log_is_only_a_payload(open_log: Open, direc
     overwrite(chunk_files(str(directory))[0], 160, b"?")
     assert payloads(log) == [b"x" * 48, chunk, chunk, b"WF\xa5\x1e" * 50]
     assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
+
+
+def test_a_reader_that_is_overtaken_goes_back_in_its_chunk(open_log: Open) -> None:
+    """It has read on from where it had come to; to find what it wants now it begins again."""
+    log = open_log(65536, 4, cache_bytes=0)
+    reader = log.reader()
+    for payload in (b"one", b"two"):
+        put(log, payload)
+        assert [record.payload for record in reader.read(EVERYTHING)] == [payload]
+    put(log, b"three", b"four", b"five")
+    log.ack(1, 4)
+    assert [record.payload for record in reader.read(EVERYTHING)] == [b"five"]
+    assert reader.gaps == []
+
+
+def test_descriptor_0_is_as_good_as_any(open_log: Open) -> None:
+    """A daemon may be started with its stdin closed."""
+    log = open_log(1024, 16, cache_bytes=0)
+    put(log, *[b"%d" % number * 700 for number in range(3)])
+    reader = log.reader()
+    stdin = os.dup(0)
+    os.close(0)
+    try:
+        assert [record.payload[:1] for record in reader.read(EVERYTHING)] == [b"0", b"1", b"2"]
+        os.fstat(0)
+        reader.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(stdin, 0)
+        os.close(stdin)
+    assert reader.gaps == []

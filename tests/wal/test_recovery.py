@@ -26,7 +26,7 @@ from tests.wal.tools import (
     restore,
     works,
 )
-from walflow.errors import Unusable
+from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
 
@@ -390,3 +390,69 @@ def test_an_odd_file_system_is_named(open_log: Open, directory: Path) -> None:
     assert open_log(disk=disk).recovery.lines() == [
         f"{directory} is on nfs4, where a sync may promise less than on a local disk"
     ]
+
+
+def test_a_sound_log_is_opened_without_a_change(open_log: Open) -> None:
+    disk = FaultyDisk()
+    log = open_log(disk=disk)
+    put(log, b"one", b"two")
+    log.close()
+    disk.operations.clear()
+    open_log(disk=disk)
+    changes = {(operation, path) for operation, path, _ in disk.operations} - {
+        (operation, log.directory.file("LOCK")) for operation in ("write", "truncate")
+    }
+    assert {operation for operation, _ in changes} == {"open", "sync_directory"}
+
+
+def test_a_record_that_is_not_where_it_was_is_a_record(open_log: Open, directory: Path) -> None:
+    put(open_log(), b"one", b"two")
+    (path,) = map(Path, chunk_files(str(directory)))
+    data = path.read_bytes()
+    path.write_bytes(data[:160] + b"pushed\0\0" + data[160:])
+    log = open_log()
+    assert payloads(log) == [b"one", b"two"]
+    assert log.gaps == []
+
+
+def test_what_is_torn_is_measured(open_log: Open, directory: Path) -> None:
+    log = open_log()
+    put(log, b"one")
+    end = log.chunks[0].end
+    put(log, b"two" * 100)
+    log.abandon()
+    (path,) = chunk_files(str(directory))
+    for size, torn in ((200, 200), (20, 20)):
+        os.truncate(path, end + size)
+        with Path(path).open("rb") as file:
+            before = file.read()
+        recovery = open_log().recovery
+        assert (recovery.torn_records, recovery.torn_bytes) == (1, torn)
+        assert Path(path).read_bytes() == before[:end]
+        Path(path).write_bytes(before)
+        (directory / "cursor").unlink()
+
+
+@pytest.mark.parametrize("name", ["meta.tmp", "cursor"])
+def test_without_room_for_the_first_start_nothing_stays_open(open_log: Open, name: str) -> None:
+    disk = FaultyDisk()
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "write" and path.endswith(name) else None
+    with pytest.raises(DiskFull):
+        open_log(disk=disk)
+    disk.fault = lambda operation, path: None
+    works(open_log(disk=disk))
+
+
+def test_without_room_for_a_copy_of_the_tail_nothing_of_it_stays(open_log: Open, directory: Path) -> None:
+    disk = FaultyDisk()
+    put(open_log(disk=disk), b"one")
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "write" and path.endswith("again.tmp") else None
+    log = open_log(disk=disk)
+    assert payloads(log) == [b"one"]
+    assert "again.tmp" not in os.listdir(directory)
+
+
+def test_a_link_where_the_copy_of_the_tail_goes_is_removed(open_log: Open, directory: Path) -> None:
+    put(open_log(), b"one")
+    (directory / "again.tmp").symlink_to("/dev/null")
+    assert payloads(open_log()) == [b"one"]

@@ -13,6 +13,7 @@ from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.disk import Kept
 from walflow.wal import Log, Options
 from walflow.wal.format import SKIP
+from walflow.wal.log import UNSYNCED_CHUNKS
 
 SHAPES = [(1024, 8), (4096, 4), (65536, 2), (1024, 1), (65536, 20)]
 MODES = ["interval", "never", "always"]
@@ -325,3 +326,69 @@ def test_what_was_closed_is_opened_as_if_it_had_never_been_otherwise(mode: str) 
     assert (log.recovery.lines(), log.next) == ([], 4)
     assert payloads(log) == [CHUNK, CHUNK, b"3"]
     works(log)
+
+
+def test_a_commit_that_reaches_the_skip_takes_the_sync_along() -> None:
+    for count in (SKIP - 1, SKIP):
+        log = relaxed(SimulatedDisk(LOG))
+        log.append(b"", b".", count, 0)
+        one = log.commit()
+        assert one is not None
+        assert (one.overdue is not None) == (count == SKIP)
+
+
+def test_what_is_synced_is_not_synced_again() -> None:
+    log = relaxed(SimulatedDisk(LOG))
+    assert log.sync() is None
+    put(log, b"1")
+    sync = log.sync()
+    assert sync is not None
+    assert log.sync() is None, "one is in the air"
+    sync.flush()
+    log.synced(sync)
+    assert log.sync() is None
+
+
+def full_chunks(log: Log, count: int) -> list[int]:
+    """Which of so many commits, each of a chunk, took the sync along."""
+    overdue = []
+    for number in range(count):
+        log.append(b"", CHUNK, 1, 0)
+        one = log.commit()
+        assert one is not None
+        if one.overdue is not None:
+            overdue.append(number)
+        one.flush()
+        log.committed(one)
+        assert sum(chunk.fd is not None for chunk in log.chunks) <= UNSYNCED_CHUNKS + 2
+    return overdue
+
+
+def test_so_many_full_chunks_are_open_for_their_sync_and_no_more() -> None:
+    log = Log(Options("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
+    assert full_chunks(log, 40) == [UNSYNCED_CHUNKS + 1, 2 * UNSYNCED_CHUNKS + 2]
+
+
+def test_a_chunk_that_is_wholly_acked_waits_for_no_sync() -> None:
+    """While it is open its space is not free."""
+    log = relaxed(SimulatedDisk(LOG), "interval")
+    put(log, CHUNK, CHUNK)
+    first = log.chunks[0]
+    assert first.fd is not None
+    log.ack(1, 1)
+    checkpoint(log)
+    assert first.fd is None
+
+
+def test_a_chunk_is_not_closed_under_a_commit_that_syncs_it() -> None:
+    log = Log(Options("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
+    full_chunks(log, UNSYNCED_CHUNKS + 1)
+    log.append(b"", CHUNK, 1, 0)
+    one = log.commit()
+    assert one is not None
+    assert one.overdue is not None
+    log.ack(1, log.durable)
+    checkpoint(log)
+    one.flush()
+    log.committed(one)
+    assert log.safe == log.durable == UNSYNCED_CHUNKS + 2

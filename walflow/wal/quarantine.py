@@ -52,6 +52,7 @@ class Quarantine:
         self._disk.makedir(self._folder)
         self._disk.sync_directory(self._directory.path)  # or a power cut takes the folder, and what is in it
         if self._disk.is_file(f"{path}.json"):
+            self._disk.sync_directory(self._folder)  # who wrote it may have been killed before
             return
         if pages is not None and gap.size:
             self._save(f"{path}.bytes", _pieces(pages, gap.offset, gap.size))
