@@ -184,10 +184,13 @@ class Sending:
         if self._waiting:
             self._pump()
         else:
-            self._delivers()  # it was given up: the next one is to show whether it can be sent
+            self._restore()  # it was given up: the next one is to show whether it can be sent
 
     def _delivers(self) -> None:
         self._delay = FIRST_DELAY
+        self._restore()
+
+    def _restore(self) -> None:
         if self._triggered:
             self._triggered = False
             self._inlet.restore()

@@ -1,0 +1,212 @@
+"""Events to datagrams: acked when the system has them, rejected where they are too large, held where it takes none."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from pydantic import ValidationError
+
+from connectors.udp import UdpClient
+from connectors.udp.client import AT_ONCE, Refusals, Sending
+from connectors.udp.sockets import CannotSend
+from walflow.framing import MESSAGES
+from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+
+TOO_LARGE = b"x" * 65508
+
+
+@asynccontextmanager
+async def running(client: UdpClient) -> AsyncIterator[MemoryInlet]:
+    scheduler = Scheduler()
+    inlet = MemoryInlet(scheduler, behind_log=True)
+    task = asyncio.ensure_future(client.run(inlet, MemoryOutlet(scheduler, linked=False)))
+    async with asyncio.timeout(30):
+        while not scheduler.timers and not task.done():  # noqa: ASYNC110  # a thread looks the name up
+            await asyncio.sleep(0.001)
+    try:
+        yield inlet
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+        assert scheduler.timers == []
+
+
+@asynccontextmanager
+async def listening(host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[socket.socket]:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(30)
+        sock.bind((host, port))
+        yield sock
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_each_event_is_a_datagram(host: str) -> None:
+    async with listening(host) as peer:
+        port = peer.getsockname()[1]
+        async with running(UdpClient(url=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")) as inlet:
+            inlet.give(inlet.lines_of(b"1", b"2"), inlet.block(MESSAGES.join([b"a\nb", b""]), framing=MESSAGES))
+            assert [peer.recv(100) for _ in range(4)] == [b"1", b"2", b"a\nb", b""]
+            assert len(inlet.acked) == 2
+            assert inlet.triggered == []
+
+
+async def test_from_where_it_is_told_to() -> None:
+    async with listening() as peer, listening() as probe:
+        port = probe.getsockname()[1]
+        probe.close()
+        async with running(UdpClient(url=f"127.0.0.1:{peer.getsockname()[1]}", bind=f"127.0.0.1:{port}")) as inlet:
+            inlet.give(inlet.lines_of(b"1"))
+            assert peer.recvfrom(100) == (b"1", ("127.0.0.1", port))
+
+
+async def test_an_event_larger_than_a_datagram_is_rejected_and_the_others_are_sent() -> None:
+    async with listening() as peer:
+        async with running(UdpClient(url=f"127.0.0.1:{peer.getsockname()[1]}")) as inlet:
+            inlet.give(inlet.lines_of(b"1", TOO_LARGE, b"2", TOO_LARGE), inlet.lines_of(TOO_LARGE, b"3"))
+            inlet.give(inlet.lines_of(TOO_LARGE[1:]))
+            assert [peer.recv(1 << 16) for _ in range(4)] == [b"1", b"2", b"3", TOO_LARGE[1:]]
+            assert {reason for _, reason in inlet.rejected} == {
+                "event of 65508 bytes is more than a datagram to this peer holds"
+            }
+            assert [data for data, _ in inlet.rejected] == [TOO_LARGE + b"\n"] * 3
+            assert inlet.acked == [b"1\n", b"2\n", b"3\n", TOO_LARGE[1:] + b"\n"]
+
+
+async def test_refusals_are_counted_and_said_and_stop_nothing() -> None:
+    async with listening() as peer:
+        port = peer.getsockname()[1]
+    async with running(UdpClient(url=f"127.0.0.1:{port}")) as inlet:
+        for number in range(100):
+            inlet.give(inlet.lines_of(b"%d" % number))
+        assert len(inlet.acked) == 100
+        inlet.scheduler.advance(1)  # what the last one brought
+        assert inlet.counters["refused_datagrams_total"].value == 100
+        assert inlet.lines == ["nobody listens at the peer"]
+        async with listening(port=port) as peer:
+            inlet.give(inlet.lines_of(b"here"))
+            assert peer.recv(100) == b"here"
+    assert inlet.lines == ["nobody listens at the peer"] * 2
+    assert sum(int(line["datagrams"]) for line in inlet.logged) == 100
+    assert inlet.triggered == []
+
+
+class Socket:
+    """A connected one whose system refuses the next sends with `failing`."""
+
+    def __init__(self, *failing: int) -> None:
+        self.failing = list(failing)
+        self.sent: list[bytes] = []
+
+    def send(self, data: bytes, /) -> int:
+        if self.failing:
+            number = self.failing.pop(0)
+            raise OSError(number, os.strerror(number))
+        self.sent.append(data)
+        return len(data)
+
+    def getsockopt(self, level: int, option: int, /) -> int:
+        return 0
+
+
+def sending(sock: Socket, *, replaceable: bool = False) -> tuple[MemoryInlet, Sending]:
+    inlet = MemoryInlet(Scheduler(), replaceable=replaceable)
+    sink = Sending(sock, inlet, Refusals(sock, inlet, "peer"))
+    inlet.serve(sink.accept)
+    return inlet, sink
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOBUFS, errno.ENETUNREACH, errno.EPERM])
+def test_what_the_system_does_not_take_is_held_and_sent_in_order(number: int) -> None:
+    sock = Socket()
+    inlet, _ = sending(sock)
+    inlet.give(inlet.lines_of(b"1"))
+    sock.failing = [number] * 3
+    inlet.give(inlet.lines_of(b"2", b"3"), inlet.lines_of(b"4"))
+    assert sock.sent == [b"1"]
+    inlet.scheduler.advance(1)
+    assert sock.sent == [b"1", b"2", b"3", b"4"]
+    assert inlet.triggered == []  # it did not last
+
+    sock.failing = [number] * 10
+    inlet.give(inlet.lines_of(b"5"))
+    inlet.scheduler.advance(1)
+    assert inlet.breaker == f"cannot send: {os.strerror(number)}"
+    inlet.give(inlet.lines_of(b"6"))
+    inlet.scheduler.advance(20)
+    assert inlet.breaker is None
+    assert len(inlet.triggered) == 1
+    assert sock.sent[4:] == [b"5", b"6"]
+    assert inlet.acked == [b"1\n", b"2\n3\n", b"4\n", b"5\n", b"6\n"]
+    assert inlet.scheduler.timers == []
+
+
+def test_stopping_fails_what_was_not_sent() -> None:
+    sock = Socket()
+    inlet, sink = sending(sock)
+
+    class Third(Socket):
+        def send(self, data: bytes, /) -> int:
+            if data == b"3":
+                self.failing = [errno.ENOBUFS]
+            return super().send(data)
+
+    sink._sock = Third()
+    inlet.give(inlet.lines_of(b"1", b"2", b"3", b"4"), inlet.lines_of(b"5"))
+    sink.close()
+    assert inlet.failed == [(b"3\n4\n", "the datagram was not sent"), (b"5\n", "the datagram was not sent")]
+    assert inlet.settled[0].done == 2
+    assert inlet.scheduler.timers == []
+
+
+def test_where_others_can_take_them_they_are_failed_until_one_is_sent() -> None:
+    sock = Socket(*[errno.ENETDOWN] * 7)
+    inlet, _ = sending(sock, replaceable=True)
+    inlet.give(inlet.lines_of(b"1"))
+    inlet.scheduler.advance(0.2)
+    assert inlet.breaker is not None
+    assert [data for data, _ in inlet.failed] == [b"1\n"]
+    inlet.scheduler.advance(0.2)
+    assert inlet.breaker is None  # the next one tries, and is not held as long
+    inlet.give(inlet.lines_of(b"2"))
+    assert inlet.breaker is not None
+    assert [data for data, _ in inlet.failed] == [b"1\n", b"2\n"]
+    inlet.scheduler.advance(1)
+    inlet.give(inlet.lines_of(b"3"))
+    assert inlet.acked == [b"3\n"]
+
+
+def test_refused_again_and_again_it_is_held() -> None:
+    sock = Socket(*[errno.ECONNREFUSED] * AT_ONCE)
+    inlet, _ = sending(sock)
+    inlet.give(inlet.lines_of(b"1"))
+    assert inlet.acked == []
+    inlet.scheduler.advance(1)
+    assert inlet.acked == [b"1\n"]
+    assert inlet.counters["refused_datagrams_total"].value == AT_ONCE
+
+
+async def test_a_name_that_means_nothing() -> None:
+    inlet = MemoryInlet(Scheduler())
+    with pytest.raises(CannotSend, match=r"^cannot send to no\.such\.name\.invalid:1: "):
+        await UdpClient(url="no.such.name.invalid:1").run(inlet, MemoryOutlet(inlet.scheduler))
+    with pytest.raises(CannotSend, match=r"^cannot send to 255\.255\.255\.255:1: "):  # broadcast
+        await UdpClient(url="255.255.255.255:1").run(inlet, MemoryOutlet(inlet.scheduler))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, "url"),
+        ({"url": "h"}, "names no port"),
+        ({"url": "h:1", "bind": "tcp://h:1"}, "bind"),
+        ({"url": "h:99999"}, "url"),
+    ],
+)
+def test_wrong_configurations(config: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        UdpClient.model_validate(config)
