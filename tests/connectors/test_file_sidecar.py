@@ -6,11 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from connectors.file.appending import Appending
 from connectors.file.output import Batch
-from connectors.file.sidecar import SLOT, SLOTS, sidecar_path
+from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
 from tests.connectors.world import appending
 from tests.testing.sidecar import LOG, PATH, is_known
 from walflow.disk import RecordingDisk
@@ -125,3 +127,24 @@ def test_a_sidecar_that_was_removed_is_made_anew_for_the_next_file(tmp_path: Pat
     sink.write(b"1", first=1)
     assert path.read_bytes() == b"1\n"
     sink.stop()
+
+
+def test_a_sound_file_is_opened_without_a_cut(tmp_path: Path) -> None:
+    path = tmp_path / "out.log"
+    sink = appending(path)
+    sink.write(b"1", first=1)
+    sink.stop()
+    disk = RecordingDisk()
+    appending(path, disk=disk).stop()
+    assert "truncate" not in {operation for operation, _, _ in disk.operations}
+
+
+def test_a_slot_is_used_to_its_last_byte() -> None:
+    disk = SimulatedDisk()
+    sidecar = Sidecar.open(disk, PATH)
+    state = State("", 1, (1, 1), 0, (0, 0), synced=True)
+    whole = replace(state, boot="b" * (ROOM - len(msgspec.json.encode(state))))
+    sidecar.write(whole)
+    sidecar.sync()
+    sidecar.close()
+    assert Sidecar.open(disk, PATH).state == whole

@@ -187,3 +187,17 @@ def test_what_was_cut_stays_cut() -> None:
     disk.close(fd)
     assert len(opened(disk).recovery.lines()) == 1
     assert opened(uncut(disk)).recovery.lines() == []
+
+
+def test_what_is_larger_than_what_is_read_at_a_time_is_written_again_too() -> None:
+    disk = SimulatedDisk()
+    log = Log(Options("/log", 1 << 20, 4), disk)
+    log.append(b"", b"a" * 300_000, 1, 0)
+    commit = log.commit()
+    assert commit is not None
+    commit.flush()
+    disk.after_kill(writeback_fails=True)
+    disk.inodes[log.directory.file(log.chunks[0].name)].synced = b""  # it was written, and its sync failed unheard
+    assert read_all(Log(Options("/log", 1 << 20, 4), disk)) == [b"a" * 300_000]
+    again = Log(Options("/log", 1 << 20, 4), uncut(disk))
+    assert (read_all(again), again.recovery.lines()) == ([b"a" * 300_000], [])

@@ -7,6 +7,8 @@ import pytest
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
 from walflow.errors import DiskFull, FailStop
+from walflow.testing import MemoryDisk
+from walflow.wal import Log, Options
 
 
 def overwrite(path: str, offset: int, data: bytes) -> None:
@@ -212,3 +214,25 @@ def test_descriptor_0_is_as_good_as_any(open_log: Open) -> None:
         os.dup2(stdin, 0)
         os.close(stdin)
     assert reader.gaps == []
+
+
+def test_records_of_all_shapes_are_read_from_disk(open_log: Open) -> None:
+    """Across the ends of what is read at a time; the last one is a header, and ends where the file does."""
+    shapes = [(b"tag", b""), (b"", b""), *[(b"t" * size, bytes([size]) * 100_000) for size in range(5)], (b"", b"")]
+    log = open_log(1 << 20, 4, cache_bytes=0)
+    for tag, payload in shapes:
+        put(log, payload, tag=tag)
+    assert [(record.tag, record.payload) for record in read(log)] == shapes
+    log = open_log(1 << 20, 4, cache_bytes=0)
+    assert [(record.tag, record.payload) for record in read(log)] == shapes
+    assert log.recovery.lines() == []
+
+
+def test_a_bad_page_costs_what_lies_on_it_and_no_more() -> None:
+    disk = MemoryDisk()
+    log = Log(Options("/log", 65536, 4, cache_bytes=0), disk)
+    put(log, *[b"%02d" % number * 490 for number in range(20)])  # 1,028 bytes each
+    disk.bad_from = {f"/log/{1:020d}.wal": 8192}
+    assert [record.payload[:2] for record in read(log)] == [b"%02d" % number for number in range(7)]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(8, 8), (9, 20)]
+    assert {gap.reason for gap in log.gaps} == {"the disk cannot read them"}

@@ -392,13 +392,14 @@ def test_an_odd_file_system_is_named(open_log: Open, directory: Path) -> None:
     ]
 
 
-def test_a_sound_log_is_opened_without_a_change(open_log: Open) -> None:
-    disk = FaultyDisk()
-    log = open_log(disk=disk)
-    put(log, b"one", b"two")
+@pytest.mark.parametrize("size", [0, 1, 300_000])
+def test_a_sound_log_is_opened_without_a_change(open_log: Open, size: int) -> None:
+    disk = FaultyDisk(preallocates=False)
+    log = open_log(1 << 20, disk=disk)
+    put(log, bytes(size), bytes(size))
     log.close()
     disk.operations.clear()
-    open_log(disk=disk)
+    open_log(1 << 20, disk=disk)
     changes = {(operation, path) for operation, path, _ in disk.operations} - {
         (operation, log.directory.file("LOCK")) for operation in ("write", "truncate")
     }

@@ -392,3 +392,12 @@ def test_a_chunk_is_not_closed_under_a_commit_that_syncs_it() -> None:
     one.flush()
     log.committed(one)
     assert log.safe == log.durable == UNSYNCED_CHUNKS + 2
+
+
+def test_a_cursor_that_had_to_be_made_anew_is_there_before_a_position_is_given_out() -> None:
+    """It alone says that positions may have left no trace."""
+    relaxed(disk := SimulatedDisk(LOG)).close()
+    disk.unlink("/log/cursor")
+    disk.sync_directory("/log")
+    assert put(relaxed(disk), b"1") == [1]
+    assert relaxed(cut(disk)).next > 1

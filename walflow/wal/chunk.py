@@ -144,9 +144,9 @@ class Pages:
         try:
             return self._disk.read(self._fd, size, offset)
         except OSError:
-            return b"".join(
-                [self._page(at, min(PAGE, offset + size - at)) for at in range(offset, offset + size, PAGE)]
-            )
+            end = offset + size
+            starts = [offset, *range(offset + PAGE & -PAGE, end, PAGE)]  # the file's pages, not the window's
+            return b"".join([self._page(at, min(at + PAGE & -PAGE, end) - at) for at in starts])
 
     def _page(self, offset: int, size: int) -> bytes:
         try:
