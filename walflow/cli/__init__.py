@@ -49,6 +49,7 @@ def app() -> typer.Typer:
     from walflow.cli.graph import graph
     from walflow.cli.new import new
     from walflow.cli.run import run
+    from walflow.cli.schema import schema
     from walflow.cli.status import status
     from walflow.cli.wal import wal_app
 
@@ -63,6 +64,7 @@ def app() -> typer.Typer:
     program.command()(check)
     program.command()(graph)
     program.command()(new)
+    program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")
     program.add_typer(wal_app(), name="wal")

@@ -181,16 +181,32 @@ def test_what_is_left_unsaid(ramp: str, codec: str, before: str | None, behind: 
         assert plan.postframing.framing.name == behind
 
 
-def test_files_of_both_kinds_run_together(tmp_path: Path) -> None:
-    (tmp_path / "in.json").write_text('{"n":7}\n')
-    (tmp_path / "a.yaml").write_text(FILES.replace("/pipeline/big/", "/pipeline/system::passthrough/").split("offramp:")[0])
-    (tmp_path / "main.troy").write_text("define flow idle flow end; deploy flow idle;")
-    assembly, diagnostics = load([tmp_path / "main.troy", tmp_path / "a.yaml"])
+TROY = """
+define flow ours
+flow
+  define connector m from metronome with config = {"interval": 1} end;
+  define connector n from null;
+  define pipeline p pipeline select event from in into out end;
+  create connector m; create connector n; create pipeline p;
+  connect /connector/m to /pipeline/p; connect /pipeline/p to /connector/n;
+end;
+deploy flow ours;
+"""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_files_of_both_kinds_run_together(order: int) -> None:
+    Path("main.troy").write_text(TROY)
+    Path("m.yaml").write_text(INSTANCES)
+    assembly, diagnostics = load(["main.troy", "m.yaml"][::order])
     assert assembly is not None, render_all(diagnostics)
+    assert {plan.id.flow for plan in assembly.connectors} == {"ours", "one/01", "one/02"}
 
 
 def test_a_mistake_in_a_query_is_shown_at_its_place() -> None:
-    Path("q.trickle").write_text("define qos::wal operator w with max_elements = 1 end\nselect event form in into out;\n")
+    Path("q.trickle").write_text(
+        "define qos::wal operator w with max_elements = 1 end\nselect event form in into out;\n"
+    )
     assembly, diagnostics = load(["q.trickle"])
     assert assembly is None
     assert render_all(diagnostics).splitlines()[0].startswith("q.trickle:2:1: error: expected")

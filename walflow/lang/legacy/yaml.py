@@ -92,7 +92,9 @@ def _explained(bad: MarkedYAMLError, source: Source) -> Diagnostic:
     if "another document" in problem:
         return error("one file holds one document", at, "put what follows `---` into a file of its own")
     words = problem.replace("'", "`").replace("`<stream end>`", "the end of the file")
-    braces = "between `[` and `]` text with braces is quoted" if source.text[begin : begin + 1] in ("{", "}") else None
+    braces = (
+        "between `[` and `]` text with braces is quoted" if source.text[begin : begin + 1] in ("{", "}") else None
+    )
     return error(f"{words} {context}".rstrip(), at, braces)
 
 
