@@ -15,7 +15,6 @@ from connectors.spark.ranges import Ranges
 from connectors.spark.session import Session, Staging, refusal
 from pyspark_walflow.wire import Code, Kind, Refused, control
 from walflow.contract import Inlet, Outlet
-from walflow.errors import WalflowError
 from walflow.net import Contexts
 from walflow.net.listener import Listener
 from walflow.net.secure import TlsProtocol
@@ -200,14 +199,8 @@ class SparkBridge:
                 link.abort()
 
     def _reload(self) -> None:
-        if self._contexts is None:
-            return
-        try:
-            self._contexts.reload()
-        except WalflowError as error:
-            self._out.log.error("certificates not reloaded", error=str(error))
-        else:
-            self._out.log.info("certificates reloaded")
+        if self._contexts is not None:
+            self._contexts.renew(self._out.log)
 
 
 def _named(address: object) -> str:

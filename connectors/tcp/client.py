@@ -1,14 +1,10 @@
-import asyncio
-import socket
-
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
 from walflow.contract import Guarantee, Inlet, Outlet
-from walflow.errors import WalflowError
-from walflow.net import Address, ClientTls, Contexts, SocketOptions, parse_address
-from walflow.net.client import CONNECTS_WITHIN, ClientConnector, Connection, StreamClient, acks_of
-from walflow.net.secure import TlsProtocol
+from walflow.net import Address, ClientTls, SocketOptions, parse_address
+from walflow.net.client import ClientConnector, StreamClient, acks_of
+from walflow.net.dial import Dial
 
 
 class TcpClient(ClientConnector):
@@ -40,15 +36,8 @@ class TcpClient(ClientConnector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()
-        contexts = Contexts(tls.context) if tls else None
-
-        def reload() -> None:
-            _reload(contexts, out)
-
-        async def connect(connection: Connection) -> None:
-            await self._connect(connection, contexts)
-
-        inlet.on_reopen(reload)
+        dial = Dial(self.address, tls, self.socket_options)
+        inlet.on_reopen(lambda: dial.reload(out))
         meta = {"tcp_client": {"tls": tls is not None, "peer": self.address._asdict()}}
         acks = acks_of(self, inlet, out.scheduler.time)
         await StreamClient(
@@ -57,7 +46,7 @@ class TcpClient(ClientConnector):
             out,
             peer=str(self.address),
             meta=meta,
-            connect=connect,
+            connect=dial.connect,
             acks=acks,
             reads_answers=self.ack == "echo",
         ).run()
@@ -66,32 +55,3 @@ class TcpClient(ClientConnector):
         if isinstance(self.tls, bool):
             return ClientTls() if self.tls else None
         return self.tls
-
-    async def _connect(self, connection: Connection, contexts: Contexts | None) -> None:
-        loop = asyncio.get_running_loop()
-        protocol: asyncio.Protocol = connection
-        if contexts is not None:
-            tls = self._tls()
-            protocol = layer = TlsProtocol(
-                connection,
-                contexts.current,
-                lambda reason: connection.failed(f"TLS: {reason}"),
-                handshake_seconds=CONNECTS_WITHIN,
-                server_hostname=(tls and tls.domain) or self.address.host,
-            )
-            connection.transport = layer.transport  # so that it can be closed in its handshake
-        transport, _ = await loop.create_connection(lambda: protocol, *self.address)
-        sock = transport.get_extra_info("socket")
-        if isinstance(sock, socket.socket):
-            self.socket_options.connected(sock)
-
-
-def _reload(contexts: Contexts | None, out: Outlet) -> None:
-    if contexts is None:
-        return
-    try:
-        contexts.reload()
-    except WalflowError as error:
-        out.log.error("certificates not reloaded", error=str(error))
-    else:
-        out.log.info("certificates reloaded")

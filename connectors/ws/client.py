@@ -1,5 +1,4 @@
 import asyncio
-import socket
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Self, cast
 
@@ -12,11 +11,10 @@ from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.config import Ws, bearer
 from connectors.ws.wire import SHOWN, SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Stream
-from walflow.errors import WalflowError
 from walflow.event import Block
-from walflow.net import Address, ClientTls, Contexts, NoSecret, Reconnect, SocketOptions
-from walflow.net.client import CLOSING, CONNECTS_WITHIN, Connection, StreamClient
-from walflow.net.secure import TlsProtocol
+from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions
+from walflow.net.client import CLOSING, Connection, StreamClient
+from walflow.net.dial import Dial
 from walflow.net.writing import Writing
 
 OURS: Final = {  # headers that the handshake itself has
@@ -161,14 +159,9 @@ class WsClient(Ws):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()
-        contexts = Contexts(tls.context) if tls else None
         acks = self._acks(inlet, out)
-
-        async def connect(connection: Connection) -> None:
-            await self._connect(connection, contexts)
-
-        if contexts is not None:
-            inlet.on_reopen(lambda: _reload(contexts, out))
+        dial = Dial(self.address, tls, self.socket_options)
+        inlet.on_reopen(lambda: dial.reload(out))
         peer = {"host": self.address.host, "port": self.address.port}
         await StreamClient(
             self,
@@ -176,7 +169,7 @@ class WsClient(Ws):
             out,
             peer=str(self.address),
             meta={"ws_client": {"tls": tls is not None, "peer": peer}},
-            connect=connect,
+            connect=dial.connect,
             acks=acks,
             reads_answers=self.ack != "written",
             connection=lambda client: WsConnection(client, self, acks),
@@ -195,24 +188,6 @@ class WsClient(Ws):
         if isinstance(self.tls, ClientTls):
             return self.tls
         return ClientTls() if self.uri.secure else None
-
-    async def _connect(self, connection: Connection, contexts: Contexts | None) -> None:
-        loop = asyncio.get_running_loop()
-        protocol: asyncio.Protocol = connection
-        if contexts is not None:
-            tls = self._tls()
-            protocol = layer = TlsProtocol(
-                connection,
-                contexts.current,
-                lambda reason: connection.failed(f"TLS: {reason}"),
-                handshake_seconds=CONNECTS_WITHIN,
-                server_hostname=(tls and tls.domain) or self.address.host,
-            )
-            connection.transport = layer.transport  # so that it can be closed in its handshake
-        transport, _ = await loop.create_connection(lambda: protocol, *self.address)
-        sock = transport.get_extra_info("socket")
-        if isinstance(sock, socket.socket):
-            self.socket_options.connected(sock)
 
 
 class WsConnection(Connection):
@@ -395,12 +370,3 @@ def _refusal(error: Exception) -> str:
 def _short(error: Exception) -> str:
     text = "".join(c if c.isprintable() else "?" for c in str(error))
     return text[:SHOWN]
-
-
-def _reload(contexts: Contexts, out: Outlet) -> None:
-    try:
-        contexts.reload()
-    except WalflowError as error:
-        out.log.error("certificates not reloaded", error=str(error))
-    else:
-        out.log.info("certificates reloaded")

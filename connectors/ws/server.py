@@ -10,35 +10,24 @@ from connectors.ws.config import Ws, same_token
 from connectors.ws.wire import SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Timer
 from walflow.event import Block
-from walflow.net import Address, NoSecret, ServerTls, SocketOptions, parse_address
+from walflow.net import Address, NoSecret, parse_address
+from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
-from walflow.net.server import CLOSING, SINK, ServerConnector, StreamServer
-from walflow.net.sockets import listen_tcp
+from walflow.net.server import CLOSING, SINK, StreamServer
 from walflow.net.writing import Writing
 
 
-class WsServer(Ws, ServerConnector):
+class WsServer(Ws, TcpListening):
     """A source of its clients' messages, and a sink that answers each client with its own events."""
 
     url: str = Field(
         description="host:port to listen on; port 80, or 443 with TLS, if none is named. Any path will do."
-    )
-    tls: ServerTls | None = Field(None, description="Certificates. Default: everything is sent in the clear.")
-    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
-    handshake_timeout: int = Field(
-        10_000_000_000,
-        gt=0,
-        description="Nanoseconds a client has for its TLS handshake, and again for the WebSocket's.",
-    )
-    max_connections_per_address: int | None = Field(
-        None, ge=1, description="Clients at a time from one address. Default: only max_connections counts."
     )
     idle_timeout: int | None = Field(
         None,
         gt=0,
         description="Nanoseconds without a message either way after which a client is closed. Default: never.",
     )
-    insecure: str | None = Field(None, description="Why this may listen beyond loopback without TLS.")
 
     @field_validator("url")
     @classmethod
@@ -51,11 +40,7 @@ class WsServer(Ws, ServerConnector):
         return _address(self.url, secure=self.tls is not None)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        warnings: list[str] = []
-        if self.tls is None and not self.address.loopback and self.insecure is None:
-            warnings.append(f'{self.address} is open to the network without TLS; say why in `insecure = "…"`')
-        if self.tls is not None and self.tls.key_password is not None and self.tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+        warnings = self.exposed()
         if self.token is not None and self.token.inline:
             warnings.append("the token stands in the flow file; name a file, env or credential instead")
         return Guarantee(
@@ -66,30 +51,9 @@ class WsServer(Ws, ServerConnector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        for warning in self.guarantee(behind_log=False).warnings:
-            out.log.warning("insecure", reason=warning)
         if self.token is not None:
             self.token.read()  # better now than at the first client
-        server = StreamServer(
-            self,
-            inlet,
-            out,
-            self._meta,
-            prepare=self.socket_options.connected,
-            origin=_host,
-            per_origin=self.max_connections_per_address,
-            tls=self.tls,
-            handshake_timeout=self.handshake_timeout,
-            peer=lambda server, meta, origin: WsPeer(server, meta, origin, self),
-        )
-        sockets = listen_tcp(self.address, self.backlog, self.socket_options)
-        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
-        out.log.info("listening", address=str(listening), tls=self.tls is not None)
-        await server.serve(sockets)
-
-    def _meta(self, peer: object) -> Mapping[str, object]:
-        host, port = _host_and_port(peer)
-        return {"ws_server": {"tls": self.tls is not None, "peer": {"host": host, "port": port}}}
+        await self.listen("ws_server", inlet, out, lambda server, meta, origin: WsPeer(server, meta, origin, self))
 
 
 class WsPeer(Peer):
@@ -279,12 +243,3 @@ def _words(error: Exception) -> str:
 def _address(url: str, *, secure: bool) -> Address:
     scheme = "wss" if url.startswith("wss://") else "ws"
     return parse_address(url, scheme=scheme, default_port=443 if secure else 80)
-
-
-def _host_and_port(peer: object) -> tuple[str, int]:
-    host, port, *_ = cast(tuple[str, int], peer)
-    return host, port
-
-
-def _host(peer: object) -> str:
-    return _host_and_port(peer)[0]

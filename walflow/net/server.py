@@ -12,7 +12,6 @@ from typing import Final
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet
-from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.listener import Listener
 from walflow.net.peer import Peer
@@ -242,14 +241,8 @@ class StreamServer:
         self.left(peer)
 
     def _reload(self) -> None:
-        if self._contexts is None:
-            return
-        try:
-            self._contexts.reload()
-        except WalflowError as error:
-            self.out.log.error("certificates not reloaded", error=str(error))
-        else:
-            self.out.log.info("certificates reloaded")
+        if self._contexts is not None:
+            self._contexts.renew(self.out.log)
 
     # source half: who is there
 

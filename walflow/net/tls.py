@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
 from walflow.net.secrets import Secret
@@ -98,6 +99,15 @@ class Contexts:
     def reload(self) -> None:
         """Raises WalflowError; then nothing has changed."""
         self.current = self._make()
+
+    def renew(self, log: FilteringBoundLogger) -> None:
+        """`reload`, and a line that says how it went."""
+        try:
+            self.reload()
+        except WalflowError as error:
+            log.error("certificates not reloaded", error=str(error))
+        else:
+            log.info("certificates reloaded")
 
 
 def _restrict(context: ssl.SSLContext, oldest: MinVersion) -> None:

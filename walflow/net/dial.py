@@ -1,0 +1,43 @@
+"""A connection to a peer by TCP, with TLS or without."""
+
+import asyncio
+import socket
+
+from walflow.contract import Outlet
+from walflow.net.address import Address
+from walflow.net.client import CONNECTS_WITHIN, Connection
+from walflow.net.secure import TlsProtocol
+from walflow.net.sockets import SocketOptions
+from walflow.net.tls import ClientTls, Contexts
+
+
+class Dial:
+    """Where to and how. `tls` None: in the clear. Its files are read here, and again at `reload`."""
+
+    def __init__(self, address: Address, tls: ClientTls | None, options: SocketOptions) -> None:
+        self._address = address
+        self._options = options
+        self._contexts = Contexts(tls.context) if tls else None
+        self._hostname = (tls and tls.domain) or address.host
+
+    async def connect(self, connection: Connection) -> None:
+        protocol: asyncio.Protocol = connection
+        if self._contexts is not None:
+            protocol = layer = TlsProtocol(
+                connection,
+                self._contexts.current,
+                lambda reason: connection.failed(f"TLS: {reason}"),
+                handshake_seconds=CONNECTS_WITHIN,
+                server_hostname=self._hostname,
+            )
+            connection.transport = layer.transport  # so that it can be closed in its handshake
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: protocol, *self._address)
+        sock = transport.get_extra_info("socket")
+        if isinstance(sock, socket.socket):
+            self._options.connected(sock)
+
+    def reload(self, out: Outlet) -> None:
+        """The next connection has what the certificates are now."""
+        if self._contexts is not None:
+            self._contexts.renew(out.log)
