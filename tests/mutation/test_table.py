@@ -67,7 +67,7 @@ def test_each_is_another_program() -> None:
     for row in rows:
         source = (ROOT / row.file).read_bytes()
         mutant = row.applied(source)
-        compile(mutant, row.file, "exec")
+        ast.parse(mutant)
         assert mutant != source
 
 
@@ -107,14 +107,15 @@ FIXED = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Without a mutant they are all green."""
     with Bench(tmp_path_factory.mktemp("tree")) as bench:
+        assert bench.run(None, [test for _, test in FIXED], {}).killed == ""
         yield bench
 
 
 @pytest.mark.parametrize(("key", "test"), FIXED)
 def test_it_turns_a_test_red(bench: Bench, key: str, test: str) -> None:
-    assert bench.run(None, [test], {test: 60}).killed == ""
-    assert bench.run(the(key), [test], {test: 60}).killed.startswith(test)
+    assert bench.run(the(key), [test], {}).killed.startswith(test)
 
 
 def test_the_test_must_have_imported_the_mutant(bench: Bench) -> None:
@@ -129,21 +130,15 @@ def mutation(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(180)
-def test_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
-    arguments = ("--state", str(tmp_path / "state.json"), "--tests", "tests/wal/test_cursor.py")
-    first = mutation(*arguments, "--limit", "1")
-    assert (first.returncode, first.stderr) == (1, ""), "it is not done"
-    (done,) = Results.load(str(tmp_path / "state.json")).rows
-    second = mutation(*arguments)
+def test_what_lives_is_named_and_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
+    state = str(tmp_path / "state.json")
+    first = mutation("--state", state, "--tests", "tests/connectors/test_file_ranges.py", "--limit", "1")
+    assert (first.returncode, first.stderr) == (1, "")
+    (key,) = Results.load(state).rows
+    assert f"lives, and nothing explains it: {key}" in first.stdout
+    second = mutation("--state", state, "--tests", "tests/wal/test_cursor.py")
     assert (second.returncode, second.stderr) == (0, "")
-    rows = Results.load(str(tmp_path / "state.json")).rows
-    assert done in rows
+    rows = Results.load(state).rows
+    assert key in rows
     assert len(rows) == 2
     assert all(result.killed.startswith("tests/wal/test_cursor.py::") for result in rows.values())
-
-
-@pytest.mark.timeout(180)
-def test_a_mutant_that_lives_is_named(tmp_path: Path) -> None:
-    done = mutation("--state", str(tmp_path / "state.json"), "--tests", "tests/wal/test_format.py")
-    assert done.returncode == 1
-    assert "lives, and nothing explains it: walflow/wal/cursor.py Acked.covers: last <= self.low -> <" in done.stdout
