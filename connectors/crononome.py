@@ -62,7 +62,7 @@ class Crononome(Connector):
         now = time.time()
         ended = [entry.name for entry in self.entries if Times(entry.expr).after(now) is None]
         return Guarantee(
-            source="an event is made only while the flow takes events: a time that comes in a pause makes none; of those "
+            source="a time that comes while the flow takes no events makes none; of those "
             "that pass while the machine sleeps, one an entry is made up; an event that a sink fails is not made again",
             warnings=tuple(f"the time of entry {name!r} never comes" for name in ended),
         )
@@ -119,9 +119,9 @@ class Times:
 def _is_plain(field: str, number: int) -> bool:
     """Nothing of the library's own (`l`, `#`, `r`, `h`), which tremor has not."""
     words = {4: MONTHS, 5: DAYS}.get(number, [])
-    one = "|".join([*words, "[1-7]" if number == 5 else r"\d{1,4}"])
+    one = "|".join([*words, "[1-7]" if number == 5 else "[0-9]{1,4}"])
     any_day = r"|\?" if number in (3, 5) else ""
-    item = rf"(?:\*{any_day}|(?:{one})(?:-(?:{one}))?)(?:/[1-9]\d{{0,3}})?"
+    item = rf"(?:\*{any_day}|(?:{one})(?:-(?:{one}))?)(?:/[1-9][0-9]{{0,3}})?"
     return re.fullmatch(rf"{item}(?:,{item})*", field) is not None
 
 

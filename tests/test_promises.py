@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from connectors.bench import Bench
 from connectors.cb import Cb
+from connectors.crononome import Crononome
 from connectors.exit import Exit
 from connectors.file import File
 from connectors.memory import Memory
@@ -15,6 +17,7 @@ from connectors.null import Null
 from connectors.spark import Spark
 from connectors.stdio import Stdio
 from connectors.tcp import TcpClient, TcpServer
+from connectors.udp import UdpClient, UdpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
@@ -23,7 +26,9 @@ from walflow.contract import Connector
 TESTS = Path(__file__).parent
 
 MADE: list[Connector] = [
+    Bench(path="f"),
     Cb(),
+    Crononome.model_validate({"entries": [{"name": "a", "expr": "0 0 0 30 2 *"}]}),
     Exit(),
     Exit(graceful=False),
     File(path="f", mode="read"),
@@ -43,6 +48,9 @@ MADE: list[Connector] = [
     TcpClient(url="h:1", ack="echo"),
     TcpServer(url="127.0.0.1:1"),
     TcpServer(url="0.0.0.0:1"),
+    UdpClient(url="h:1"),
+    UdpServer(url="127.0.0.1:1"),
+    UdpServer(url="0.0.0.0:1"),
     UnixSocketClient(path="s"),
     UnixSocketClient(path="s", ack="echo"),
     UnixSocketServer(path="s"),
@@ -206,6 +214,32 @@ HELD = {
     "made for tests: an event is acked, failed or left without an answer": [
         "connectors/test_cb.py::test_it_does_as_the_event_says"
     ],
+    "made for measuring: an event that a sink fails is not sent again": [
+        "connectors/test_bench.py::test_each_line_as_often_as_asked_for",
+        "connectors/test_bench.py::test_in_a_flow_through_a_log_all_that_is_left_by_a_filter_is_measured_once",
+    ],
+    "made for measuring: an event is acked, measured and dropped": [
+        "connectors/test_bench.py::test_what_comes_in_the_warm_up_is_acked_and_does_not_count",
+        "connectors/test_bench.py::test_in_a_flow_through_a_log_all_that_is_left_by_a_filter_is_measured_once",
+    ],
+    "a time that comes while the flow takes no events makes none": [
+        "connectors/test_crononome.py::test_in_a_pause_nothing_is_made_and_nothing_is_made_up",
+        "connectors/test_crononome.py::test_a_clock_set_ahead_or_a_machine_that_slept_makes_one_event_late",
+    ],
+    "the time of entry 'a' never comes": ["connectors/test_crononome.py::test_what_it_says_of_itself"],
+    "best effort: what comes while the flow takes no events, or faster than it is read, the kernel drops": [
+        "connectors/test_udp_server.py::test_in_a_pause_the_kernel_drops_and_it_is_counted_and_said",
+        "connectors/test_udp_server.py::test_a_flood_on_a_daemon_is_in_the_file_or_counted",
+    ],
+    "best effort: an event is acked when the operating system has its datagram": [
+        "connectors/test_udp_client.py::test_each_event_is_a_datagram",
+        "connectors/test_udp_client.py::test_refusals_are_counted_and_said_and_stop_nothing",
+        "connectors/test_udp_client.py::test_what_the_system_does_not_take_is_held_and_sent_in_order",
+    ],
+    "a log forgets what is acked, so a datagram that is lost on its way is lost": [
+        "connectors/test_udp_client.py::test_refusals_are_counted_and_said_and_stop_nothing"
+    ],
+    "0.0.0.0:1 is open to the network, and UDP has no TLS": ["connectors/test_udp_server.py::test_what_is_warned_of"],
     "the log in w takes up to 1,073,741,824 bytes on disk and 10 events, then it stops its sources": [
         "relay/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
     ],
