@@ -17,7 +17,7 @@ demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses
 	@$(RUN) -m demo $(ARGS)
 
 test: $(VENV)/.test strace java node ## the tests; ARGS="-k name" for some of them
-	@$(RUN) -m pytest -m "not soak" $(ARGS)
+	@$(RUN) -m pytest -m "not soak" -n $(or $(JOBS),3) --dist loadfile $(ARGS)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar --also tests.testing.repairing

@@ -46,7 +46,7 @@ deploy flow main;
 ```
 
 This page is made from the classes; a test holds it. Durations are in nanoseconds, sizes in bytes. What differs from tremor,
-and why, is [decision 0018](../decisions/0018-operators.md).
+and why, is [decision 0014](../decisions/0014-operators.md).
 """
 
 COMMANDS: Final = """\
