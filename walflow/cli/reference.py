@@ -112,8 +112,10 @@ def _commands(command: Any, path: str) -> Iterator[str]:
             yield from _commands(inner, f"{path} {name}")
         return
     metavars = [_metavar(part) for part in command.params if isinstance(part, TyperArgument)]
-    usage = " ".join([path, "[OPTIONS]", *metavars])
-    yield f"\n## {path}\n\n{_text(command.help)}\n\n```text\n{usage}\n```\n\n| | |\n|---|---|\n"
+    usage = " ".join([path, *(["[OPTIONS]"] if command.params else []), *metavars])
+    yield f"\n## {path}\n\n{_text(command.help)}\n\n```text\n{usage}\n```\n"
+    if command.params:
+        yield "\n| | |\n|---|---|\n"
     for part in command.params:
         yield _option(part)
 

@@ -1,6 +1,7 @@
 """`walflow schema` takes what walflow takes, and refuses what it refuses for its shape."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 from tests.lang.legacy.test_mistakes import MISTAKES
 from tests.lang.legacy.test_ramps import FILES, INSTANCES, LISTENERS
 from tests.system.daemon import ROOT
+from walflow.assemble import load
 from walflow.cli import app
+from walflow.diagnostics import render_all
 
 SHIPPED = sorted((ROOT / "flows" / "legacy").rglob("*.yaml"))
 
@@ -58,3 +61,17 @@ RAMPS = [
 @pytest.mark.parametrize("ramp", RAMPS)
 def test_one_thing_wrong_is_found(ramp: str, validator: Draft202012Validator) -> None:
     assert not validator.is_valid(document(f"onramp: [{ramp}]"))
+
+
+def test_the_example_of_the_page_is_valid_and_runs(validator: Draft202012Validator) -> None:
+    page = (ROOT / "docs" / "reference" / "legacy.md").read_text("utf-8")
+    text, query = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in ("yaml", "trickle"))
+    assert validator.is_valid(document(text))
+    Path("ticks.yaml").write_text(text)
+    Path("ticks.trickle").write_text(query)
+    assembly, diagnostics = load(["ticks.trickle", "ticks.yaml"])
+    assert assembly is not None, render_all(diagnostics)
+    assert sorted(str(plan.id) for plan in assembly.connectors) == [
+        "default/01::metronome",
+        "default/01::system::stdout",
+    ]
