@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Self
 from demo.server import ROOT, ServerFailed, free_port
 
 LISTENS_WITHIN: Final = 20.0  # seconds
+ESTABLISHED: Final = "01"
 
 
 class Printed(NamedTuple):
@@ -59,6 +60,17 @@ class Listening:
             assert self._process.stdin is not None
             self._process.stdin.close()
             self._process = None
+
+    def freeze(self) -> None:
+        """It reads no more, and the kernel still takes for it: what comes now is written, and nobody has it."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def unread(self) -> int:
+        """Bytes that came to it by a connection and that it has not read."""
+        address = f"0100007F:{self.port:04X}"  # 127.0.0.1
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return sum(int(row[4].split(":")[1], 16) for row in rows if row[1] == address and row[3] == ESTABLISHED)
 
     def text(self) -> str:
         return self.file.read_text()

@@ -82,12 +82,18 @@ def walflow_dies(console: Console, workdir: Path, pace: float) -> bool:
 
 def listener_dies(console: Console, workdir: Path, pace: float) -> bool:
     """Whether nothing is missing."""
-    scene = Scene(console, "2. The same, and the listener is killed. Two seconds later it is started again.")
+    scene = Scene(
+        console,
+        "2. The same, and the listener dies with an event in its socket. Two seconds later it is started again.",
+    )
     with Listening(workdir / "printed") as listener:
         listener.start()
         with Server(_persistent(workdir, listener, pace), workdir) as server:
             server.start()
             scene.show(listener, 5)
+            listener.freeze()
+            scene.say("kill -STOP of the listener: what is written to it now it does not read")
+            wait_until(lambda: listener.unread() > 0, lambda: "nothing was written to the listener")
             listener.kill()
             scene.say("kill -9 of the listener")
             time.sleep(AWAY * pace)

@@ -85,15 +85,17 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("ack", ["pong", "message"])
 def test_the_listener_is_restarted(tmp_path: Path, ack: str) -> None:
-    """The seed's event 5: lost there, written to a connection whose listener was gone."""
+    """The seed's event 5: written to a listener that never read it."""
     options = ["--back"] if ack == "message" else []
     with Listening(tmp_path / "printed") as listener:
         listener.start(*options)
         flow = persistent(tmp_path, listener.port, 60 * MS, ack)
         with running(flow, tmp_path) as daemon:
-            for number in (signal.SIGINT, signal.SIGKILL):
+            for _ in range(2):
                 wait_for_more(listener, 5)
-                listener.kill(number)
+                listener.freeze()
+                wait_until(lambda: listener.unread() > 0, "an event is written to it")
+                listener.kill()
                 daemon.wait_for("breaker triggered")
                 listener.start(*options)
                 wait_for_more(listener, 3)
