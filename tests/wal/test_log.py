@@ -387,3 +387,12 @@ def test_the_widest_hole_that_a_header_can_tell_is_missed_by_nobody() -> None:
     disk.unlink("/log/cursor")
     log = Log(Options("/log", 1024, 16), disk)
     assert (log.gaps, payloads(log)) == ([], [b"before", b"behind"])
+
+
+def test_what_a_dropped_file_was_charged_with_is_free(open_log: Open) -> None:
+    """Not only what was written of it."""
+    log = open_log(65536, 2)
+    put(log, *[bytes(62_000)] * 2)
+    assert [(one.first, one.last) for one in log.drop_oldest(0, 66_000)] == [(1, 1)]
+    checkpoint(log)
+    assert log.fits(0, 66_000)

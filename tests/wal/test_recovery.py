@@ -457,3 +457,16 @@ def test_a_link_where_the_copy_of_the_tail_goes_is_removed(open_log: Open, direc
     put(open_log(), b"one")
     (directory / "again.tmp").symlink_to("/dev/null")
     assert payloads(open_log()) == [b"one"]
+
+
+def test_a_record_that_was_taken_out_is_missed(open_log: Open, directory: Path) -> None:
+    """Though all that is there is sound."""
+    log = open_log()
+    put(log, b"one", b"two", b"three")
+    checkpoint(log)
+    (path,) = map(Path, chunk_files(str(directory)))
+    data = path.read_bytes()
+    path.write_bytes(data[:160] + data[160 + 56 :])
+    log = open_log()
+    assert payloads(log) == [b"two", b"three"]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
