@@ -16,7 +16,7 @@ from bench.lines import Load
 from bench.load import Target
 from bench.peers import IN_MEMORY, ON_DISK, BareEcho, Redis, Rsyslog
 from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult
-from demo.server import ROOT
+from demo.server import FLOWS as ECHO_FLOWS, ROOT
 
 Figures = Mapping[str, float]  # of one run
 
@@ -189,6 +189,7 @@ FILE: Final = Walflow("walflow: wal, then file and echo", SERVER, file=True)
 ECHO: Final = Walflow("walflow: wal, then echo", SERVER)
 PLAIN_FILE: Final = Walflow("walflow without its wal: file and echo", PLAIN, file=True)
 PLAIN_ECHO: Final = Walflow("walflow without its wal: echo", PLAIN)
+WS_ECHO: Final = Walflow("walflow: wal, then echo, by WebSocket", ECHO_FLOWS / "ws.troy")
 FILTER: Final = Walflow("walflow: wal, then a filter (`where`) and echo", FLOWS / "filter.troy")
 PATCH: Final = Walflow("walflow: wal, then `patch` and echo", FLOWS / "patch.troy")
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
@@ -205,6 +206,7 @@ CROWD: Final = Load(connections=1000, rate=1)
 CASES: Final[tuple[Case, ...]] = (
     Loaded("file", FILE),
     Loaded("echo", ECHO),
+    Loaded("ws-echo", WS_ECHO, Load(speaks="ws")),
     Loaded("filter", FILTER),
     Loaded("patch", PATCH, PATCHED),
     Loaded("plain-file", PLAIN_FILE, baseline="without wal, with file"),

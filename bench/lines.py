@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from websockets.frames import Frame, Opcode
+
 CYCLE: Final = 1 << 20  # bytes of different lines before they begin again
 REDIS_STREAM: Final = b"s"
 
@@ -11,8 +13,8 @@ REDIS_STREAM: Final = b"s"
 class Load:
     """`rate`: lines a second on each connection; 0: as fast as they come back. `lines_per_write`: 0 for writes as
     large as the socket takes. `window`: bytes underway, all connections. `mute`: connections beside them that send
-    what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id. `added`: what the system
-    under test inserts before the end of each object."""
+    what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line.
+    `added`: what the system under test inserts before the end of each object."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1
@@ -20,7 +22,7 @@ class Load:
     lines_per_write: int = 0
     window: int = 8 << 20
     mute: int = 0
-    speaks: Literal["lines", "redis"] = "lines"
+    speaks: Literal["lines", "redis", "ws"] = "lines"
     added: str = ""
 
 
@@ -41,12 +43,16 @@ def outgoing(load: Load) -> Cycle:
     if load.speaks == "redis":
         commands = [_xadd(line[:-1]) for line in lines.splitlines(keepends=True)]
         return Cycle(b"".join(commands), len(commands[0]))
+    if load.speaks == "ws":
+        return _messages(lines, mask=True)
     return Cycle(lines, load.size)
 
 
 def returning(load: Load) -> Cycle:
     added = load.added.encode()
     data = made_lines(load.size)
+    if load.speaks == "ws":
+        return _messages(data, mask=False)
     return Cycle(data.replace(b"}\n", added + b"}\n") if added else data, load.size + len(added))
 
 
@@ -58,6 +64,12 @@ def made_lines(size: int) -> bytes:
         lines.append(f'{head}{filler}"}}\n'.encode())
         assert len(lines[-1]) == size, "too short for these fields"
     return b"".join(lines)
+
+
+def _messages(lines: bytes, *, mask: bool) -> Cycle:
+    """As a client sends them, masked, or a server."""
+    frames = [Frame(Opcode.TEXT, line).serialize(mask=mask) for line in lines.splitlines()]
+    return Cycle(b"".join(frames), len(frames[0]))
 
 
 def _xadd(line: bytes) -> bytes:

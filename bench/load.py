@@ -17,6 +17,10 @@ from bench.processes import cpu_seconds, keep_freed_memory, peak_rss_mb
 from bench.wire import RedisWire, Wire
 
 STALLED: Final = 20.0  # seconds without a byte back
+UPGRADE: Final = (
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Generator:
             out = socket.create_connection(("127.0.0.1", self._target.port))
             out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             back = out
+            if self._load.speaks == "ws":
+                _upgrade(out)
             if listener is not None:
                 out.sendall(there.data[: there.size])  # some connect only once there is something to forward
                 back, _ = listener.accept()
@@ -232,6 +238,20 @@ class Paced(Generator):
 
     def _result(self, first: Mark, last: Mark) -> dict[str, float]:
         return super()._result(first, last) | percentiles(self._seconds)
+
+
+def _upgrade(sock: socket.socket) -> None:
+    """To WebSocket. What comes behind it are messages alone: the server has nothing to say by itself."""
+    sock.settimeout(STALLED)
+    sock.sendall(UPGRADE)
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        data = sock.recv(1)
+        if not data:
+            sys.exit(f"no WebSocket: {head[:120]!r}")
+        head += data
+    if b" 101 " not in head:
+        sys.exit(f"no WebSocket: {head[:120]!r}")
 
 
 def _greet(wire: Wire) -> None:
