@@ -2,7 +2,7 @@
 
 import os
 import threading
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,9 @@ from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, files_of, put, read, works
 from walflow.errors import Unusable
 from walflow.wal import Gap, Log, Options, Record
+from walflow.wal.cursor import Acked
 from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records, removed
+from walflow.wal.inspect.view import up_to
 
 
 def filled(open_log: Open) -> Log:
@@ -175,3 +177,65 @@ def test_a_chunk_that_a_start_removes_is_named(open_log: Open, directory: Path) 
     view = look(str(directory))
     assert removed(view) == [os.path.basename(last)]
     assert ("torn", os.path.basename(last)) in [(one.kind, one.file) for one in check(str(directory))[1]]
+
+
+def test_an_onlooker_reads_what_is_moved_and_what_is_written_anew(directory: Path) -> None:
+    """The first is what it was elsewhere; the second what stands there already."""
+    directory.mkdir()
+    (directory / "old").write_text("old")
+    (directory / "moved").write_text("moved")
+    for source, expected in (("meta.tmp", b"old"), ("moved", b"moved")):
+        disk = Onlooker()
+        if source == "meta.tmp":
+            disk.close(disk.open(f"{directory}/{source}", exclusive=True))
+        disk.rename(f"{directory}/{source}", f"{directory}/old")
+        fd = disk.open(f"{directory}/old")
+        assert disk.read(fd, 10, 0) == expected
+        disk.close(fd)
+
+
+def span(one: Record | Gap) -> tuple[int, int]:
+    return (one.first, one.last) if isinstance(one, Gap) else (one.position, one.position + one.count - 1)
+
+
+def test_any_range_shows_what_overlaps_it(open_log: Open, directory: Path) -> None:
+    """Of a log that lost its first chunk, its last one, and records between."""
+    log = open_log(1024, 64, disk=QuickDisk())
+    for number in range(12):
+        put(log, b"%d" % (number % 10) * 220, count=2)
+    log.close()
+    files = chunk_files(str(directory))
+    for file in (files[0], files[-1]):
+        os.unlink(file)
+    data = bytearray(Path(files[1]).read_bytes())
+    data[160 + 50] ^= 1
+    Path(files[1]).write_bytes(data)
+    view = look(str(directory))
+    whole = list(records(view, 1, EVERYTHING))
+    assert [type(one) for one in whole[:2] + whole[-1:]] == [Gap, Gap, Gap]
+    assert [position for one in whole for position in range(span(one)[0], span(one)[1] + 1)] == list(range(1, 25))
+    for first, last in combinations_with_replacement(range(1, 25), 2):
+        expected = [
+            (type(one), max(first, span(one)[0]), min(last, span(one)[1]))
+            for one in whole
+            if span(one)[0] <= last and span(one)[1] >= first
+        ]
+        found = [(type(one), max(first, span(one)[0]), min(last, span(one)[1])) for one in records(view, first, last)]
+        assert found == expected, (first, last)
+        chunks = [chunk for chunk in view.chunks if {*range(chunk.first, chunk.last + 1)} & {*range(first, last + 1)}]
+        assert view.bytes_from(first, last) == sum(chunk.synced for chunk in chunks)
+
+
+def test_acked_positions_up_to_any() -> None:
+    acked = Acked(2, [(5, 6), (9, 9)])
+    for last in range(1, 12):
+        assert up_to(acked, last).missing(1, 12) == acked_but(last)
+
+
+def acked_but(last: int) -> list[tuple[int, int]]:
+    """What is missing up to 12 where nothing above `last` is acked."""
+    acked = Acked()
+    for position in (1, 2, 5, 6, 9):
+        if position <= last:
+            acked.add(position, position)
+    return acked.missing(1, 12)

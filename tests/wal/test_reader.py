@@ -236,3 +236,12 @@ def test_a_bad_page_costs_what_lies_on_it_and_no_more() -> None:
     assert [record.payload[:2] for record in read(log)] == [b"%02d" % number for number in range(7)]
     assert [(gap.first, gap.last) for gap in log.gaps] == [(8, 8), (9, 20)]
     assert {gap.reason for gap in log.gaps} == {"the disk cannot read them"}
+
+
+@pytest.mark.parametrize("byte", [0, 20, 47])
+def test_the_first_header_of_a_chunk_costs_one_record(open_log: Open, directory: Path, byte: int) -> None:
+    log = open_log(4096, 16, cache_bytes=0)
+    put(log, b"one", b"two", b"three")
+    overwrite(chunk_files(str(directory))[0], 160 + byte, b"?")
+    assert payloads(log) == [b"two", b"three"]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
