@@ -192,6 +192,7 @@ PLAIN_ECHO: Final = Walflow("walflow without its wal: echo", PLAIN)
 WS_ECHO: Final = Walflow("walflow: wal, then echo, by WebSocket", ECHO_FLOWS / "ws.troy")
 FILTER: Final = Walflow("walflow: wal, then a filter (`where`) and echo", FLOWS / "filter.troy")
 PATCH: Final = Walflow("walflow: wal, then `patch` and echo", FLOWS / "patch.troy")
+TURNS: Final = Walflow("walflow: wal, then a round robin of three and echo", FLOWS / "roundrobin.troy")
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
 MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
 REDIS: Final = Redis()
@@ -209,6 +210,7 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("ws-echo", WS_ECHO, Load(speaks="ws")),
     Loaded("filter", FILTER),
     Loaded("patch", PATCH, PATCHED),
+    Loaded("roundrobin", TURNS),
     Loaded("plain-file", PLAIN_FILE, baseline="without wal, with file"),
     Loaded("plain", PLAIN_ECHO, baseline="without wal"),
     Loaded("rsyslog-disk", DISK, baseline="rsyslog disk"),
