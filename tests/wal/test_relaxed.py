@@ -401,3 +401,14 @@ def test_a_cursor_that_had_to_be_made_anew_is_there_before_a_position_is_given_o
     disk.sync_directory("/log")
     assert put(relaxed(disk), b"1") == [1]
     assert relaxed(cut(disk)).next > 1
+
+
+@pytest.mark.parametrize(("number", "ours"), [(SKIP + 1, True), (SKIP + 2, False)])
+def test_a_name_that_is_too_far_up_proves_nothing(number: int, ours: bool) -> None:
+    log = relaxed(disk := SimulatedDisk(LOG))
+    put(log, b"1")
+    disk.after_kill(writeback_fails=False)
+    disk.close(disk.open(f"/log/{number:020d}.wal", create=True))
+    log = relaxed(disk)
+    assert [(gap.first, gap.last) for gap in log.gaps] == ([(2, SKIP)] if ours else [])
+    assert payloads(log) == [b"1"]
