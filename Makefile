@@ -17,7 +17,10 @@ demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses
 	@$(RUN) -m demo $(ARGS)
 
 test: $(VENV)/.test strace java node ## the tests; ARGS="-k name" for some of them
-	@$(RUN) -m pytest -m "not soak" -n $(or $(JOBS),3) --dist loadfile $(ARGS)
+	@tests() { $(RUN) -m pytest "$$@" $(ARGS); }; \
+	tests -m "alone and not soak"; alone=$$?; \
+	tests -m "not soak and not alone" -n $(or $(JOBS),3) --dist loadfile; beside=$$?; \
+	case $$alone,$$beside in 0,0 | 0,5 | 5,0) ;; *) exit 1 ;; esac  # 5: ARGS chose none of them
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar --also tests.testing.repairing

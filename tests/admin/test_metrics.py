@@ -46,7 +46,8 @@ def test_names_carry_their_unit_and_labels_are_of_a_closed_set(name: str) -> Non
 def test_every_metric_that_the_code_counts_is_in_the_catalogue() -> None:
     files = [*(ROOT / "walflow").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")]
     named = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
-    counted = {name for file in files for name in named.findall(file.read_text())}
+    ours = [file for file in files if "templates" not in file.parts]  # those are of people's own connectors
+    counted = {name for file in ours for name in named.findall(file.read_text())}
     assert "received_events_total" in counted
     assert counted - CATALOGUE.keys() == set(), "these want a line in walflow/metrics.py"
 
