@@ -62,8 +62,8 @@ class Crononome(Connector):
         now = time.time()
         ended = [entry.name for entry in self.entries if Times(entry.expr).after(now) is None]
         return Guarantee(
-            source="a time that comes while the flow takes no events makes none; of those "
-            "that pass while the machine sleeps, one an entry is made up; an event that a sink fails is not made again",
+            source="a time that comes while the flow takes no events makes none; of those that pass while the machine "
+            "sleeps, one an entry is made up; an event that a sink fails is not made again",
             warnings=tuple(f"the time of entry {name!r} never comes" for name in ended),
         )
 
