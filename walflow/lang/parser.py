@@ -97,7 +97,8 @@ class _Reading:
         self.errors += 1
         if self.errors == MOST_ERRORS or token.type in {TOO_DEEP, "$END"}:
             return self._stop(at)
-        missing = _OUT if within_flow else self._missing(token)
+        within_query = within_flow and self.automaton.after("END") is None
+        missing = () if within_query else _OUT if within_flow else self._missing(token)
         for kind in missing:
             self.automaton.feed(_nowhere(kind))
         return at if missing else self._give_up(at)
@@ -119,7 +120,8 @@ class _Reading:
             begun = self._first(self.automaton.pop(), begun)
         within_body = self.automaton.after("CREATE") is not None
         self.automaton.feed(_nowhere("ERROR"))
-        at = resync(self.tokens, begun, at, within_body)
+        # the body that is a file of its own ends with it
+        at = resync(self.tokens, begun, at, within_body, may_end=self.automaton.after("END") is not None)
         if self.tokens[at].type not in self.automaton.accepts():
             self.automaton.feed(_nowhere("SEMICOLON"))
         return at

@@ -13,7 +13,7 @@ _ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
 _NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # `define flow x`: no body begins there
 
 
-def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool) -> int:
+def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, may_end: bool) -> int:
     """The first token to read again: a `;` or an `end` behind the statement that began at `begun` and went wrong
     at `at`, or the beginning of the next one."""
     opened: list[str] = []
@@ -33,7 +33,7 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool) -> i
         elif kind == "END":
             if opened:
                 opened.pop()
-            elif skipping and within_body and _closes_body(tokens, here):
+            elif skipping and may_end and _closes_body(tokens, here):
                 return here
         elif _opens(tokens, here):
             opened.append(kind)

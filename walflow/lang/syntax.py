@@ -53,6 +53,8 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error(f"unexpected character {_shown(token)}", span)
     if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "END" in expected:
         return error("no flow can begin within a flow", span, "is an `end;` missing before it?")
+    if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "SELECT" in expected:
+        return error("a query declares no flow", span, "put it into a .troy file")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     return error(message, span, _hint(token, expected))
 

@@ -13,16 +13,19 @@ PRINTED = [file.read_text("utf-8") for file in (ROOT / "flows" / "legacy").rglob
 NOISE = st.sampled_from(
     ["", " ", "\n", "\t", ":", "- ", "[", "]", "{", "}", '"', "'", "*a", "&a ", "!!int ", "~", "/", "<<: "]
 )
+WORDS = st.sampled_from(
+    ["define ", "flow ", "deploy flow x;", "pipeline ", "end;", "end", ";", "out/", "with ", "create "]
+)
 FUZZ = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @st.composite
-def damaged(draw: st.DrawFn, texts: list[str]) -> str:
+def damaged(draw: st.DrawFn, texts: list[str], noise: st.SearchStrategy[str]) -> str:
     text = draw(st.sampled_from(texts))
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(text)))
         end = min(len(text), begin + draw(st.integers(0, 12)))
-        text = text[:begin] + draw(NOISE) + text[end:]
+        text = text[:begin] + draw(noise) + text[end:]
     return text
 
 
@@ -37,7 +40,7 @@ def check(yaml: str, query: str) -> None:
 
 
 @FUZZ
-@given(damaged([FILES, INSTANCES]))
+@given(damaged([FILES, INSTANCES], NOISE))
 @example("mapping: {/: , //: , /binding/: , /binding//: {a: b}}")
 @example("binding: [{id: b, links: {/pipeline///: [/], '': ['']}}]\nmapping: {/binding/b/c: {'': x}}")
 @example("<<: [{onramp: []}, 1]")
@@ -58,7 +61,7 @@ def test_any_text(text: str) -> None:
 
 
 @FUZZ
-@given(damaged([*PRINTED, QUERY]))
+@given(damaged([*PRINTED, QUERY], NOISE | WORDS))
 @example("end; end")
 @example("define operator x from qos::wal end; create operator x; create operator x; select event from x into x;")
 def test_damaged_queries(text: str) -> None:
