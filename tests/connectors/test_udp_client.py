@@ -106,6 +106,8 @@ class Socket:
         if self.failing:
             number = self.failing.pop(0)
             raise OSError(number, os.strerror(number))
+        if data == TOO_LARGE:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         self.sent.append(data)
         return len(data)
 
@@ -143,6 +145,14 @@ def test_what_the_system_does_not_take_is_held_and_sent_in_order(number: int) ->
     assert sock.sent[4:] == [b"5", b"6"]
     assert inlet.acked == [b"1\n", b"2\n3\n", b"4\n", b"5\n", b"6\n"]
     assert inlet.scheduler.timers == []
+
+
+def test_what_is_behind_an_event_that_is_too_large_keeps_its_place() -> None:
+    sock = Socket(errno.ENOBUFS)
+    inlet, _ = sending(sock)
+    inlet.give(inlet.lines_of(b"1", TOO_LARGE, b"2"), inlet.lines_of(b"3"))
+    inlet.scheduler.advance(1)
+    assert sock.sent == [b"1", b"2", b"3"]
 
 
 def test_stopping_fails_what_was_not_sent() -> None:
