@@ -32,6 +32,7 @@ def path(tmp_path: Path) -> Path:
         ({"path": "a\0b", "mode": "read"}, "a path has no zero byte"),
         ({"path": "a", "mode": "read", "follow": True}, "Extra inputs are not permitted"),
         ({"path": "a", "mode": "read", "sync": "never"}, 'sync is for files that are written, and mode is "read"'),
+        ({"path": "a", "mode": "append", "exit": True}, 'exit is for files that are read, and mode is "append"'),
         ({"path": "a", "mode": "append", "sync": "sometimes"}, "Input should be 'always' or 'never'"),
         ({"path": "a", "mode": "read", "chunk_size": 0}, "Input should be greater than or equal to 1"),
     ],

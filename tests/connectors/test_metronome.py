@@ -47,6 +47,16 @@ async def test_the_first_event_comes_after_one_interval() -> None:
     assert outlet.streams[0].ended == "closed"
 
 
+async def test_the_payload_of_older_flows() -> None:
+    scheduler = Scheduler()
+    async with running(Metronome(interval=SECOND, legacy=True), scheduler) as outlet:
+        scheduler.advance(1)
+        (event,) = outlet.streams[0].emitted
+        assert isinstance(event, dict)
+        assert list(event) == ["onramp", "id", "ingest_ns"]
+        assert (event["onramp"], event["id"]) == ("metronome", 0)
+
+
 async def test_a_late_timer_does_not_shift_the_grid() -> None:
     scheduler = Scheduler()
     async with running(Metronome(interval=SECOND), scheduler) as outlet:
