@@ -468,5 +468,27 @@ def test_a_record_that_was_taken_out_is_missed(open_log: Open, directory: Path) 
     data = path.read_bytes()
     path.write_bytes(data[:160] + data[160 + 56 :])
     log = open_log()
+    assert [(gap.first, gap.last) for gap in log.recovery.gaps] == [(1, 1)]
     assert payloads(log) == [b"two", b"three"]
-    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_any_byte_of_a_header_costs_its_record(open_log: Open, directory: Path, proved: bool) -> None:
+    """A start says so at once, whether it was promised or not; it is one record."""
+    log = open_log()
+    put(log, b"one", b"two", b"three")
+    checkpoint(log, force=proved)
+    log.abandon()
+    if not proved:
+        (directory / "cursor").unlink()
+    files = files_of(str(directory))
+    (name,) = chunk_names(files)
+    for byte in [*range(48), 50]:
+        data = bytearray(files[name])
+        data[160 + 56 + byte] ^= 1
+        restore(str(directory), files | {name: bytes(data)})
+        log = open_log(disk=QuickDisk())
+        recovery = log.recovery
+        assert [(gap.first, gap.last) for gap in recovery.gaps] == ([(2, 2)] if proved else [])
+        assert (recovery.torn_records, recovery.torn_bytes) == ((0, 0) if proved else (1, 56))
+        assert payloads(log) == [b"one", b"three"]

@@ -2,12 +2,14 @@
 tests/testing/repairing.py; as a person sees it: tests/cli/test_wal.py."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.testing.repairing import DAMAGES, Files, Repair, mended, real, two_logs_and_no_meta
 from tests.wal.conftest import Open
 from tests.wal.tools import put
+from walflow.testing import images
 from walflow.testing.scripts import CHUNKS
 from walflow.wal import Log, Options
 from walflow.wal.repair import pass_over
@@ -24,6 +26,15 @@ def test_it_leaves_no_file_open_and_has_nothing_left_to_do(number: int) -> None:
         before = sorted(each for each in Path(path).rglob("*"))
         mended(path)
         assert sorted(each for each in Path(path).rglob("*")) == before
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGES)))
+def test_what_it_did_is_on_disk_when_it_says_so(number: int) -> None:
+    story = Repair(number)
+    story.live()
+    image = next(images(story.disk, Random(1), 2))
+    there = {path: kept.data for path, kept in image.files.items() if kept.data is not None}
+    assert there == {path: story.disk.content(path) for path in story.disk.sizes() if not path.endswith("/LOCK")}
 
 
 def test_a_name_that_was_half_written_is_in_nobodys_way() -> None:
