@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
-from tests.testing.repairing import DAMAGES, Files, Repair, mended, real, two_logs_and_no_meta
+from tests.testing.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
 from tests.wal.conftest import Open
-from tests.wal.tools import put
-from walflow.testing import images
+from tests.wal.tools import payloads, put
+from walflow.testing import SimulatedDisk, images
 from walflow.testing.scripts import CHUNKS
 from walflow.wal import Log, Options
+from walflow.wal.format import SLOT
 from walflow.wal.repair import pass_over
 
 
@@ -61,3 +62,28 @@ def test_all_that_is_read_is_told(open_log: Open) -> None:
     told: list[int] = []
     assert pass_over(log, told.append) == []
     assert sum(told) == 5 * 403
+
+
+def a_log(payload: bytes) -> Files:
+    disk = SimulatedDisk()
+    log = Log(Options("/log", 1024, 64), disk)
+    put(log, *[payload] * 2)
+    log.close()
+    return {path[5:]: disk.content(path) for path in disk.sizes() if not path.endswith("LOCK")}
+
+
+def test_of_two_logs_each_is_a_log_again_and_on_disk() -> None:
+    """The cursor has a slot of either."""
+    ours, theirs = a_log(b"a" * 700), a_log(b"b" * 700)
+    files = {name: data for name, data in ours.items() if name != "meta"}
+    files |= {f"{int(name[:20]) + 50:020d}.wal": data for name, data in theirs.items() if name.endswith(".wal")}
+    files["cursor"] = ours["cursor"][:SLOT] + theirs["cursor"][SLOT:]
+    disk = SimulatedDisk({f"/log/{name}": data for name, data in files.items()})
+    with real(files) as path:
+        mended(path, Mirrored(path, disk))
+    image = next(images(disk, Random(1), 2))
+    there = {path: kept.data for path, kept in image.files.items() if kept.data is not None}
+    assert there == {path: disk.content(path) for path in disk.sizes() if not path.endswith("/LOCK")}
+    (split,) = {path.rpartition("/")[0] for path in there if "/log-" in path}
+    found = [payloads(Log(Options(path, 1024, 64), disk.like_this(image.files))) for path in ("/log", split)]
+    assert sorted(found) == [[b"a" * 700] * 2, [b"b" * 700] * 2]
