@@ -175,3 +175,19 @@ def test_what_another_one_builds_is_not_unmade() -> None:
     one.add(RECORDS[0])
     one.finish(6)
     assert read(Log(Options("/log"), disk)) == RECORDS[:1]
+
+
+def test_what_a_log_can_just_have_is_taken() -> None:
+    disk = MemoryDisk()
+    builder = Builder("/log", UUID, Acked(), 160 + 2 * 56, disk)
+    one = Record(1, (1 << 32) - 1, b"", b"one", 0)
+    most = Record((1 << 63) - 1, 1, b"", b"last", 0)
+    builder.add(one)
+    with pytest.raises(ValueError, match="positions go up"):
+        builder.add(Record(one.count, 1, b"", b"again", 0))
+    next_one = Record(one.count + 1, 1, b"", b"two", 0)
+    builder.add(next_one)
+    builder.add(most)
+    builder.finish(most.position)
+    assert len([path for path in disk.sizes() if path.endswith(".wal")]) == 2
+    assert [one for one in read(Log(Options("/log"), disk)) if one.payload] == [one, next_one, most]
