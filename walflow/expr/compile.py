@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from walflow.diagnostics import Span, error
 from walflow.expr import paths
+from walflow.expr.binary import packing
 from walflow.expr.constant import Constant
 from walflow.expr.evaluate import Evaluate, always
 from walflow.expr.fold import callee, fold, given, report_doubled, report_no_path
@@ -19,6 +20,7 @@ from walflow.expr.nodes import (
     Access,
     Array,
     Binary,
+    Bytes,
     Call,
     Expr,
     Literal,
@@ -91,6 +93,8 @@ def _evaluate(node: Expr, scope: Scope) -> Evaluate | None:
             return merging(node, scope, _evaluate)
         case Patch():
             return patching(node, scope, _evaluate)
+        case Bytes():
+            return packing(node, scope, _evaluate)
         case Literal() | Reference() | Unsupported():
             return None
 

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
 from walflow.expr import paths
+from walflow.expr.binary import packing
 from walflow.expr.constant import Constant, Part, derived, kind_of
 from walflow.expr.evaluate import Evaluate, always
 from walflow.expr.functions import Function
@@ -14,6 +15,7 @@ from walflow.expr.nodes import (
     Access,
     Array,
     Binary,
+    Bytes,
     Call,
     Expr,
     Literal,
@@ -69,6 +71,8 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _made(node, merging(node, scope, _settled), scope)
         case Patch():
             return _made(node, patching(node, scope, _settled), scope)
+        case Bytes():
+            return _made(node, packing(node, scope, _settled), scope)
         case Unsupported():
             return None
 
@@ -247,7 +251,7 @@ def _settled(node: Expr, scope: Scope) -> Evaluate | None:
     return None if constant is None else always(constant.value)
 
 
-def _made(node: Merge | Patch, evaluate: Evaluate | None, scope: Scope) -> Constant | None:
+def _made(node: Merge | Patch | Bytes, evaluate: Evaluate | None, scope: Scope) -> Constant | None:
     if evaluate is None:
         return None
     return _attempt(lambda: derived(evaluate(None, {}), node.span), node.span, scope)

@@ -6,6 +6,7 @@ from walflow.expr.nodes import (
     Access,
     Array,
     Binary,
+    Bytes,
     Call,
     Expr,
     Literal,
@@ -50,7 +51,7 @@ def _any(parts: Sequence[Expr], scope: Scope) -> bool:
     return any(moves(part, scope) for part in parts)
 
 
-def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patch) -> Sequence[Expr]:
+def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patch | Bytes) -> Sequence[Expr]:
     match node:
         case Text():
             return [part for part in node.parts if not isinstance(part, str)]
@@ -64,6 +65,8 @@ def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patc
             return [node.first, *(operand for _, operand in node.rest)]
         case Present():
             return [node.of]
+        case Bytes():
+            return [field.value for field in node.fields]
         case Merge():
             return [node.of, node.spec]
         case Patch():

@@ -151,6 +151,29 @@ class Patch:
     span: Span
 
 
+class Size(NamedTuple):
+    """Bits of a number, bytes of binary data."""
+
+    value: int
+    span: Span
+
+
+class Packed(NamedTuple):
+    """`value:size/type`"""
+
+    value: "Expr"
+    size: Size | None
+    type: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """`<< fields >>`"""
+
+    fields: tuple[Packed, ...]
+    span: Span
+
+
 @dataclass(frozen=True, slots=True)
 class Unsupported:
     """Reads well and is not supported yet, which whoever read it has said."""
@@ -172,6 +195,7 @@ Expr = (
     | Present
     | Merge
     | Patch
+    | Bytes
     | Unsupported
 )
 Segment = Name | Slice | Expr

@@ -53,7 +53,10 @@ def configure(
     if config is not None and not config.is_record:
         return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
     # as JSON: strict in what it takes for a number, and still a list is a tuple and a string a path there
-    text = json.dumps(config.value if config else {})
+    try:
+        text = json.dumps(config.value if config else {})
+    except TypeError:
+        return None, [error("a configuration holds no binary data", config.span if config else defined)]
     try:
         return of.model_validate_json(text, strict=True), []
     except ValidationError as invalid:

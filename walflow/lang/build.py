@@ -14,6 +14,7 @@ from walflow.expr.nodes import (
     Access,
     Array,
     Binary,
+    Bytes,
     Call,
     Expr,
     Field,
@@ -21,6 +22,7 @@ from walflow.expr.nodes import (
     Merge,
     Name,
     Operation,
+    Packed,
     Patch,
     Path,
     Present,
@@ -28,6 +30,7 @@ from walflow.expr.nodes import (
     Reference,
     Root,
     Segment,
+    Size,
     Slice,
     Text,
     Unary,
@@ -422,6 +425,19 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def present(self, meta: Meta, word: Token, of: Expr) -> Present:
         return Present(word == "present", of, self._span(meta))
+
+    def bytes(self, meta: Meta, *parts: "Token | Packed | None") -> Bytes:
+        return Bytes(tuple(part for part in parts if isinstance(part, Packed)), self._span(meta))
+
+    def bytes_part(self, _meta: Meta, value: Expr, size: Token | None, kind: Name | None) -> Packed:
+        if size is None:
+            return Packed(value, None, kind)
+        return Packed(
+            value, Size(self._literal(lambda: literals.integer(size), 8, self._at(size)), self._at(size)), kind
+        )
+
+    def bytes_type(self, meta: Meta, *names: Name | Token) -> Name:
+        return Name("-".join(name.text for name in names if isinstance(name, Name)), self._span(meta))
 
     def merge(self, meta: Meta, of: Expr, spec: Expr) -> Merge:
         return Merge(of, spec, self._span(meta))

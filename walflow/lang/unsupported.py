@@ -16,7 +16,6 @@ _RULES = {
     "match": f"`match` is {_YET}",
     "for": f"`for` is {_YET}",
     "recur": f"`recur` is {_YET}",
-    "bytes": f"binary literals (`<< … >>`) are {_YET}",
 }
 _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
