@@ -146,7 +146,6 @@ def ponged(directory: Path, kills: int) -> str:
     lost = set(range(logged)) - set(ids)
     assert lost <= read
     assert logged > kills * 300
-    assert len(lost) < logged // 10
     return f"{kills} kills, acks by pong: {len(lost)} of {logged} events were with a listener and are not in its file"
 
 
