@@ -16,7 +16,7 @@ help: ## this list
 demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
-test: $(VENV)/.test strace java node ## the tests; ARGS="-k name" for some of them
+test: $(VENV)/.test strace java node rsyslog redis ## the tests; ARGS="-k name" for some of them
 	@tests() { $(RUN) -m pytest "$$@" $(ARGS); }; \
 	tests -m "alone and not soak"; alone=$$?; \
 	tests -m "not soak and not alone" -n $(or $(JOBS),3) --dist loadfile; beside=$$?; \
