@@ -54,7 +54,11 @@ class Crononome(Connector):
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
-    entries: list[Entry] = Field(min_length=1, description="When there are events, and what is in them.")
+    entries: list[Entry] = Field(
+        min_length=1,
+        description="When there are events, and what is in them.",
+        examples=[[{"name": "hourly", "expr": "0 0 * * * * *"}]],
+    )
 
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process
 

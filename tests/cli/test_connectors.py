@@ -5,6 +5,7 @@ import json
 from typer.testing import CliRunner, Result
 
 from walflow.cli import app
+from walflow.cli.examples import guarantees
 from walflow.registry import connectors
 
 
@@ -45,6 +46,20 @@ def test_every_field_of_ours_is_described() -> None:
     for kind, connector in connectors().items():
         for name, field in connector.model_fields.items():
             assert field.description, f"{kind}.{name}"
+
+
+def test_show_says_what_is_guaranteed() -> None:
+    assert "sink: an event is acked after its bytes were written to the log and fdatasync returned" in " ".join(
+        run("show", "wal").output.split()
+    )
+    assert 'source (mode = "read"): ' in run("show", "file").output
+    shown = json.loads(run("show", "file", "--json").output)["guarantee"]
+    assert [one["where"] for one in shown][:2] == ['mode = "read"', 'mode = "write"']
+
+
+def test_each_of_ours_says_what_it_guarantees() -> None:
+    for kind, connector in connectors().items():
+        assert any(promised.source or promised.sink for _, promised in guarantees(connector)), kind
 
 
 def test_an_unknown_type_is_one_line_with_a_suggestion() -> None:

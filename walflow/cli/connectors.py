@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from walflow.cli.examples import guarantees
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
 from walflow.registry import NoConnector, connectors as registered
@@ -76,6 +77,8 @@ def show(
     typer.echo(f"ports in: {' '.join(connector.ports.inputs) or 'none'}")
     typer.echo(f"ports out: {' '.join(connector.ports.outputs) or 'none'}")
     typer.echo(f"codec: {connector.codec.value}")
+    for line in _promised(connector):
+        typer.echo(line)
     listed = keys(connector)
     if not listed:
         typer.echo("takes no config")
@@ -84,6 +87,15 @@ def show(
     for key in listed:
         table.add_row(*key)
     _print(table)
+
+
+def _promised(connector: type[Connector]) -> Iterator[str]:
+    """As its flow is without a word more than it needs; `check` says what yours guarantees."""
+    for chosen, guarantee in guarantees(connector):
+        where = f" ({chosen})" if chosen else ""
+        for half, words in (("source", guarantee.source), ("sink", guarantee.sink)):
+            if words:
+                yield f"{half}{where}: {words}"
 
 
 def _print(table: Table) -> None:
@@ -124,6 +136,10 @@ def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
         "summary": summary(connector),
         "ports": {"in": connector.ports.inputs, "out": connector.ports.outputs},
         "codec": connector.codec.value,
+        "guarantee": [
+            {"where": chosen, "source": promised.source, "sink": promised.sink}
+            for chosen, promised in guarantees(connector)
+        ],
         "config": connector.model_json_schema(),
     }
 

@@ -10,6 +10,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from walflow.cli import app
 from walflow.cli.connectors import Key, keys, summary
+from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
 from walflow.operators import OPERATORS, Operator
 from walflow.registry import connectors
@@ -72,6 +73,11 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     yield f"\n## {kind}\n\n{summary(connector)}\n\n"
     ports = connector.ports
     yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
+    for chosen, guarantee in guarantees(connector):
+        where = f" (`{chosen}`)" if chosen else ""
+        for half, words in (("As a source", guarantee.source), ("As a sink", guarantee.sink)):
+            if words:
+                yield f"\n{half}{where}: {words}.\n"
     listed = keys(connector)
     if listed:
         yield "\n| key | type | default | |\n|---|---|---|---|\n"

@@ -1,0 +1,33 @@
+"""A connector as it is where nothing but what must be given is, to ask it what it guarantees."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from walflow.contract import Connector, Guarantee
+
+
+def guarantees(connector: type[Connector]) -> Iterator[tuple[str, Guarantee]]:
+    """One for each choice that must be made (`mode = "read"`), behind a log. Nothing for a connector whose required keys
+    cannot be guessed: `examples` of the field say more."""
+    required = {name: _values(name, field) for name, field in connector.model_fields.items() if field.is_required()}
+    for values in product(*required.values()):
+        config = dict(zip(required, values, strict=True))
+        chosen = ", ".join(f'{name} = "{value}"' for name, value in config.items() if len(required[name]) > 1)
+        try:
+            yield chosen, connector.model_validate(config).guarantee(behind_log=True)
+        except (ValidationError, NotImplementedError):
+            continue
+
+
+def _values(name: str, field: FieldInfo) -> list[Any]:
+    if field.examples:
+        return field.examples[:1]
+    if get_origin(field.annotation) is Literal:
+        return list(get_args(field.annotation))
+    if field.annotation is int:
+        return [1_000_000_000]
+    return ["127.0.0.1:1" if name == "url" else f"<{name}>"]
