@@ -25,7 +25,7 @@ class Memory(Connector):
     transactional: ClassVar[bool] = True
 
     max_elements: int | None = Field(
-        None, ge=1, description="How many events it holds until every sink has acked them."
+        None, ge=1, description="How many events it holds until every sink has acked them.", examples=[1000]
     )
     max_bytes: int | None = Field(
         None, ge=1, description="How many bytes these may have. At least one of the two bounds must be given."

@@ -11,9 +11,10 @@ from walflow.contract import Connector, Guarantee
 
 
 def guarantees(connector: type[Connector]) -> Iterator[tuple[str, Guarantee]]:
-    """One for each choice that must be made (`mode = "read"`), behind a log. Nothing for a connector whose required keys
-    cannot be guessed: `examples` of the field say more."""
-    required = {name: _values(name, field) for name, field in connector.model_fields.items() if field.is_required()}
+    """One for each choice that must be made (`mode = "read"`), behind a log. Where more is needed than can be guessed,
+    `examples` of a field say it; nothing for a connector that needs more and has none."""
+    fields = connector.model_fields.items()
+    required = {name: _values(name, field) for name, field in fields if field.is_required() or field.examples}
     for values in product(*required.values()):
         config = dict(zip(required, values, strict=True))
         chosen = ", ".join(f'{name} = "{value}"' for name, value in config.items() if len(required[name]) > 1)
