@@ -87,10 +87,10 @@ class _Assembling:
         graph = Graph(self.assembly())
         for port, config in self._want_logs:
             sources = [node for node in graph.connectors if port in graph.places_of(node)]
-            if sources and not any(graph.connectors[node].connector.transactional for node in sources):
+            if sources and not any(graph.connectors[node].connector.positions for node in sources):
                 names = f"{', '.join(f'`{node.name}`' for node in sources)} gives events no positions"
                 hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
-                self.found.append(error(f"{config.kind.text} needs a log upstream", config.created, hint))
+                self.found.append(error(f"{config.kind.text} needs a log on disk upstream", config.created, hint))
 
     def _connector(self, config: ConnectorConfig) -> Node:
         unknown = Node(None, False, config.created)

@@ -5,16 +5,14 @@ import os
 import subprocess
 import sys
 import sysconfig
-import time
 import venv
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, free_port, running
+from tests.system.daemon import ROOT, Client, Daemon, free_port, running, wait_until
 from walflow.assemble import load
 from walflow.cli import app
 from walflow.cli.new import TEMPLATES
@@ -56,7 +54,7 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
         beside.send(b'{"n": 4}\n')
         assert beside.lines(1) == [b'{"n": 4}']
         beside.close()
-        until(lambda: _numbers(tmp_path / "echo" / "out.log") == [1, 2, 3, 4])
+        wait_until(lambda: _numbers(tmp_path / "echo" / "out.log") == [1, 2, 3, 4])
         assert client.terminate() == 0
         assert server.terminate() == 0
 
@@ -79,13 +77,6 @@ def test_refusals_are_one_line(
     Path("file").touch()
     result = new(*arguments)
     assert (result.exit_code, result.output) == (code, f"walflow: {said}\n")
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # ---- a stranger
@@ -137,7 +128,7 @@ def test_a_connector_from_a_stranger(tmp_path: Path) -> None:
         daemon.wait_for("running")
         (package / "in" / ".new").write_text('{"n": 1}\nrubbish\n{"n": 2}\n')
         os.rename(package / "in" / ".new", package / "in" / "1.json")
-        until(lambda: _numbers(*(package / "out").glob("*.json")) == [1, 2])
+        wait_until(lambda: _numbers(*(package / "out").glob("*.json")) == [1, 2])
         assert daemon.terminate() == 0, daemon.raw
     assert [path.name for path in (package / "in").iterdir()] == ["1.done"]
 

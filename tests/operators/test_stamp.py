@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.operators.flows import Running
+from walflow.assemble import load
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
@@ -73,5 +74,45 @@ def test_without_a_position_it_is_not_stamped_with_another(origin: Origin | None
 
 def test_check_says_that_it_needs_a_log() -> None:
     body = BODY.format(more="", log="define operator log from passthrough; create operator log;")
-    with pytest.raises(AssertionError, match="qos::stamp needs a log upstream"):
+    with pytest.raises(AssertionError, match="qos::stamp needs a log on disk upstream"):
         Running(body)
+
+
+FLOW = """
+define flow main
+flow
+  define connector ticks from metronome with config = {"interval": 1} end;
+  define connector end_ from null;
+  define pipeline way
+  pipeline
+    define operator held from qos::wal with max_elements = 10%s end;
+    define operator stamp from qos::stamp;
+    create operator held;
+    create operator stamp;
+    select event from in into held;
+    select event from held into stamp;
+    select event from stamp into out;
+  end;
+  create connector ticks;
+  create connector end_;
+  create pipeline way;
+  connect /connector/ticks to /pipeline/way;
+  connect /pipeline/way to /connector/end_;
+end;
+deploy flow main;
+"""
+
+
+def test_a_log_in_memory_has_no_positions(tmp_path: Path) -> None:
+    file = tmp_path / "main.troy"
+    file.write_text(FLOW % "")
+    assembly, found = load([file])
+    assert assembly is None
+    assert [(one.message, one.hint) for one in found if one.severity == "error"] == [
+        (
+            "qos::stamp needs a log on disk upstream",
+            "`way/held` gives events no positions: put a log before it, `qos::wal` with a `dir`, say",
+        )
+    ]
+    file.write_text(FLOW % ', dir = "state"')
+    assert load([file])[0] is not None

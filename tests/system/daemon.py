@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -184,6 +184,14 @@ class Client:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def wait_until(true: Callable[[], object], what: str = "") -> None:
+    """For what nobody announces: a file that grows, a count of another process."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
 
 
 def free_port() -> int:

@@ -3,7 +3,7 @@ printed."""
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from demo.listening import Listening, Printed, lives
 from demo.server import write_flow
 from tests.system import test_ws
-from tests.system.daemon import PATIENCE, ROOT, Daemon, running
+from tests.system.daemon import ROOT, Daemon, running, wait_until
 
 wscat = test_ws.wscat  # the fixture
 
@@ -26,13 +26,6 @@ MS = 1_000_000
 def persistent(directory: Path, port: int, interval: int, ack: str) -> Path:
     args = {"url": f"127.0.0.1:{port}", "interval": interval, "ack": ack}
     return write_flow(directory, QOS / "persistent.troy", args)
-
-
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def wait_for_more(listener: Listening, count: int) -> None:

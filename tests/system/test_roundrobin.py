@@ -3,13 +3,11 @@
 import json
 import socket
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.system.daemon import PATIENCE, free_port, running
+from tests.system.daemon import PATIENCE, free_port, running, wait_until
 
 FLYING = 20
 BOUND = 200
@@ -83,13 +81,6 @@ class Listener:
                 if line.endswith(b"\n"):
                     self.ids.append(json.loads(line)["id"])
                     self._peer.sendall(line)
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_one_lost_all_lost_and_back(tmp_path: Path) -> None:

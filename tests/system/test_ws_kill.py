@@ -3,7 +3,6 @@
 import json
 import random
 import socket
-import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 from websockets.protocol import CLIENT, SERVER, Protocol
 
-from tests.system.daemon import PATIENCE, Daemon, running
+from tests.system.daemon import PATIENCE, Daemon, running, wait_until
 from tests.system.listener import Listener
 from tests.system.relay import Relay, _read
 from tests.system.test_client import flow_of
@@ -196,11 +195,3 @@ def test_the_seeds_scene_shows_event_five(tmp_path: Path) -> None:
         assert client.last("stopped")["left"] == 0
     listener.kill()
     assert sorted(set(ids_of(out))) == list(range(logged))
-
-
-def wait_until(happened: object) -> None:
-    deadline = time.monotonic() + PATIENCE
-    assert callable(happened)
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

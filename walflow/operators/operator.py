@@ -79,7 +79,7 @@ class Operator(BaseModel):
     the reference.
 
     `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
-    them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log upstream it rejects all.
+    them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log on disk upstream it rejects all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -5,13 +5,13 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, free_port
+from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, free_port, wait_until
 from tests.system.listener import Listener
 
 PAGES = ROOT / "flows" / "legacy"
@@ -68,13 +68,6 @@ def events(file: Path) -> list[Event]:
     """What the listener wrote down whole."""
     lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else [""]
     return [json.loads(line) for line in lines[:-1]]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def stored(folder: Path) -> int:
