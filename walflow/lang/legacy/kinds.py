@@ -67,7 +67,7 @@ KINDS: Final[Mapping[RampKind, Mapping[str, Kind]]] = {
     },
 }
 
-# of tremor 0.11, and not here
+# of tremor 0.11, and not read from YAML
 ABSENT: Final[Mapping[RampKind, frozenset[str]]] = {
     "onramp": frozenset(
         (
@@ -145,3 +145,6 @@ POSTPROCESSORS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "snappy": ("compress", {"algorithm": "snappy"}),
     "xz": ("compress", {"algorithm": "xz2"}),
 }
+
+# of those, what a `.troy` file has as a connector
+IN_TROY: Final = {"crononome": "crononome", "blaster": "bench", "blackhole": "bench", "cb": "cb"}

@@ -8,7 +8,7 @@ from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, w
 from walflow.expr.constant import Constant, Part, derived, kind_of
 from walflow.expr.nodes import Name
 from walflow.lang.legacy.artefacts import Ramp, RampKind
-from walflow.lang.legacy.kinds import ABSENT, KINDS, POSTPROCESSORS, PREPROCESSORS, Key, Kind
+from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, Key, Kind
 
 MILLISECOND = 1_000_000
 
@@ -37,7 +37,8 @@ def _unknown_type(ramp: Ramp) -> Diagnostic:
     name, known = ramp.type.text, KINDS[ramp.kind]
     listed = one_of(known).replace(" or ", " and ")
     if name in ABSENT[ramp.kind]:
-        return error(f"{ramp.kind} type `{name}` is not supported", ramp.type.span, f"there are {listed}")
+        there = f"a `.troy` file has it: `from {IN_TROY[name]}`" if name in IN_TROY else f"there are {listed}"
+        return error(f"{ramp.kind} type `{name}` is not supported", ramp.type.span, there)
     other: RampKind = "offramp" if ramp.kind == "onramp" else "onramp"
     hint = did_you_mean(name, known)
     if hint is None and name in KINDS[other]:
