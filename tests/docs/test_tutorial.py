@@ -40,17 +40,28 @@ def test_the_tutorial(tmp_path: Path) -> None:
 def typed(script: str, folder: Path) -> str:
     """What bash prints. Nothing that it started is left."""
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
-        ["bash", "-c", script], cwd=folder, env=environment, text=True, start_new_session=True, **pipes
-    ) as bash:
+    # into files: a daemon that a failed script leaves behind would hold a pipe open
+    out, err = folder / "printed", folder / "errors"
+    with (
+        out.open("w") as stdout,
+        err.open("w") as stderr,
+        subprocess.Popen(
+            ["bash", "-c", script],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        ) as bash,
+    ):
         try:
-            out, err = bash.communicate(timeout=120)
+            bash.wait(timeout=120)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(bash.pid, signal.SIGKILL)
-    assert bash.returncode == 0, err
-    return out
+    assert bash.returncode == 0, err.read_text()
+    return out.read_text()
 
 
 @pytest.mark.parametrize("name", PAGES)

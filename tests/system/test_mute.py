@@ -11,7 +11,8 @@ CLIENTS = 49
 LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'
 BLOCK = LINE * 64
 OFFERED = 1 << 30  # bytes, by all of them together
-ALLOWED = 64 << 20  # above idle, and what slow clients' buffers may hold: the mute one's write_buffer
+ALLOWED = 64 << 20  # above idle, and beside what waits for slow clients
+WRITE_BUFFER = 1 << 20  # for each: all are slow where the machine has no time for their one process
 
 
 async def talk(port: int, size: int) -> int:
@@ -69,7 +70,7 @@ def test_a_mute_client_is_closed_and_the_others_get_all_their_echoes(tmp_path: P
         port = daemon.port()
         idle = daemon.memory
         asyncio.run(all_of_them(port))
-        assert daemon.memory <= idle + ALLOWED + (1 << 20)
+        assert daemon.memory <= idle + ALLOWED + (1 + CLIENTS) * WRITE_BUFFER
         assert daemon.terminate() == 0
         assert daemon.last("stopped")["slow_clients_closed_total"] == 1
         assert daemon.last("slow client closed")["reason"] == "it does not read what is written to it"
