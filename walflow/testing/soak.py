@@ -25,6 +25,7 @@ Source = Callable[[int], Story]
 
 OURS: Final = ("walflow.testing.stories", "walflow.testing.scripts", "walflow.testing.imports")
 SAVE_SECONDS: Final = 5.0
+A_MOMENT: Final = 1e-3
 
 Told = tuple[str, Row | None, str]  # the kind of story; what it adds to the ledger, or else the line that is wrong
 
@@ -53,13 +54,13 @@ def _ignore_ctrl_c() -> None:
 
 
 class Soak:
-    """Keeps `jobs` processes busy, each kind of source with as many images as the others."""
+    """Keeps `jobs` processes busy, each source as long as the others."""
 
     def __init__(self, ledger: Ledger, sources: dict[str, str], jobs: int) -> None:
         self.ledger = ledger
         self._modules = sources
         self._jobs = jobs
-        self._images = dict.fromkeys(sources, 0)
+        self._spent = dict.fromkeys(sources, 0.0)  # seconds of a processor
         self._running: dict[Future[Told], str] = {}
 
     def run(self, seconds: float, tick: Callable[[float], None]) -> None:
@@ -78,8 +79,8 @@ class Soak:
                     self._end(future)
 
     def _begin(self, pool: ProcessPoolExecutor) -> None:
-        source = min(self._modules, key=lambda name: self._images[name])
-        self._images[source] += 1  # so that one that has just begun is not chosen again
+        source = min(self._modules, key=lambda name: self._spent[name])
+        self._spent[source] += A_MOMENT  # so that one that has just begun is not chosen again
         future = pool.submit(tell, self._modules[source], source, self.ledger.take(source))
         self._running[future] = source
 
@@ -89,7 +90,7 @@ class Soak:
         if row is None:
             self.ledger.broken.append(wrong)
             return
-        self._images[source] += row.images
+        self._spent[source] += row.seconds
         self.ledger.add(kind, row)
 
 
