@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from connectors.file.appending import Appending
 from connectors.file.output import Batch
+from connectors.file.ranges import Ranges
+from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
-from tests.connectors.world import appending
+from tests.connectors.world import DeadlyDisk, Killed, appending
 from tests.testing.sidecar import LOG, PATH, is_known
 from walflow.disk import RecordingDisk
 from walflow.testing import PowerCut, SimulatedDisk, images
@@ -148,3 +150,39 @@ def test_a_slot_is_used_to_its_last_byte() -> None:
     sidecar.sync()
     sidecar.close()
     assert Sidecar.open(disk, PATH).state == whole
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "piece", "pieces"),
+    [
+        (0, 1, PIECE, 1),
+        (0, PIECE - 1, PIECE, 1),
+        (0, PIECE, PIECE, 1),
+        (0, PIECE + 1, PIECE, 2),
+        (PIECE - 1, 1, PIECE, 1),
+        (PIECE - 1, 2, PIECE, 2),
+        (0, PIECE * PIECES, PIECE, PIECES),
+        (1, PIECE * PIECES, PIECE, PIECES + 1),
+        (0, PIECE * PIECES + 1, 2 * PIECE, PIECES // 2 + 1),
+    ],
+)
+def test_a_batch_is_cut_at_pages_as_long_as_there_is_room(start: int, size: int, piece: int, pieces: int) -> None:
+    intent = intend(bytes(size), start, Ranges())
+    assert (intent.length, intent.piece, len(intent.sums)) == (size, piece, 4 * pieces)
+
+
+def test_a_batch_behind_what_others_appended_is_taken_for_what_it_is(tmp_path: Path) -> None:
+    """The sidecar has to say where it begins before it is written."""
+    path, disk = tmp_path / "out.log", DeadlyDisk()
+    sink = appending(path, disk=disk)
+    sink.write(b"1", first=1)
+    with path.open("ab") as file:
+        file.write(b"theirs\n")
+    disk.fatal, disk.written = disk.changes + 2, 1 << 20  # all of the batch, and no more
+    with pytest.raises(Killed):
+        sink.write(b"2", first=2)
+    sink.die()
+    sink = appending(path)
+    sink.write(b"2", first=2)
+    assert (path.read_bytes(), sink.inlet.lines) == (b"1\ntheirs\n2\n", [])
+    sink.stop()

@@ -15,8 +15,9 @@ from walflow.disk import Disk as AnyDisk
 from walflow.errors import DirectoryLocked, DiskFull, WalflowError
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, Options, Record
-from walflow.wal.build import Builder, Taken
+from walflow.wal.build import PIECE, Builder, Taken, _expect_possible
 from walflow.wal.cursor import Acked
+from walflow.wal.format import CHUNK_START, MAX_COUNT, MAX_LENGTH, MAX_TAG, chunk_name, record_size
 from walflow.wal.inspect import check, look, records
 
 UUID = bytes(range(16))
@@ -181,7 +182,7 @@ def test_what_a_log_can_just_have_is_taken() -> None:
     disk = MemoryDisk()
     builder = Builder("/log", UUID, Acked(), 160 + 2 * 56, disk)
     one = Record(1, (1 << 32) - 1, b"", b"one", 0)
-    most = Record((1 << 63) - 1, 1, b"", b"last", 0)
+    most = Record((1 << 63) - 1, 1, bytes(MAX_TAG), b"last", -(1 << 63))
     builder.add(one)
     with pytest.raises(ValueError, match="positions go up"):
         builder.add(Record(one.count, 1, b"", b"again", 0))
@@ -191,3 +192,37 @@ def test_what_a_log_can_just_have_is_taken() -> None:
     builder.finish(most.position)
     assert len([path for path in disk.sizes() if path.endswith(".wal")]) == 2
     assert [one for one in read(Log(Options("/log"), disk)) if one.payload] == [one, next_one, most]
+
+
+def test_the_longest_record_that_a_log_can_have() -> None:
+    """Its length alone, for it has 2 GiB."""
+    record = RECORDS[0]
+    _expect_possible(record, MAX_LENGTH, record.position)
+    with pytest.raises(ValueError, match="a record of 2147483648 bytes is too large"):
+        _expect_possible(record, MAX_LENGTH + 1, record.position)
+
+
+def test_less_than_a_piece_waits_and_a_piece_is_written() -> None:
+    disk = MemoryDisk()
+    builder = Builder("/log", UUID, Acked(), 4 * PIECE, disk)
+    written: list[int] = []
+    for position, size in enumerate((PIECE - CHUNK_START - 56, 56, 56, PIECE - 56), 1):
+        builder.add(Record(position, 1, b"", bytes(size - record_size(0)), 0))
+        written.append(disk.sizes()[f"/log.importing/{chunk_name(1)}"])
+    assert written == [0, PIECE, PIECE, 2 * PIECE]
+    builder.discard()
+
+
+@pytest.mark.parametrize(("hole", "known"), [(MAX_COUNT, (1, MAX_COUNT)), (MAX_COUNT + 1, (0, 0))])
+def test_a_chunk_names_the_one_before_it_where_it_can_count_what_is_between(
+    hole: int, known: tuple[int, int]
+) -> None:
+    disk = MemoryDisk()
+    builder = Builder("/log", UUID, Acked(0, [(2, 1 + hole)]), 1024, disk)
+    both = [Record(position, 1, b"", b"event", 0) for position in (1, 2 + hole)]
+    for record in both:
+        builder.add(record)
+    builder.finish(2 + hole)
+    log = Log(Options("/log"), disk)
+    assert [(chunk.before, chunk.skipped) for chunk in log.chunks] == [(0, 0), known]
+    assert (read(log), log.gaps) == (both, [])

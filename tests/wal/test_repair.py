@@ -1,19 +1,26 @@
 """What `walflow wal repair` does to a directory, called as the command calls it. With power cuts:
 tests/testing/repairing.py; as a person sees it: tests/cli/test_wal.py."""
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.cli.wal_tools import flip
 from tests.testing.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
 from tests.wal.conftest import Open
-from tests.wal.tools import payloads, put
+from tests.wal.tools import FaultyDisk, QuickDisk, commit, payloads, put
+from walflow.errors import DirectoryLocked
 from walflow.testing import SimulatedDisk, images
 from walflow.testing.scripts import CHUNKS
 from walflow.wal import Log, Options
-from walflow.wal.format import SLOT
-from walflow.wal.repair import pass_over
+from walflow.wal.format import CHUNK_START, SLOT, record_size
+from walflow.wal.inspect import look
+from walflow.wal.repair import Hold, _allow, obstacles, overwritten, pass_over
 
 
 def broken(number: int) -> Files:
@@ -64,20 +71,25 @@ def test_all_that_is_read_is_told(open_log: Open) -> None:
     assert sum(told) == 5 * 403
 
 
-def a_log(payload: bytes) -> Files:
+def a_log(payload: bytes, events: int = 2) -> Files:
     disk = SimulatedDisk()
     log = Log(Options("/log", 1024, 64), disk)
-    put(log, payload, payload)
+    put(log, *[payload] * events)
     log.ack(1, 1)
     log.close()
     return {path[5:]: disk.content(path) for path in disk.sizes() if not path.endswith("LOCK")}
 
 
+def together(ours: Files, theirs: Files) -> Files:
+    """And nothing that says which of them it is, but the cursor, which is ours."""
+    files = {name: data for name, data in ours.items() if name != "meta"}
+    return files | {f"{int(name[:20]) + 50:020d}.wal": data for name, data in theirs.items() if name.endswith(".wal")}
+
+
 def test_of_two_logs_each_is_a_log_again_and_on_disk() -> None:
     """The cursor has a slot of either."""
     ours, theirs = a_log(b"a" * 300), a_log(b"b" * 300)
-    files = {name: data for name, data in ours.items() if name != "meta"}
-    files |= {f"{int(name[:20]) + 50:020d}.wal": data for name, data in theirs.items() if name.endswith(".wal")}
+    files = together(ours, theirs)
     files["cursor"] = ours["cursor"][:SLOT] + theirs["cursor"][SLOT:]
     disk = SimulatedDisk({f"/log/{name}": data for name, data in files.items()})
     with real(files) as path:
@@ -88,3 +100,92 @@ def test_of_two_logs_each_is_a_log_again_and_on_disk() -> None:
     (split,) = {path.rpartition("/")[0] for path in there if "/log-" in path}
     found = [payloads(Log(Options(path, 1024, 64), disk.like_this(image.files))) for path in ("/log", split)]
     assert sorted(found) == [[b"a" * 300], [b"b" * 300]]
+
+
+@pytest.mark.parametrize(("events", "words"), [(2, "(1 chunk)"), (3, "(2 chunks)")])
+def test_what_is_moved_of_another_log_is_counted(events: int, words: str) -> None:
+    with real(together(a_log(b"a" * 300), a_log(b"b" * 300, events))) as path:
+        move, _ = obstacles(path)
+        assert f": move them {words} to {path}/quarantine/log-" in move.what
+
+
+def test_where_nothing_will_be_cut_nothing_is_copied(tmp_path: Path) -> None:
+    """Of the last commit the power left the first record and the last one."""
+    log = Log(Options(str(tmp_path), 4096, 16), QuickDisk())
+    for _ in range(3):
+        log.append(b"", b"event", 1, 7)
+    commit(log)
+    log.abandon()
+    flip(tmp_path / log.chunks[0].name, CHUNK_START + record_size(5) + 9)
+    view = look(str(tmp_path))
+    assert (view.found.recovery.torn_bytes, view.found.recovery.gaps) == (record_size(5), [])
+    assert overwritten(view) == []
+
+
+def test_a_log_that_lost_its_lock_is_held_as_soon_as_it_has_one(tmp_path: Path) -> None:
+    with Hold(str(tmp_path)) as hold:
+        hold.take(create=True)
+        with pytest.raises(DirectoryLocked):
+            Hold(str(tmp_path)).take(create=False)
+    with Hold(str(tmp_path)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "is_moved"),
+    [
+        (errno.EIO, "Input/output error: move it to quarantine/", True),
+        (errno.EBUSY, "Device or resource busy: remove the cause", False),
+    ],
+)
+def test_what_will_never_open_is_moved_and_what_may_is_left(number: int, words: str, is_moved: bool) -> None:
+    disk = FaultyDisk(preallocates=False)
+    with real(a_log(b"event")) as path:
+        disk.fault = lambda operation, file: number if (operation, file) == ("open", f"{path}/cursor") else None
+        (step,) = obstacles(path, disk=disk)
+        assert step.what == f"{path}/cursor cannot be opened: {words}"
+        assert (step.do is not None) == is_moved
+        if step.do is not None:
+            step.do()
+            assert obstacles(path, disk=disk) == []
+            assert Path(path, "quarantine", "cursor").exists()
+
+
+NOBODY = 65534
+
+
+@contextmanager
+def no_root() -> Iterator[int]:
+    """Root may open anything, and so is somebody else in here. Gives who we are."""
+    if os.geteuid() != 0:
+        yield os.geteuid()
+        return
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield NOBODY
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("", "0700"), ("cursor", "0600")])
+def test_modes_that_keep_their_owner_out_are_set_right(name: str, mode: str) -> None:
+    with real({"cursor": b""}) as path:
+        Path(path, name).chmod(0)
+        if os.geteuid() == 0:
+            for each in (Path(path).parent, Path(path), Path(path, "cursor")):
+                os.chown(each, NOBODY, -1)
+        with no_root():
+            (step,) = obstacles(path)
+            assert step.what == f"{Path(path, name)} may not be read and written: set its mode to {mode}"
+            assert step.do is not None
+            step.do()
+            assert obstacles(path) == []
+
+
+@pytest.mark.parametrize(("path", "mode"), [("/etc", 0o700), ("/etc/passwd", 0o600)])
+def test_what_is_another_users_is_left_to_that_user(path: str, mode: int) -> None:
+    """Of a file, the whole directory that it is in."""
+    with no_root() as user:
+        (step,) = _allow(path, mode)
+    advice = f"run this as user 0, or as root: chown -R {user} /etc"
+    assert step == (f"{path} belongs to user 0, and you are {user}: {advice}", None)

@@ -82,6 +82,12 @@ def test_what_is_not_there_or_acked_is_refused(first: int, last: int, words: str
     log.close()
 
 
+def test_the_last_one_may_be_skipped() -> None:
+    log = filled(MemoryDisk())
+    assert skippable(log.acked, log.durable, 40, 40) == [(40, 40)]
+    log.close()
+
+
 def test_what_cannot_be_read_is_skipped_as_well() -> None:
     disk = MemoryDisk()
     log = filled(disk)
