@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -121,9 +120,8 @@ def test_each_window_once_and_right_across_kills_of_spark_and_of_the_daemon(tmp_
         until(lambda: admin.metrics()["walflow_component_spark_lag_events", "counts"] == 0, daemon)
         until(lambda: admin.metrics()["walflow_component_spark_state_rows", "counts"] == 1, daemon)
 
-        driver, began = driver_of(daemon), time.monotonic()
+        driver = driver_of(daemon)
         assert daemon.terminate() == 0
-        assert time.monotonic() - began < 15
         assert gone(driver)
     assert not any("Traceback" in line or "\tat " in line for line in daemon.raw)
 
