@@ -228,6 +228,13 @@ def test_what_the_cursor_knows_to_have_been_acked_is_reported() -> None:
     works(log)
 
 
+@pytest.mark.parametrize("mode", ["interval", "never"])
+def test_whoever_opens_it_is_told_how_it_was_written(mode: str) -> None:
+    put(relaxed(disk := SimulatedDisk(LOG), mode), b"1")
+    (line,) = relaxed(cut(disk), "always").recovery.lines()
+    assert line.startswith(f'it was not closed, and sync was "{mode}": ')
+
+
 def test_a_file_that_did_not_make_it_before_one_that_did_is_reported() -> None:
     log = relaxed(disk := SimulatedDisk(LOG))
     put(log, CHUNK, CHUNK, CHUNK)
