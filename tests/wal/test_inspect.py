@@ -143,6 +143,7 @@ def test_the_progress_counts_every_byte_once(open_log: Open, directory: Path) ->
     check(str(directory), begin)
     assert sum(seen) <= told[0] == sum(os.stat(path).st_size for path in chunk_files(str(directory)))
     assert sum(seen) > told[0] * 0.9
+    assert min(seen) > 0
 
 
 def test_what_is_no_log_is_not_taken_for_one(directory: Path) -> None:
