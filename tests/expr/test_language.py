@@ -58,6 +58,7 @@ CASES: list[tuple[str, object, object]] = [
     ("<< event.t:9/binary >>", E, Refused("`<< … >>`: 6 bytes where 9 are taken")),
     ("<< event.x >>", E, Refused("`<< … >>` takes a whole number, not a decimal number")),
     ("<< event >>", -1, Refused("`<< … >>`: an unsigned number is not negative")),
+    ("<< event/binary >>", "\ud800", Refused("`<< … >>`: a character that UTF-8 cannot hold")),
     ("<< event:65 >>", 1, Mistake("a number has 1 to 64 bits, not 65")),
     ("<< event:12/little >>", 1, Mistake("a little-endian number has whole bytes, not 12 bits")),
     ("<< event/odd >>", 1, Mistake("`odd` is no type of binary data")),
@@ -250,6 +251,15 @@ CASES: list[tuple[str, object, object]] = [
     ("random::integer(1, 2, 3)", None, Mistake("`random::integer` takes 0 to 2 arguments, not 3")),
     ("random::float(event)", 10**400, Refused("`random::float`: these bounds are out of range")),
     ("random::string(event)", -1, Refused("`random::string`: it takes a length from 0 on, not -1")),
+    ("random::float(-1e308, event)", 1e308, Refused("`random::float`: these bounds are out of range")),
+    # a number of JSON beyond a double's range
+    ("-json::decode(event)", "1e999", Refused("the result of `-` is out of range")),
+    ("type::as_string(json::decode(event))", "1e999", "float"),
+    ("type::is_number(json::decode(event)) and type::is_float(json::decode(event))", "1e999", True),
+    ("float::is_infinite(json::decode(event))", "-1e999", True),
+    ("array::sort([json::decode(event), 1, 2.5]) == [1, 2.5, json::decode(event)]", "1e999", True),
+    ("range::contains([0, json::decode(event)], 5)", "1e999", True),
+    ("random::float(json::decode(event))", "1e999", Refused("`random::float`: these bounds are out of range")),
     # what would grow without end
     ("range::range(0, event)", 2**60, Refused("`range::range`: it would make something longer than 1048576")),
     ('string::replace(event, "a", event)', "a" * 2000, Refused("`string::replace`: it would make something longer than 1048576")),

@@ -103,7 +103,10 @@ def _number(bits: int, *, signed: bool, little: bool) -> Put:
 
 def _binary(size: int | None) -> Put:
     def put(value: object) -> Bits:
-        data = value.encode() if isinstance(value, str) else value
+        try:
+            data = value.encode() if isinstance(value, str) else value
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+            raise CannotApply("`<< … >>`: a character that UTF-8 cannot hold") from None
         if not isinstance(data, bytes):
             raise CannotApply(f"`<< … >>` takes binary data or a string, not {kind_of(value)}")
         if size is not None and len(data) < size:

@@ -1,7 +1,8 @@
 """What `intrinsic fn` stands for: a Python function, and what its annotations say of the arguments.
 
 Its parameters are plain types (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything),
-matched exactly: `true` is no number. `float` is any number, as Python's typing has it. `Annotated[T, Read(read)]` is
+matched exactly: `true` is no number. `float` is any number, as Python's typing has it, and 1e999 of JSON, which is a
+subclass. `Annotated[T, Read(read)]` is
 a string that is read into a T first, at load if it needs no event. A function raises CannotApply where a value is of
 no use to it.
 """
@@ -65,7 +66,7 @@ class Parameter(NamedTuple):
     def take(self, value: object) -> object:
         """What the function is given for it."""
         kind = self.kind
-        if kind.types and type(value) not in kind.types:
+        if kind.types and type(value) not in kind.types and not (float in kind.types and isinstance(value, float)):
             raise CannotApply(f"{self.subject} takes {kind.words}, not {kind_of(value)}")
         return kind.read(value) if kind.read else value
 

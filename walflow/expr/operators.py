@@ -118,11 +118,19 @@ def _spliced_large(value: object) -> str:
 def unary(symbol: str, value: object) -> object:
     if symbol == "not" and isinstance(value, bool):
         return not value
-    if symbol in {"+", "-"} and _is_number(value):
-        return -value if symbol == "-" else value
+    if symbol == "-" and _is_number(value):
+        return _negative(value)
+    if symbol == "+" and _is_number(value):
+        return value
     if symbol == "!" and _is_whole(value):
         return ~value
     raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
+
+
+def _negative(value: float) -> float:
+    if not -math.inf < value < math.inf:  # 1e999 of JSON, which would become a plain infinity
+        raise CannotApply("the result of `-` is out of range")
+    return -value
 
 
 # Any: both operands have been narrowed to what the function takes, a fact no signature of `operator` carries

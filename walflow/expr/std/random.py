@@ -1,5 +1,6 @@
 """std::random: drawn anew at each call, from the system's entropy once a process."""
 
+import math
 import string as letters
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -35,7 +36,9 @@ def float_(*bounds: float) -> float:
     try:
         drawn = low + (high - low) * _random.random()
     except OverflowError:
-        raise CannotApply("these bounds are out of range") from None
+        drawn = math.inf
+    if not math.isfinite(drawn):  # from -1e308 to 1e308; and 1e999 of JSON is a number
+        raise CannotApply("these bounds are out of range")
     return float(drawn if drawn < high else low)  # rounding may reach what is not to be reached
 
 

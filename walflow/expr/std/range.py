@@ -1,6 +1,7 @@
 """std::range."""
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from walflow.expr.functions import Function, function
 from walflow.expr.operators import LONGEST, CannotApply
@@ -16,9 +17,13 @@ def contains(r: list[object], n: float) -> bool:
     if not r:
         return False
     first, last = r[0], r[-1]
-    if not (type(first) in {int, float} and type(last) in {int, float}):
+    if not (_is_number(first) and _is_number(last)):
         raise CannotApply("`r` is no range of numbers")
-    return first <= n <= last  # type: ignore[operator]  # they are numbers, by their exact types
+    return first <= n <= last
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 FUNCTIONS: Mapping[str, Function] = {"range": function(between), "contains": function(contains)}

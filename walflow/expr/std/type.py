@@ -18,18 +18,22 @@ _NAMES: Mapping[type, str] = {
 
 
 def as_string(value: object) -> str:
-    return _NAMES.get(type(value), type(value).__name__)  # what a codec brings beside: a time of msgpack
+    return _NAMES.get(_kind(value), type(value).__name__)  # what a stranger's codec brings beside
 
 
 def is_number(value: object) -> bool:
-    return type(value) in {int, float}
+    return _kind(value) in {int, float}
 
 
 def _is(kind: type) -> Callable[[object], bool]:
     def is_kind(value: object) -> bool:
-        return type(value) is kind
+        return _kind(value) is kind
 
     return is_kind
+
+
+def _kind(value: object) -> type:
+    return float if isinstance(value, float) else type(value)  # 1e999 of JSON has a type of its own
 
 
 FUNCTIONS: Mapping[str, Function] = {
