@@ -1,6 +1,6 @@
 """Connector classes to check flow files against, and the shortest way to do it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -105,9 +105,9 @@ def checked(*files: str | Path) -> tuple[Assembly | None, str]:
     return assembly, render_all(diagnostics)
 
 
-def assembled(text: str, name: str = "main.troy") -> Assembly:
+def assembled(text: str, name: str = "main.troy", registry: Mapping[str, type[Connector]] = REGISTRY) -> Assembly:
     """A text that has warnings at most. In the working directory, which the tests choose."""
     Path(name).write_text(text, encoding="utf-8")
-    assembly, said = checked(name)
-    assert assembly is not None, said
+    assembly, diagnostics = load([name], registry)
+    assert assembly is not None, render_all(diagnostics)
     return assembly

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from tests.lang.world import assembled
+from connectors.memory import Memory
+from tests.lang.world import REGISTRY, assembled
 from tests.runtime.world import World
 from walflow import Block
 from walflow.errors import WalflowError
 from walflow.runtime.graph import ConnectorNodes, Nodes, build
 from walflow.runtime.source import RunOutlet
 
+KNOWN = {**REGISTRY, "memory": Memory}
 LOST = WalflowError("gone")
 
 FLOW = """
@@ -68,7 +70,7 @@ class Running:
         creates = "".join(f"create connector to_{name} from null;" for name in outputs)
         connects = "".join(f"connect /pipeline/p/{name} to /connector/to_{name};" for name in outputs)
         text = FLOW.format(outputs=", ".join(outputs), body=body, creates=creates, connects=connects)
-        self.nodes: Nodes = build(assembled(text), self.world.metrics)
+        self.nodes: Nodes = build(assembled(text, registry=KNOWN), self.world.metrics)
         by_name = {nodes.plan.id.name: nodes for nodes in self.nodes.connectors}
         for operator in self.nodes.operators:
             operator.node.begin(self.world.scheduler)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from connectors.memory import Buffer, Memory
 from tests.operators.flows import Running
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
@@ -112,6 +113,71 @@ def test_it_never_holds_what_its_sources_wait_for(five: Running) -> None:
     running.outlet.window = 100
     running.give("x" * 60)
     assert sum(sizes(running)) == 26
+    running.end()
+
+
+def test_an_event_that_is_held_keeps_the_block_it_was_picked_out_of() -> None:
+    body = """
+    define operator batch from generic::batch with count = 1000 end;
+    create operator batch;
+    select event from in where event == 0 into batch;
+    select event from batch into rare;
+    select event from in where event > 0 into all;
+    """
+    running = Running(body, ("rare", "all"))
+    running.outlet.window = 100
+    rare, all_ = running.sinks
+    while not running.source.gate.shut:
+        running.give(0, 11111111)
+        all_.ack()
+    assert rare.waiting == []  # what comes in the same breath goes along
+    running.world.scheduler.advance(0)
+    [block] = rare.waiting
+    assert block.frames.count == len(all_.got)
+    rare.ack()
+    assert running.outlet.inflight == 0
+    assert not running.source.gate.shut
+    running.end()
+
+
+FOUR = """
+    define operator batch from generic::batch with count = 1000 end;
+    define operator log from qos::wal with {bounds} end;
+    create operator log;
+    create operator a from batch;
+    create operator b from batch;
+    create operator c from batch;
+    create operator d from batch;
+    select event from in into log;
+    select event from log where event % 4 == 0 into a;
+    select event from log where event % 4 == 1 into b;
+    select event from log where event % 4 == 2 into c;
+    select event from log where event % 4 == 3 into d;
+    select event from a into out;
+    select event from b into out;
+    select event from c into out;
+    select event from d into out;
+"""
+
+
+@pytest.mark.parametrize("bounds", ["max_elements = 1000, read_count = 20", "max_elements = 20", "max_bytes = 50"])
+def test_several_that_hold_the_same_source_do_not_stop_it(bounds: str) -> None:
+    running = Running(FOUR.format(bounds=bounds))
+    [log] = [nodes for nodes in running.nodes.connectors if nodes.plan.id.name == "p/log"]
+    assert isinstance(log.plan.connector, Memory)
+    log.sink.begin(running.world.surroundings("main::p/log"))
+    buffer = Buffer(log.plan.connector, log.sink, log.source.begin(running.world.surroundings("main::p/log")))
+    for number in range(100):
+        running.give(number)
+    for _ in range(100):
+        running.world.scheduler.advance(0)
+        running.sinks[0].ack()
+    assert len(running.sinks[0].got) >= 80
+    for operator in running.nodes.operators:
+        operator.node.drain()
+    running.sinks[0].ack()
+    assert sorted(running.sinks[0].got, key=str) == sorted(range(100), key=str)
+    buffer.close()
     running.end()
 
 

@@ -65,6 +65,18 @@ class Log:
         self.work()
 
 
+def test_a_key_too_deep_to_be_worked_with_passes() -> None:
+    log = Log()
+    payload = b'{"id":' + b"[" * 1000 + b"]" * 1000 + b"}"
+    for _ in range(2):
+        receipt = Receipt(log.settled.append, 1)
+        log.node.accept(Block(STREAM, Frames(payload + b"\n", 1, LINES), JSON, receipt, ingest_ns=1, meta={}))
+    assert len(log.sink.got) == 2
+    log.sink.ack()
+    assert [receipt.cause for receipt in log.settled] == [None, None]
+    log.end()
+
+
 def test_a_key_that_was_delivered_does_not_pass_again() -> None:
     log = Log()
     log.give(1, 2)

@@ -27,7 +27,8 @@ class Batch(Operator):
     """Holds events until there are `count` of them, or `timeout` is over, and sends them on together. They stay the
     events they were, one after the other; what they share is the way: a sink gets them at once, writes them at once and
     acks them at once. Of one stream they become one block (of 256 KiB and 4,096 events at most), of several streams
-    as many. Before half of what a source may have unsettled is held, what is there goes on."""
+    as many. Before half of what a source may have unsettled is held, and when a source or a log before it can send
+    nothing more until something is settled, what is there goes on."""
 
     example: ClassVar[str] = """\
 define operator hundred from generic::batch with count = 100, timeout = 1000000000 end;
@@ -55,7 +56,7 @@ class _Batch:
         self._held: list[Block] = []
         self._events = self._bytes = 0
         self._timer: Timer | None = None
-        self._draining = False
+        self._draining = self._flushes_soon = False
         place.gauge("held_events", lambda: self._events)
 
     def __repr__(self) -> str:
@@ -76,6 +77,8 @@ class _Batch:
 
     def begin(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        for window in self._windows:
+            window.on_full(self._flush_soon)
 
     def drain(self) -> None:
         self._draining = True
@@ -91,8 +94,11 @@ class _Batch:
         self._bytes += len(block.frames.data)
         if self._events >= self._count or self._is_much():
             self._flush()
-        elif self._timeout is not None and self._timer is None:
+            return
+        if self._timeout is not None and self._timer is None:
             self._timer = self._scheduler.call_later(self._timeout, self._due)
+        if any(window.full for window in self._windows):
+            self._flush_soon()
 
     def _is_much(self) -> bool:
         """Half of what one of the sources may have unsettled."""
@@ -100,6 +106,17 @@ class _Batch:
             if self._bytes * 2 >= size or (events is not None and self._events * 2 >= events):
                 return True
         return False
+
+    def _flush_soon(self) -> None:
+        """What it holds may be all that its sources wait for: other batches hold events of theirs too, and an event that
+        is held keeps the block unsettled that it was picked out of. Not at once: what comes now goes along."""
+        if self._held and not self._flushes_soon:
+            self._flushes_soon = True
+            self._scheduler.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flushes_soon = False
+        self._flush()
 
     def _due(self) -> None:
         self._timer = None

@@ -33,9 +33,9 @@ class Unwritten(WalflowError):
 class Dedupe(Operator):
     """Lets each key pass once. A key counts as seen when the event that first carried it is delivered; until then
     another event with that key shares its outcome, and one that failed passes when it is sent again. An event without
-    the key passes. With `dir` the keys survive a restart; a crash may let through once more what was delivered and not
-    yet acked, and never loses an event. A `generic::batch` behind it wants a `timeout`: what shares the outcome of an event in a batch counts
-    as under way."""
+    the key passes, and so does one whose key is nested too deep to be compared. With `dir` the keys survive a restart; a
+    crash may let through once more what was delivered and not yet acked, and never loses an event. A `generic::batch`
+    behind it wants a `timeout`: what shares the outcome of an event in a batch counts as under way."""
 
     example: ClassVar[str] = """\
 define operator once from qos::dedupe with key = "id", dir = "seen" end;
@@ -174,7 +174,10 @@ class _Dedupe:
             if name not in record:
                 return None
             value = record[name]
-        return _digest(value)
+        try:
+            return _digest(value)
+        except RecursionError:  # as it passes, it is not lost
+            return None
 
     # outcomes
 

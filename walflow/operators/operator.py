@@ -32,6 +32,15 @@ class Window(Protocol):
         """Bytes; events, None for any number."""
         ...
 
+    @property
+    def full(self) -> bool:
+        """Nothing more comes before something is settled."""
+        ...
+
+    def on_full(self, call: Callable[[], None]) -> None:
+        """Called whenever it becomes so."""
+        ...
+
 
 @dataclass(frozen=True)
 class Place:

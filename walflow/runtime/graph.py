@@ -85,6 +85,9 @@ class _Builder:
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
         for nodes in made:
             self._tell_sinks(nodes.source, nodes.plan.id)
+            if nodes.source.transactional:
+                nodes.source.stores_no_more = nodes.sink.triggered
+                nodes.sink.on_trigger = nodes.source.tell_full
         self._hang_gates(made)
         for nodes in made:
             measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)

@@ -13,6 +13,9 @@ from walflow.runtime.rejects import ErrPort
 from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
 
 
+def _nothing() -> None: ...
+
+
 class SinkGone(WalflowError):
     """The sink's run ended while blocks waited for it. They may be sent again."""
 
@@ -38,6 +41,7 @@ class SinkNode(Surrounded):
         self.replaceable = False
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
+        self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
         self._codec = codec
@@ -205,12 +209,16 @@ class SinkNode(Surrounded):
     def reject(self, block: Block, reason: str) -> None:
         self._err.take(block, [reason] * block.frames.count)
 
+    def triggered(self) -> bool:
+        return self.reason is not None
+
     def trigger(self, reason: str) -> None:
         if self.reason is None:
             self.log.warning("breaker triggered", reason=reason)
         self.reason = reason
         for gate in self.gates:
             gate.trigger(self.name, reason)
+        self.on_trigger()
         if self.replaceable:
             self._fail_queue(f"takes no more: {reason}")
 

@@ -50,6 +50,8 @@ class SourceNode:
         self.transactional = transactional
         self.gate = Gate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
+        self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
+        self._on_full: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
@@ -61,6 +63,18 @@ class SourceNode:
     def limits(self) -> tuple[int, int | None]:
         """Bytes and events that may be unsettled at most: what an operator that holds blocks has to stay below."""
         return (self.outlet.window, self.outlet.window_events) if self.outlet is not None else (WINDOW, None)
+
+    @property
+    def full(self) -> bool:
+        """Nothing more comes before something is settled."""
+        return self.stores_no_more() or (self.outlet is not None and self.outlet.full)
+
+    def on_full(self, call: Callable[[], None]) -> None:
+        self._on_full.append(call)
+
+    def tell_full(self) -> None:
+        for call in self._on_full:
+            call()
 
     def end(self) -> None:
         """The run is over: its receipts are void, its window is nobody's."""
@@ -92,6 +106,7 @@ class RunOutlet(Surrounded):
         self.window_events: int | None = None
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
+        self._events = 0  # in flight, of those that were given to `send`
         self.surround(surroundings)
         self._node = node
         self._gate = node.gate
@@ -111,6 +126,14 @@ class RunOutlet(Surrounded):
 
     def __repr__(self) -> str:
         return f"<Outlet {self.name} {self.inflight} of {self.window} bytes unsettled>"
+
+    @property
+    def full(self) -> bool:
+        return self._refused or "window" in self._gate.reasons or self._has_all_events
+
+    @property
+    def _has_all_events(self) -> bool:
+        return self.window_events is not None and self._events >= self.window_events
 
     # sources that push
 
@@ -144,8 +167,12 @@ class RunOutlet(Surrounded):
         for part in frames.parts(sizes):
             self._received.value += part.count
             self._emit(stream, part, codec, now, self._node.out)
+        self._look_at_window()
+
+    def _look_at_window(self) -> None:
         if self.inflight > self.window:
             self._gate.trigger("window", f"{self.window} bytes sent and not settled")
+            self._node.tell_full()
 
     def _emit(self, stream: IngressStream, frames: Frames, codec: Codec, now: int, to: Node) -> None:
         size = len(frames.data)
@@ -163,8 +190,7 @@ class RunOutlet(Surrounded):
         receipt = Receipt(self._settled, len(bad), size)
         block = Block(stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta)
         self._node.err.take(block, [reason for _, reason in bad])
-        if self.inflight > self.window:
-            self._gate.trigger("window", f"{self.window} bytes sent and not settled")
+        self._look_at_window()
 
     def ended(self, stream: IngressStream) -> None:
         self._streams.pop(stream.id.number, None)
@@ -208,18 +234,23 @@ class RunOutlet(Surrounded):
         size = len(block.frames.data)
         if self._gate.shut or (self.inflight and self.inflight + size > self.window):
             self._refused = True
+            self._node.tell_full()
             return False
         self.inflight += size
+        self._events += block.frames.count
         receipt = block.receipt
         receipt.settled = partial(self._sent_settled, receipt.settled, size)
         self._received.value += block.frames.count
         self._received_bytes.value += size
         self._node.out.accept(block)
+        if self._has_all_events:
+            self._node.tell_full()
         return True
 
     def _sent_settled(self, settled: Settled, size: int, receipt: Receipt) -> None:
         if self._void:
             return
+        self._events -= receipt.count
         settled(receipt)
         self._give_back(size)
 
