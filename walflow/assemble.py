@@ -24,6 +24,9 @@ __all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Regis
 
 Registry = Mapping[str, type[Connector]]
 
+_TWICE = "one flow, deployed twice: give each its own, by an arg of the flow"
+_INSTANCES = "each mapping has its own instance: let all link one, with a fixed name in the place of `{instance}`"
+
 INPUTS = ("in",)
 OUTPUTS = ("out", "err")
 
@@ -165,7 +168,7 @@ class _Assembling:
             if key in self._claimed:
                 other, span = self._claimed[key]
                 message = f"{who} and {other} have the same {claim.what} `{claim.path}`"
-                hint = "one flow, deployed twice: give each its own, by an arg of the flow"
+                hint = _TWICE if created.source.name.endswith(".troy") else _INSTANCES
                 hint = hint if span == created else f"the other one is created at {span}"
                 self.found.append(error(message, created, hint))
             else:

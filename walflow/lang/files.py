@@ -20,7 +20,7 @@ def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
         line = bad.object.count(b"\n", 0, bad.start) + 1
         return error(f"cannot read {path}: line {line} is not UTF-8")
     except OSError as failed:
-        return error(f"cannot read {path}: {(failed.strerror or str(failed)).lower()}")
+        return error(f"cannot read {path}: {failed.strerror.lower() if failed.strerror else failed}")
     except ValueError:
         return error(f"cannot read {str(path)!r}: this is no file name")
 

@@ -153,7 +153,7 @@ class Reader:
                 yield str(key), Name(value.value, part.key)
             else:
                 yield str(key), Name(value.span.text, part.key)  # else it would be missing, too
-                hint = f'write `{key}: "{value.span.text}"`'
+                hint = f'write `{key}: "{"01" if value.value is None else value.span.text}"`'
                 self._error(f"`{key}` takes text, not {kind_of(value.value)}", value.span, hint)
 
     def _items(self, kind: str, section: Constant, known: Sequence[str], needed: Sequence[str]) -> Iterator[Constant]:

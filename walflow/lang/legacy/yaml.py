@@ -7,6 +7,7 @@ class and build nothing but data.
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Self
 
 from ruamel.yaml import YAML
@@ -139,9 +140,14 @@ class _Reading:
                     hint = f"first at {parts[name].key}"
                     self._report(error(f"key `{name}` stands twice here", self._span(key), hint))
                 else:
-                    parts[name] = Part(self._span(key), self.constant(value))
+                    parts[name] = Part(self._span(key), self._value_of(key, value))
         parts = {**merged, **parts}
         return Constant({key: part.constant.value for key, part in parts.items()}, self._span(node), parts)
+
+    def _value_of(self, key: Node, node: Node) -> Constant:
+        """One that is left out is where its key is, not where the next line begins."""
+        constant = self.constant(node)
+        return constant if constant.span.text else replace(constant, span=self._span(key))
 
     def _key(self, node: Node) -> str | None:
         constant = self.constant(node)
