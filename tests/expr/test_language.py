@@ -42,6 +42,8 @@ CASES: list[tuple[str, object, object]] = [
     ('"#{event}"', {"k": ["v", 1.0]}, '{"k":["v",1.0]}'),
     ('"#{event.t}#{event.x}"', E, "héllo1.5"),
     ('"""\n    one #{event.n}\n      two\n    """', E, "one 5\n  two\n"),
+    ('"""\r\n  one #{event}\r\n\r\n    two\r\n  """', 1, "one 1\n\n  two\n"),
+    ('"""\n  a\0b\ue000#{event}\0\n"""', 1, "a\0b\ue0001\0\n"),
     ("[]", None, []),
     ("[1, [2, event], ]", 3, [1, [2, 3]]),
     ('{"a": {"#{event}": null}}', "k", {"a": {"k": None}}),

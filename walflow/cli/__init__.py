@@ -1,22 +1,31 @@
 """The command line. Every command is a function in a module of its own; here they become one program."""
 
+import contextlib
+import errno
+import io
 import os
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from walflow import __version__
 
 EX_SOFTWARE = 70
+EX_IOERR = 74
+
+_UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what a redirected stdout may meet
 
 
 def main() -> None:
     _hold_standard_descriptors()
+    _print_anything()
     try:
         app()(prog_name="walflow")
     except Exception as error:  # noqa: BLE001  # a bug of ours: one line, and a code of its own
+        if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
+            _end_unwritten(error)
         _tell_internal_error(error)
         sys.exit(EX_SOFTWARE)
 
@@ -28,6 +37,20 @@ def _hold_standard_descriptors() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+def _print_anything() -> None:
+    """A name with bytes that are no text, or a character that an old locale lacks, costs itself and not the line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # not where it was closed from the start
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end_unwritten(error: OSError) -> NoReturn:
+    with contextlib.suppress(OSError):  # the same disk
+        typer.echo(f"walflow: what is printed cannot be written: {error.strerror}", err=True)
+    sys.stdout = sys.stderr = None  # with what is left in it, which would fail again
+    sys.exit(EX_IOERR)
 
 
 def _tell_internal_error(error: Exception) -> None:

@@ -381,11 +381,15 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         return Text(tuple(inner), self._span(meta))
 
     def heredoc(self, meta: Meta, *parts: Token | Expr) -> Text:
-        inner = parts[1:-1]
-        texts = literals.dedent([str(part) if isinstance(part, Token) else None for part in inner])
-        exprs = [part for part in inner if not isinstance(part, Token)]
+        # read where they stand first, for the place of a mistake: what is one is no text
+        inner = [self._sound(part) if isinstance(part, Token) else part for part in parts[1:-1]]
+        texts = literals.dedent([part if isinstance(part, str) else None for part in inner])
+        exprs = [part for part in inner if not isinstance(part, str)]
         read = [literals.unescape(text) if text is not None else exprs.pop(0) for text in texts]
         return Text(tuple(read), self._span(meta))
+
+    def _sound(self, token: Token) -> str:
+        return self._literal(lambda: literals.unescape(token) and str(token), "", self._at(token))
 
     def _text(self, token: Token) -> str:
         return self._literal(lambda: literals.unescape(token), "", self._at(token))

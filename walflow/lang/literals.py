@@ -58,9 +58,12 @@ def name(written: str) -> str:
 
 
 def dedent(parts: list[str | None]) -> list[str | None]:
-    """A heredoc's text without the indentation all its lines share; None stands for an interpolation."""
-    marked = "".join("\0" if part is None else part for part in parts)
-    pieces = textwrap.dedent(marked).split("\0")
+    """A heredoc's text without the indentation all its lines share, which end in a newline, whatever the file's do;
+    None stands for an interpolation."""
+    text = "".join(part or "" for part in parts)
+    marker = next(mark for mark in map(chr, range(0xE000, 0x10FFFF)) if mark not in text)
+    marked = "".join(marker if part is None else part for part in parts).replace("\r\n", "\n")
+    pieces = textwrap.dedent(marked).split(marker)
     texts = iter(pieces)
     joined: list[str | None] = [next(texts)]
     for piece in texts:

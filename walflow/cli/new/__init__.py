@@ -2,6 +2,7 @@
 
 import keyword
 import re
+import shlex
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -87,5 +88,5 @@ def _refused(message: str, code: int) -> typer.Exit:
 
 def _tell(directory: Path, made: list[Path], template: Template, name: str) -> None:
     typer.echo(f"{', '.join(path.name for path in made)} in {directory}. Now:")
-    for command in (f"cd {directory}", *template.then):
+    for command in (f"cd {shlex.quote(str(directory))}", *template.then):
         typer.echo("    " + command.replace("{name}", name))
