@@ -1,0 +1,168 @@
+"""Ranges where one byte, one position or one descriptor makes the difference."""
+
+import errno
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.wal.conftest import Open
+from tests.wal.test_extract import extracted, fill
+from tests.wal.tools import FaultyDisk, checkpoint, put
+from walflow.wal import Log
+from walflow.wal.extract import Extract, Loss, Place, Slice
+from walflow.wal.format import CHUNK_START
+
+STEP = 256 << 10  # bytes between two places of a window
+
+
+def slices(extract: Extract, first: int, end: int) -> list[Slice]:
+    walk = extract.begin(first, end)
+    found = [one for one in iter(walk.next, None) if isinstance(one, Slice)]
+    walk.close()
+    return found
+
+
+def places(extract: Extract) -> int:
+    return int(repr(extract).rpartition(", ")[2].split()[0])
+
+
+def damage(log: Log, payload: bytes) -> None:
+    path = Path(log.directory.path, log.chunks[0].name)
+    data = bytearray(path.read_bytes())
+    data[data.index(payload)] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "kept"),
+    [
+        ([99], 0),
+        ([100], 1),
+        ([300, 399], 1),
+        ([300, 400], 2),
+        ([300, 201], 1),
+        ([300, 200], 2),
+    ],
+)
+def test_a_place_is_kept_a_whole_step_from_those_beside_it(open_log: Open, offsets: list[int], kept: int) -> None:
+    log = open_log()
+    put(log, b"one")
+    extract = Extract(log, step=100)
+    for offset in offsets:
+        extract.note(log.chunks[0], Place(1 + offset, CHUNK_START + offset))
+    assert places(extract) == kept
+
+
+def test_a_window_notes_its_beginning_and_every_step(open_log: Open) -> None:
+    log = open_log(8 << 20, 4)
+    put(log, *[bytes((64 << 10) - 48)] * 20)  # sixteen to a window
+    found = slices(Extract(log), 1, 21)
+    assert [(one.first, one.last) for one in found] == [(1, 16), (17, 20)]
+    offsets = {position: CHUNK_START + (position - 1) // 4 * STEP for position in (1, 5, 9, 13, 17)}
+    assert [[*one.places] for one in found] == [
+        [Place(position, offsets[position]) for position in (1, 5, 9, 13)],
+        [Place(17, offsets[17])],
+    ]
+
+
+def test_a_record_that_is_its_header_alone_may_end_a_window(open_log: Open) -> None:
+    log = open_log()
+    put(log, bytes(16), b"", bytes(16), bytes(16))
+    found = slices(Extract(log, window=64 + 48), 1, 5)
+    assert [(one.first, one.last) for one in found] == [(1, 2), (3, 3), (4, 4)]
+
+
+def test_places_of_a_chunk_that_is_gone_are_forgotten(open_log: Open) -> None:
+    log = open_log(1024, 16)
+    put(log, *[bytes(200)] * 12)
+    extract = Extract(log, window=256, step=1)
+    extracted(extract, 1, 13)
+    assert (len(log.chunks), places(extract)) == (4, 8)
+    log.ack(1, 9)
+    checkpoint(log)
+    extract.begin(10, 13).close()
+    assert (len(log.chunks), places(extract)) == (1, 2)
+
+
+def test_reach_is_where_so_many_bytes_end(open_log: Open) -> None:
+    log = open_log(1 << 16, 4)
+    put(log, *[bytes(16)] * 16)
+    extract = Extract(log)
+    assert [extract.reach(1, 17, 64 * count) for count in range(18)] == [*range(1, 18), 17]
+    assert [extract.reach(5, 9, 64 * count) for count in range(6)] == [5, 6, 7, 8, 9, 9]
+
+
+def test_the_size_of_a_range_reaches_its_end(open_log: Open) -> None:
+    """However the shares of a chunk were rounded."""
+    log = open_log(1024, 100)
+    fill(log, [(size, 1 + size % 3) for size in range(0, 200, 7)])
+    extract = Extract(log)
+    for first, end in itertools.combinations(range(1, log.durable + 2), 2):
+        assert extract.reach(first, end, extract.size(first, end)) == end
+
+
+def test_what_could_not_be_kept_is_lost_to_whoever_asks_again(open_log: Open) -> None:
+    disk = FaultyDisk()
+    log = open_log(disk=disk)
+    put(log, b"one", b"two", b"three", count=10)
+    damage(log, b"two")
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "create" else None
+    extract = Extract(log)
+    for first, end in ((11, 21), (11, 21), (11, 12), (20, 21)):
+        walk = extract.begin(first, end)
+        loss = walk.next()
+        assert isinstance(loss, Loss)
+        assert (loss.first, loss.last) == (first, end - 1)
+        assert extract.settle(loss)
+        walk.close()
+    (gap,) = log.gaps
+    assert (gap.first, gap.last) == (11, 20)
+    assert "not kept in quarantine/" in gap.reason
+
+
+def test_what_was_durable_and_is_gone_is_lost(open_log: Open, directory: Path) -> None:
+    """Asked for by itself, up to the chunk that was begun behind it."""
+    log = open_log(1 << 16, 16)
+    put(log, *[bytes(16)] * 10)
+    log.close()
+    os.truncate(directory / log.chunks[0].name, CHUNK_START + 5 * 64)
+    log = open_log(1 << 16, 16)
+    put(log, b"new")
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(6, 10)]
+    assert log.chunks[1].first == 11
+    extract = Extract(log)
+    walk = extract.begin(6, 11)
+    loss = walk.next()
+    assert isinstance(loss, Loss)
+    assert (loss.first, loss.last) == (6, 10)
+    assert extract.settle(loss)
+    assert walk.next() is None
+    walk.close()
+
+
+def test_a_walk_may_be_given_descriptor_0(open_log: Open, directory: Path) -> None:
+    """In a process that was started without a standard input."""
+    log = open_log()
+    put(log, *[name * 30 for name in (b"one", b"two", b"three")])
+    damage(log, b"two" * 30)
+    extract = Extract(log)
+    walk = extract.begin(1, 4)
+    stdin = os.dup(0)
+    os.close(0)
+    try:
+        found = walk.next()
+        assert os.readlink("/proc/self/fd/0") == str(directory / log.chunks[0].name)
+        while found is not None:
+            assert not isinstance(found, Loss) or extract.settle(found)
+            found = walk.next()
+        walk.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(stdin, 0)
+        os.close(stdin)
+    (kept,) = (directory / "quarantine").glob("*.bytes")
+    assert b"wo" + b"two" * 29 in kept.read_bytes()
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 2)]
