@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import stat
 import struct
@@ -419,6 +420,25 @@ def test_a_mistake_on_the_command_line_is_2(tmp_path: Path) -> None:
     assert walflow("run", echo_flow(tmp_path), "--no-such-option").returncode == 2
     refused = walflow("run", echo_flow(tmp_path), "--workdir", tmp_path / "missing")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+def test_a_drain_lasts_no_such_time(tmp_path: Path, seconds: str) -> None:
+    told = walflow("run", echo_flow(tmp_path), "--workdir", tmp_path, "--admin", "off", "--drain-seconds", seconds)
+    assert told.returncode == 2
+    assert told.stderr == f"walflow: --drain-seconds {float(seconds)}: a number of seconds, 0 or more\n"
+
+
+def test_a_sighup_during_the_start_ends_nothing(tmp_path: Path) -> None:
+    text = echo_flow(tmp_path).read_text()
+    fifo = tmp_path / "fifo.troy"
+    os.mkfifo(fifo)
+    with running(fifo, tmp_path) as daemon:
+        with fifo.open("w") as file:  # it reads its flow file, and waits for the rest
+            os.kill(daemon.pid, signal.SIGHUP)
+            file.write(text)
+        daemon.wait_for("ready")
+        assert daemon.terminate() == 0
 
 
 def test_a_bug_is_70_and_one_line(tmp_path: Path) -> None:

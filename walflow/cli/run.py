@@ -1,7 +1,9 @@
 """`walflow run`: the daemon."""
 
 import ctypes
+import math
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -42,11 +44,14 @@ def run(
     ] = None,
 ) -> None:
     """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.assemble import load
     from walflow.diagnostics import render
     from walflow.runtime.daemon import Settings, run as run_daemon
 
     stderr = logs.configure(log_format, log_level)
+    if not 0 <= drain_seconds < math.inf:
+        raise _refused(stderr, f"--drain-seconds {drain_seconds}: a number of seconds, 0 or more")
     beside = _admin(admin, admin_token_file, stderr)
     files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
     try:
