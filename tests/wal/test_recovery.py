@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.wal.conftest import Open
 from tests.wal.tools import (
     EVERYTHING,
+    BadDisk,
     FaultyDisk,
     QuickDisk,
     checkpoint,
@@ -23,12 +24,15 @@ from tests.wal.tools import (
     files_of,
     payloads,
     put,
+    read,
     restore,
     works,
 )
 from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
+from walflow.wal.format import CHUNK_START
+from walflow.wal.tail import UNREADABLE_END
 
 Files = dict[str, bytes]
 
@@ -379,8 +383,57 @@ def test_a_tail_that_the_disk_cannot_read_is_lost_aloud(open_log: Open, director
 
     disk.fault = second_half
     log = open_log(disk=disk)
-    assert [(gap.first, gap.reason) for gap in log.recovery.gaps] == [(1, "the disk cannot read them")]
+    assert [(gap.first, gap.reason) for gap in log.recovery.gaps] == [(1, UNREADABLE_END)]
+    assert log.next > 2, "given out already, and not to be read"
     disk.fault = lambda operation, path: None
+    works(log)
+    log.abandon()
+    first = log.next
+    disk.fault = lambda operation, path_read: errno.EIO if path_read == path and operation == "read" else None
+    assert open_log(disk=disk).next == first, "what is known is not passed a second time"
+
+
+def test_what_an_unreadable_page_held_is_lost_aloud_and_its_positions_are_not_given_out_again(
+    open_log: Open, directory: Path
+) -> None:
+    """The second of its records has no proof but the page itself."""
+    log = open_log(chunk_size=1 << 16)
+    put(log, *[b"." * 2000] * 2)
+    put(log, *[b"-" * 100] * 3)
+    log.abandon()
+    (path,) = chunk_files(str(directory))
+    log = open_log(chunk_size=1 << 16, disk=BadDisk(path, 4096))
+    assert [(gap.first, gap.last, gap.reason) for gap in log.recovery.gaps] == [
+        (2, 2, "the disk cannot read them"),
+        (3, 3, UNREADABLE_END),
+    ]
+    assert log.next > 5
+    assert [record.position for record in read(log)] == [1]
+
+
+def test_what_an_unreadable_end_takes_ends_where_the_next_chunk_begins(open_log: Open, directory: Path) -> None:
+    log = open_log(chunk_size=1 << 13)
+    put(log, *[b"." * 2000] * 6)
+    log.close()
+    first, _ = chunk_files(str(directory))
+    log = open_log(chunk_size=1 << 13, disk=BadDisk(first, 4096))
+    assert [(gap.first, gap.last) for gap in log.recovery.gaps] == [(2, 2), (3, 3)]
+    assert [record.position for record in read(log)] == [1, 4, 5, 6]
+
+
+def test_the_positions_of_a_last_chunk_without_a_header_are_not_given_out_again(
+    open_log: Open, directory: Path
+) -> None:
+    log = open_log()
+    put(log, b"." * 3700)
+    put(log, b"-" * 900, b"+")
+    log.abandon()
+    _, last = chunk_files(str(directory))
+    with open(last, "r+b") as file:
+        file.write(bytes([1]) * CHUNK_START)
+    log = open_log()
+    assert "has no sound header" in log.recovery.lines()[0]
+    assert log.next > 4
     works(log)
 
 

@@ -1,5 +1,6 @@
 """What the log's tests share: its three phases in a row, and a disk that can be told to fail."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -64,6 +65,26 @@ def on_disk(path: str) -> int:
 
 def chunk_files(path: str) -> list[str]:
     return sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".wal"))
+
+
+class BadDisk(RealDisk):
+    """Cannot read anything of one file from `first` on."""
+
+    def __init__(self, path: str, first: int) -> None:
+        self._path, self._first = path, first
+        self._bad: set[int] = set()
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        fd = super().open(path, create=create, exclusive=exclusive, mode=mode)
+        self._bad.discard(fd)
+        if path == self._path:
+            self._bad.add(fd)
+        return fd
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        if fd in self._bad and offset + size > self._first:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self._path)
+        return super().read(fd, size, offset)
 
 
 class FaultyDisk(RecordingDisk):

@@ -39,7 +39,7 @@ class Appended(NamedTuple):
 
 class LogPromises:
     """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
-    and not acked. `told`, of these: that were delivered and never committed; one may be gone, and is then reported.
+    and not acked. `told`: that were delivered and never committed; one may be gone, and is then reported.
     `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
     and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
@@ -115,6 +115,14 @@ class LogPromises:
         self.promised -= skipped
         self.done |= skipped
         self.skipped |= skipped
+        self._key = None
+
+    def lost_in_the_cache(self) -> None:
+        """The disk failed to write what was never committed, and the cache has it still: the next start may find it,
+        note that it was there, and lose it with the power before anybody sees it."""
+        self.told |= positions((first, first + what.positions - 1) for first, what in self.appended.items()) - (
+            self.promised | self.done | self.unsafe
+        )
         self._key = None
 
     # what must be

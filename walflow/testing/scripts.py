@@ -575,6 +575,15 @@ def unreadable_records(life: Life) -> None:
 
 
 @script(1024, 8, effort=DAMAGED)
+def an_unreadable_chunk_of_the_last_commit(life: Life) -> None:
+    """The chunk behind it tells how many records it had."""
+    life.put(*(bytes([number + 1]) * 300 for number in range(6)))
+    life.close()
+    _unreadable(life, {CHUNKS[1]: CHUNK_START})
+    must([(gap.first, gap.last) for gap in life.log.gaps] == [(3, 4)], f"it is reported: {life.log.gaps}")
+
+
+@script(1024, 8, effort=DAMAGED)
 def an_unreadable_chunk(life: Life) -> None:
     _nine(life)
     log = life.log

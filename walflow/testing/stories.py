@@ -135,6 +135,8 @@ class Life:
         """The process is killed, and another one starts."""
         self._well_again()
         self.disk.after_kill(writeback_fails=writeback_fails)
+        if writeback_fails:
+            self.promises.lost_in_the_cache()
         self._killed = not writeback_fails
 
     def cut(self) -> None:

@@ -116,7 +116,7 @@ class Pages:
         self._ahead = WINDOW
         self.limit = limit
         self.window = b""
-        self.unreadable = False
+        self._unreadable: set[int] = set()  # pages
 
     def find(self, offset: int, size: int) -> int:
         """Where in `window` the `size` bytes from `offset` stand; -1: not all of them are below the limit."""
@@ -152,8 +152,13 @@ class Pages:
         try:
             return self._disk.read(self._fd, size, offset)
         except OSError:
-            self.unreadable = True
+            self._unreadable.add(offset // PAGE)
             return bytes(size)
+
+    def unreadable(self, offset: int, size: int) -> bool:
+        """Whether a page that these bytes lie on was read and could not be."""
+        first, last = offset // PAGE, (offset + size - 1) // PAGE
+        return size > 0 and any(first <= page <= last for page in self._unreadable)
 
 
 def header_at(pages: Pages, seed: int, offset: int) -> RecordHeader | None:

@@ -274,7 +274,7 @@ class Walk:
         self._place = Place(last + 1, after)
         if last < self._wanted:
             return None
-        reason = "the disk cannot read them" if self._pages.unreadable else "corrupt"
+        reason = "the disk cannot read them" if self._pages.unreadable(offset, after - offset) else "corrupt"
         return self._lost(span, position, last, offset, reason)
 
     def _lost(self, span: Span, first: int, last: int, offset: int, reason: str) -> Loss:

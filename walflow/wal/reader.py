@@ -124,7 +124,7 @@ class Reader:
         if chunk is None or pages is None:
             gap = Gap(self.position, last, "", 0, 0, "no chunk holds them")
         else:
-            reason = "the disk cannot read them" if pages.unreadable else "corrupt"
+            reason = "the disk cannot read them" if pages.unreadable(offset, self._offset - offset) else "corrupt"
             gap = Gap(self.position, last, chunk.name, offset, self._offset - offset, reason)
         self.position = last + 1
         if self._log.lose(gap, pages):

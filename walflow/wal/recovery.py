@@ -3,9 +3,9 @@
 Old chunks are believed by their headers; their records are verified when they are read. Only the tail is read here
 (tail.py). The log then goes on in a new chunk. All of it may be interrupted anywhere and done again.
 
-A relaxed log, one that acks before it syncs, may have given out positions that left no trace. They must not be given
-out again, for sinks know events by them; so the log then goes on `SKIP` positions further up, and those between count
-as acked.
+A relaxed log, one that acks before it syncs, may have given out positions that left no trace, and so may any log whose
+end cannot be read. They must not be given out again, for sinks know events by them; so the log then goes on `SKIP`
+positions further up, and those between count as acked.
 """
 
 import time
@@ -83,6 +83,7 @@ class Found:
         self.written = max([newest.written, *(last for _, last in newest.ranges)])
         self.dropped = newest.dropped_events, newest.dropped_bytes
         self.commit = 1  # number of the next one
+        self.endless = False  # what stood at its end cannot be read
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
         self.settled = len(slots) == 2 and newest.sync == SYNCED
@@ -91,6 +92,11 @@ class Found:
     def relaxed(self) -> bool:
         """It was not closed, and what was acked may not have been synced."""
         return self.sync in (INTERVAL, NEVER)
+
+    @property
+    def skips(self) -> bool:
+        """Positions may have been given out that nobody knows of."""
+        return self.relaxed or self.endless
 
 
 def recover(directory: Directory) -> Found:
@@ -107,6 +113,7 @@ def recover(directory: Directory) -> Found:
         chunks = collect(directory, identity, sheets, notes)
         _without_cursor(found, chunks, notes)
         _read_tail(directory, found, chunks, _named(sheets, found, chunks))
+        found.endless |= _has_lost_its_last(sheets, found)
         if found.relaxed:
             _tell_unsynced(found, notes)
     except BaseException as error:
@@ -118,7 +125,7 @@ def recover(directory: Directory) -> Found:
         raise
     found.recovery.notes += notes
     _sum_up(found, started)
-    if found.relaxed:
+    if found.skips:
         _skip(found)
     return found
 
@@ -222,6 +229,12 @@ def _named(sheets: list[Sheet], found: Found, chunks: list[Chunk]) -> int:
     return max([name for name in names if name < top], default=0)
 
 
+def _has_lost_its_last(sheets: list[Sheet], found: Found) -> bool:
+    """A file that was put away for want of a header, and has the name of a chunk behind all others."""
+    names = [int(sheet.name[:20]) for sheet in sheets if sheet.header is None and not sheet.blank]
+    return any(found.durable < name < found.durable + SKIP for name in names)
+
+
 def _tell_unsynced(found: Found, notes: list[Note]) -> None:
     mode = next(name for name, sync in MODES.items() if sync == found.sync)
     what = f'it was not closed, and sync was "{mode}": if the power was cut, events acked behind position'
@@ -242,6 +255,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
                 found.losses.add(gap._replace(first=first, last=last), pages)
         for first, last in tail.skipped:
             found.acked.add(first, last)
+        found.endless = tail.endless and bool(found.losses.gaps)  # at the next start they are known
         found.settled &= not tail.settle() and not found.losses.gaps
     finally:
         tail.close()

@@ -90,7 +90,7 @@ def _blank(pages: Pages) -> bool:
     for offset in range(0, pages.limit, PIECE):
         if pages.read(offset, min(PIECE, pages.limit - offset)).strip(b"\0"):
             return False
-    return not pages.unreadable
+    return not pages.unreadable(0, pages.limit)
 
 
 def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[Note]) -> bool:
@@ -113,9 +113,7 @@ def _put_away(directory: Directory, sheet: Sheet, notes: list[Note]) -> None:
         directory.unlink(sheet.name)
         notes.append(Note(sheet.name, "was empty: removed", damage=False))
         return
-    why = "is a chunk of another log" if sheet.header is not None and sheet.uuid else "has no sound header"
-    if sheet.header is not None:
-        why = "is a copy of another chunk, or of another log"
+    why = "has no sound header" if sheet.header is None else "is a copy of another chunk, or of another log"
     notes.append(Note(sheet.name, f"{why}: moved to {Quarantine(directory).move(sheet.name)}"))
 
 

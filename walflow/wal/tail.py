@@ -14,6 +14,7 @@ synced.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from walflow.errors import DiskFull
@@ -35,6 +36,7 @@ from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
 AGAIN: Final = "again.tmp"
+UNREADABLE_END: Final = "the disk cannot read them, nor what else may stand there"
 UNSYNCED: Final = "they were acked and not synced when the power was cut, or damaged since"
 
 Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
@@ -58,12 +60,14 @@ def no_chunk(first: int, follower: Chunk) -> Damage:
 
 
 class Scan:
-    """One chunk, read from its first record to its last. `end` and `last`: up to there it is sound, or was judged."""
+    """One chunk, read from its first record to its last. `end` and `last`: up to there it is sound, or was judged.
+    `follower`: the chunk behind it, None behind the last one."""
 
-    def __init__(self, pages: Pages, fd: int, chunk: Chunk, hint: int) -> None:
+    def __init__(self, pages: Pages, fd: int, chunk: Chunk, hint: int, follower: Chunk | None) -> None:
         self.pages = pages
         self.fd = fd
         self.chunk = chunk
+        self.follower = follower
         self.damages: list[Damage] = []
         self.records = 0
         self.top = 0  # the highest commit found
@@ -71,6 +75,7 @@ class Scan:
         self.end: int = CHUNK_START
         self.last: int = chunk.first - 1
         self.replaced = False  # by a copy that was synced
+        self.endless = False  # its end cannot be read: nobody knows how many positions stand there
         self.unproven = 0  # where the first record stands that the cursor does not call durable
         self._read(hint)
 
@@ -84,8 +89,8 @@ class Scan:
             if header is None or header.position != expected:
                 found = resync(pages, seed, offset, expected)
                 if found is None:
-                    if pages.unreadable:  # how many positions are behind it, nobody knows
-                        self._damaged(offset, pages.limit - offset, expected, max(expected, hint), self.commit)
+                    if pages.unreadable(offset, pages.limit - offset):
+                        self._unreadable_end(offset, expected, hint)
                     return
                 self._damaged(offset, found[0] - offset, expected, found[1].position - 1, self.commit)
                 offset, expected = found[0], found[1].position
@@ -100,6 +105,11 @@ class Scan:
                     self.unproven = offset
             self.commit = header.commit + 1 if header.flags & LAST else header.commit
             offset, expected = offset + header.size, header.last + 1
+
+    def _unreadable_end(self, offset: int, expected: int, hint: int) -> None:
+        self.endless = self.follower is None
+        last = self.follower.wanted - 1 if self.follower is not None else max(expected, hint)
+        self._damaged(offset, self.pages.limit - offset, expected, last, self.commit)
 
     def _run(self, offset: int, expected: int, hint: int) -> tuple[int, int]:
         """Over the records that lie in the window as they should, the quick way: this is what a restart waits for.
@@ -129,32 +139,40 @@ class Scan:
         return start + index if index >= 0 else offset, expected
 
     def _damaged(self, offset: int, size: int, first: int, last: int, commit: int) -> None:
-        unreadable, self.pages.unreadable = self.pages.unreadable, False
+        unreadable = self.pages.unreadable(offset, size)
         self.damages.append(Damage(self.chunk, offset, size, first, last, commit, unreadable))
 
-    def missing(self, follower: Chunk) -> Damage | None:
+    def missing(self) -> Damage | None:
         """What should stand between the last sound record and the chunk behind it, if anything should."""
-        end, first = self.end, self.last + 1
-        if self.damages and self.damages[-1].offset >= end:  # that one is known already
-            end, first = end + self.damages[-1].size, self.damages[-1].last + 1
+        follower = self.follower
+        if follower is None:
+            return None
+        end, first = self._known()
         if first >= follower.wanted:
             return None
         if follower.before != self.chunk.first:
             return no_chunk(first, follower)
         size = max(self.pages.limit - end, 0)
         commit = min(self.commit, follower.commit - follower.begins)
-        return Damage(self.chunk, end, size, first, follower.wanted - 1, commit, self.pages.unreadable)
+        return Damage(self.chunk, end, size, first, follower.wanted - 1, commit, self.pages.unreadable(end, size))
+
+    def _known(self) -> tuple[int, int]:
+        """Behind the last record and the last damage: the offset, and the position that should stand there."""
+        if self.damages and self.damages[-1].offset >= self.end:
+            return self.end + self.damages[-1].size, self.damages[-1].last + 1
+        return self.end, self.last + 1
 
     def torn(self) -> int:
-        """Bytes behind the end that began to be a record. What a recycled file held before does not count."""
-        rest = self.pages.read(self.end, min(self.pages.limit - self.end, RECORD_START))
+        """Bytes behind it all that began to be a record. What a recycled file held before does not count."""
+        end, first = self._known()
+        rest = self.pages.read(end, min(self.pages.limit - end, RECORD_START))
         if len(rest) < RECORD_START:
             return len(rest)
         header = RecordHeader(*RECORD_HEADER.unpack_from(rest))
-        ours = header._replace(sync=SYNC, position=self.last + 1)
+        ours = header._replace(sync=SYNC, position=first)
         if header != ours and not self._fits(ours, rest):
             return 0
-        return min(record_size(header.length), self.pages.limit - self.end)
+        return min(record_size(header.length), self.pages.limit - end)
 
     def _fits(self, header: RecordHeader, data: bytes) -> bool:
         """Whether the checksum in `data` is that of `header`: then only what differs has been damaged."""
@@ -180,6 +198,7 @@ class Tail:
         self._hint = hint
         self._relaxed = relaxed
         self._scans: dict[Chunk, Scan] = {}
+        self._followers = dict(pairwise(chunks))
         self._removed: list[Chunk] = []
         self._cut: Scan | None = None
         self.chunks = list(chunks)
@@ -220,6 +239,11 @@ class Tail:
             self._directory.sync_names()
         return bool(fresh or self._removed or self.torn_bytes or self.skipped)
 
+    @property
+    def endless(self) -> bool:
+        """More positions may have been given out than anything tells."""
+        return any(scan.endless for scan in self._scans.values())
+
     def close(self) -> None:
         for scan in self._scans.values():
             self._directory.disk.close(scan.fd)
@@ -232,13 +256,14 @@ class Tail:
         damages: list[Damage] = []
         if chunks[0].wanted > low + 1:
             damages.append(no_chunk(low + 1, chunks[0]))
-        for chunk, follower in zip(chunks, [*chunks[1:], None], strict=True):
+        for chunk in chunks:
+            follower = self._followers.get(chunk)
             suspect = chunk.first >= start
             alone = follower is not None and follower.before != chunk.first and follower.wanted > low + 1
             if suspect or alone:
                 scan = self._scan(chunk)
                 damages += scan.damages
-                missing = scan.missing(follower) if follower is not None else None
+                missing = scan.missing()
                 if missing is not None:
                     damages.append(missing)
         return damages
@@ -282,7 +307,7 @@ class Tail:
 
     def _count_torn(self, cut: Scan) -> None:
         torn = cut.torn()
-        if torn and not (cut.damages and cut.damages[-1].offset >= cut.end):
+        if torn:
             self.torn_bytes += torn
             self.torn_records += 1
 
@@ -293,11 +318,14 @@ class Tail:
             what = f"no chunk holds them: {UNSYNCED}" if self._was_unsynced(damage) else "no chunk holds them"
             self.lost.append((Gap(damage.first, damage.last, "", 0, 0, what), None))
             return
-        reason = "the disk cannot read them" if damage.unreadable else "corrupt"
-        if reason == "corrupt" and self._was_unsynced(damage):
-            reason = UNSYNCED
+        scan = self._scans[damage.chunk]
+        reason = UNSYNCED if self._was_unsynced(damage) else "corrupt"
+        if damage.unreadable:
+            reason = "the disk cannot read them"
+        if scan.endless and damage is scan.damages[-1]:
+            reason = UNREADABLE_END
         gap = Gap(damage.first, damage.last, damage.chunk.name, damage.offset, damage.size, reason)
-        self.lost.append((gap, self._scans[damage.chunk].pages))
+        self.lost.append((gap, scan.pages))
 
     def _was_unsynced(self, damage: Damage) -> bool:
         return self._relaxed and damage.first > self._hint
@@ -309,7 +337,7 @@ class Tail:
             except OSError as error:
                 raise self._directory.cannot_open(chunk.name, error) from error
             pages = Pages(self._directory.disk, fd, chunk.synced)
-            self._scans[chunk] = Scan(pages, fd, chunk, self._hint)  # reading it never raises
+            self._scans[chunk] = Scan(pages, fd, chunk, self._hint, self._followers.get(chunk))  # never raises
         return self._scans[chunk]
 
     def _write_again(self, scan: Scan) -> None:

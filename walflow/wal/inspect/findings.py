@@ -121,8 +121,8 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
             damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
             continue
         try:
-            scan = Scan(Counted(view.directory, fd, chunk.synced, read), fd, chunk, view.hint)
-            missing = scan.missing(follower) if follower is not None else None
+            scan = Scan(Counted(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
+            missing = scan.missing()
         finally:
             view.directory.disk.close(fd)
         damages += [*scan.damages, missing] if missing is not None else scan.damages

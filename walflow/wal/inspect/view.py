@@ -17,7 +17,7 @@ NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 
 
 class View(NamedTuple):
-    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound."""
+    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound, or of another log."""
 
     directory: Directory
     found: Found
@@ -50,7 +50,7 @@ def look(path: str) -> View:
     for left in range(TRIES, 0, -1):
         directory = Directory(path, Onlooker())
         try:
-            slots = _slots(directory)
+            slots = slot_bytes(directory)
             found = recover(directory)
         except Unusable:
             if left == 1 or not holder(path):
@@ -61,9 +61,9 @@ def look(path: str) -> View:
         held_by = holder(path)
         if held_by and found.recovery.gaps and left > 1:  # rather deleted between two looks than lost: look again
             continue
-        if held_by and found.relaxed:
+        if held_by and found.skips:
             _as_it_runs(found)
-        return View(directory, found, slots, held_by)
+        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by)
     raise AssertionError("unreachable")
 
 
@@ -118,10 +118,10 @@ def _pid(path: str) -> str:
         return ""
 
 
-def _slots(directory: Directory) -> list[Slot | None]:
-    """None: not sound, or never written."""
-    found = [unpack_slot(data) for data in slot_bytes(directory)]
-    return [one and one[1] for one in found]
+def _slot(data: bytes, uuid: bytes) -> Slot | None:
+    """None: not sound, never written, or of another log."""
+    found = unpack_slot(data)
+    return found[1] if found is not None and found[0] == uuid else None
 
 
 def slot_bytes(directory: Directory) -> list[bytes]:
