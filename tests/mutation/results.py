@@ -24,12 +24,14 @@ class Result(msgspec.Struct):
 
 
 class Results(msgspec.Struct):
-    """`sources`: digests of what is mutated. `tests`: digests of the files of tests that `reached` is about."""
+    """`sources`: digests of what is mutated. `tests`: digests of the files of tests that `reached` is about.
+    `hints`: what killed a row of a source that is another one now."""
 
     sources: dict[str, str] = {}
     tests: dict[str, str] = {}
     reached: dict[str, Reached] = {}
     rows: dict[str, Result] = {}
+    hints: dict[str, str] = {}
 
     @classmethod
     def load(cls, path: str) -> "Results":
@@ -46,7 +48,9 @@ class Results(msgspec.Struct):
         """What was found of a source that is another one now. Lines have moved then, so no reach holds."""
         now = {file: digest(file) for file in targets()}
         changed = {file for file in now if self.sources.get(file) != now[file]}
-        self.rows = {key: result for key, result in self.rows.items() if key.split(" ")[0] not in changed}
+        old = {key: result for key, result in self.rows.items() if key.split(" ")[0] in changed}
+        self.rows = {key: result for key, result in self.rows.items() if key not in old}
+        self.hints |= {key: result.killed for key, result in old.items() if result.killed}
         if changed:
             self.tests, self.reached = {}, {}
         self.sources = now

@@ -154,11 +154,13 @@ class Run:
         return result
 
     def _ordered(self, row: Row) -> list[str]:
-        """What bit before in the same file, then the tests that mirror it, then power cuts, then the quick ones."""
+        """What killed it before, what bit in the same file, the tests that mirror it, power cuts, the quick ones."""
         bitten = self._bitten.get(row.file, Counter())
+        hint = self._results.hints.get(row.key)
         mirror = f"test_{Path(row.file).stem}.py"
         return sorted(
-            self._results.new_tests(row), key=lambda test: (-bitten[test], mirror not in test, "bites.py" not in test)
+            self._results.new_tests(row),
+            key=lambda test: (test != hint, -bitten[test], mirror not in test, "bites.py" not in test),
         )
 
     def _batches(self, tests: list[str]) -> list[list[str]]:
