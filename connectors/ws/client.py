@@ -12,7 +12,7 @@ from connectors.ws.config import Ws, bearer
 from connectors.ws.wire import SHOWN, SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Stream
 from walflow.event import Block
-from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions
+from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
 from walflow.net.client import CLOSING, Connection, StreamClient
 from walflow.net.dial import Dial
 from walflow.net.writing import Writing
@@ -341,6 +341,7 @@ def _parse(url: str, *, secure: bool) -> WebSocketURI:
     text = url if "://" in url else f"{'wss' if secure else 'ws'}://{url}"
     try:
         uri = parse_uri(text)
+        check_host(uri.host)
     except (InvalidURI, ValueError) as error:
         raise ValueError(f"{url!r} is not ws://host:port/path: {_short(error)}") from None
     if uri.username is not None:

@@ -370,6 +370,7 @@ async def test_whoever_is_no_websocket_server_is_named(answer: bytes, reason: st
         ({"url": "http://h"}, "'http://h' is not ws://host:port/path"),
         ({"url": "ws://me:secret@h"}, "a url holds no user and password"),
         ({"url": "ws://h:x"}, "is not ws://host:port/path"),
+        ({"url": "ws://a..b"}, "'a..b' is no name of a machine"),
         ({"url": "ws://h", "tls": True}, "write wss://"),
         ({"url": "h", "id_field": "id"}, 'id_field is for `"ack": "message"`'),
         ({"url": "h", "headers": {"Host": "x"}}, "the handshake's own"),

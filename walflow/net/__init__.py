@@ -1,6 +1,6 @@
 """What connectors on a network share."""
 
-from walflow.net.address import Address, parse_address
+from walflow.net.address import Address, check_host, parse_address
 from walflow.net.reconnect import Backoff, Reconnect
 from walflow.net.secrets import NoSecret, Secret
 from walflow.net.sockets import CannotListen, SocketOptions
@@ -18,5 +18,6 @@ __all__ = [
     "Secret",
     "ServerTls",
     "SocketOptions",
+    "check_host",
     "parse_address",
 ]

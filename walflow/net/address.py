@@ -29,6 +29,21 @@ def parse_address(url: str, *, scheme: str, default_port: int) -> Address:
         port = parts.port
     except ValueError as error:
         raise ValueError(f"{url!r} is not host:port: {error}") from None
-    if parts.scheme != scheme or parts.path not in ("", "/") or parts.query or parts.username is not None:
+    beside = parts.query or parts.fragment or parts.username is not None
+    if parts.scheme != scheme or parts.path not in ("", "/") or beside:
         raise ValueError(f"{url!r} is not host:port")
-    return Address(parts.hostname or "localhost", default_port if port is None else port)
+    host = parts.hostname or "localhost"
+    check_host(host)
+    return Address(host, default_port if port is None else port)
+
+
+def check_host(host: str) -> None:
+    """Raises ValueError for what no lookup could take."""
+    try:
+        host.encode("idna")
+    except UnicodeError:  # `a..b`, or more than 63 characters between two dots
+        possible = False
+    else:
+        possible = host.isprintable() and " " not in host
+    if not possible:
+        raise ValueError(f"{host!r} is no name of a machine")
