@@ -275,6 +275,18 @@ def test_a_file_of_twice_as_many_keys_is_written_anew() -> None:
     again.close()
 
 
+@pytest.mark.parametrize("most", [3, 10**10, 10**30])
+def test_another_bound_keeps_the_newest(most: int) -> None:
+    file = SeenFile("keys", 100)
+    kept = [b"%016d" % number for number in range(50)]
+    file.write_anew(kept)
+    file.close()
+    again = SeenFile("keys", most)
+    assert again.keys == kept[-most:]
+    assert again.damage is None
+    again.close()
+
+
 @given(st.binary(max_size=200), st.integers(0, 200), st.integers(0, 200))
 @settings(max_examples=50, deadline=None)
 def test_it_opens_whatever_is_in_its_file(garbage: bytes, at: int, cut: int) -> None:

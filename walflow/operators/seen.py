@@ -107,16 +107,20 @@ class SeenFile:
         self._fd, self._stored, self._sound = fd, len(keys), True
 
     def _read(self) -> tuple[list[bytes], str | None]:
-        """What counts of the file, and what is wrong with it. It is written anew at the first write."""
+        """What counts of the file, and what is wrong with it. It is written anew at the first write. An unended key at
+        the end is no damage: its write was cut off, and nothing was promised for it."""
         if not self._disk.is_file(self._path):
             return [], None
         fd = self._disk.open(self._path)
         try:
-            data = self._disk.read(fd, len(HEADER) + SIZE * 4 * self._most, 0)
+            header = self._disk.read(fd, len(HEADER), 0)
+            stored = max(0, self._disk.stat(fd).size - len(HEADER)) // SIZE
+            read = min(stored, 4 * self._most)  # the newest, for there were more where `max_keys` was larger
+            data = self._disk.read(fd, SIZE * read, len(HEADER) + SIZE * (stored - read))
         finally:
             self._disk.close(fd)
-        keys, bad = _unpacked(data[len(HEADER) :])
-        if data[: len(HEADER)] == HEADER and not bad:
+        keys, bad = _unpacked(data)
+        if header == HEADER and not bad:
             return keys[-self._most :], None
         return keys[-self._most :], f"{self._path} is damaged: {len(keys)} keys of it can be read"
 
@@ -126,8 +130,7 @@ def _packed(keys: Iterable[bytes]) -> bytes:
 
 
 def _unpacked(data: bytes) -> tuple[list[bytes], int]:
-    """The keys that have their checksum, and how many places have not. An unended one at the end is no damage: its
-    write was cut off, and nothing was promised for it."""
+    """The keys that have their checksum, and how many places have not."""
     whole = len(data) // SIZE
     found: list[bytes] = []
     for at in range(0, whole * SIZE, SIZE):
