@@ -34,6 +34,7 @@ def test_nested_keys_are_shown_with_where_they_lie() -> None:
     output = run("show", "tcp_client").output
     assert "tls.cafile" in output
     assert '"written" or "echo"' in output
+    assert "entries[].expr" in run("show", "crononome").output
 
 
 def test_as_json_it_is_the_schema() -> None:

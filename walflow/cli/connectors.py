@@ -155,8 +155,9 @@ def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[Key]:
         default = "required" if name in required else _literal(part.get("default"))
         yield Key(within + name, _type(part, definitions), default, part.get("description", ""))
         for nested in _alternatives(part, definitions):
-            if "properties" in nested:
-                yield from _keys_of(nested, definitions, f"{within}{name}.")
+            yield from _keys_of(nested, definitions, f"{within}{name}.")
+            if "items" in nested:
+                yield from _keys_of(_resolved(nested["items"], definitions), definitions, f"{within}{name}[].")
 
 
 def _alternatives(part: Schema, definitions: Schema) -> list[Schema]:
