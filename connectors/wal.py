@@ -29,9 +29,9 @@ class Wal(Connector):
         validation_alias=AliasChoices("path", "dir"),
         description="Directory of the log, made if it is missing (mode 0700). `dir` is its older name.",
     )
-    chunk_size: int = Field(64 << 20, ge=1024, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
     max_chunks: int = Field(
-        16, ge=1, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
+        16, ge=1, le=1 << 32, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
     )
     max_attempts: int | None = Field(
         None, ge=1, description="How often one event may fail before it leaves by the err port. Default: no limit."

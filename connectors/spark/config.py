@@ -25,9 +25,9 @@ class SparkConfig(Connector):
         description="Directory of the log, made if it is missing (mode 0700); the token, the consumers' positions, "
         "results and checkpoints live in it too.",
     )
-    chunk_size: int = Field(64 << 20, ge=1024, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
     max_chunks: int = Field(
-        16, ge=1, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
+        16, ge=1, le=1 << 32, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
     )
 
     url: str = Field(f"127.0.0.1:{DEFAULT_PORT}", description="host:port where Spark finds this log.")

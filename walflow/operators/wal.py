@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 from walflow.operators.operator import Operator, StandIn
 
 MIB: Final = 1 << 20
+LARGEST_FILE: Final = 64 * MIB
 LEAST: Final = 16 << 10  # bytes: below them a log has hardly room for an event
 
 
@@ -36,6 +37,7 @@ select event from on_disk into out;
     max_bytes: int | None = Field(
         None,
         ge=1,
+        le=1 << 60,
         description="How many bytes it takes: on disk, files and headers included; in memory, of the events. At least one "
         "of the two bounds must be given; on disk 1 GiB is the bound where none in bytes is.",
     )
@@ -55,8 +57,9 @@ select event from on_disk into out;
         return StandIn("wal", {**shared, "path": self.dir, **self._chunks()})
 
     def _chunks(self) -> Mapping[str, int]:
-        """Files of 1 MiB and more, as far as there may be two of them."""
+        """Files of 1 MiB and more, as far as there may be two of them, and of 64 MiB at most: each has its place on disk
+        from its beginning on."""
         if self.max_bytes is None:
             return {}
-        chunks = min(16, max(2, self.max_bytes // MIB))
+        chunks = max(min(16, max(2, self.max_bytes // MIB)), -(-self.max_bytes // LARGEST_FILE))
         return {"chunk_size": self.max_bytes // chunks, "max_chunks": chunks}
