@@ -39,7 +39,7 @@ class Appended(NamedTuple):
 
 class LogPromises:
     """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
-    and not acked. `told`: that were delivered and never committed; one may be gone, and is then reported.
+    and not acked. `told`: that were delivered and never committed, or that the disk failed to write; one may be gone, and is then reported.
     `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
     and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
@@ -118,11 +118,10 @@ class LogPromises:
         self._key = None
 
     def lost_in_the_cache(self) -> None:
-        """The disk failed to write what was never committed, and the cache has it still: the next start may find it,
-        note that it was there, and lose it with the power before anybody sees it."""
-        self.told |= positions((first, first + what.positions - 1) for first, what in self.appended.items()) - (
-            self.promised | self.done | self.unsafe
-        )
+        """The disk failed to write what was never synced, and the cache has it still: the next start may find it, note
+        that it was there, and lose it with the power all the same."""
+        appended = positions((first, first + what.positions - 1) for first, what in self.appended.items())
+        self.told |= appended - self.promised - self.done
         self._key = None
 
     # what must be
@@ -206,7 +205,7 @@ class LogPromises:
         """What was delivered once must not be gone after the next cut. What was cut may be given out again."""
         self.done -= self.skipped & found
         self.skipped -= found
-        self.told = (found - self.promised | self.told & found) - self.done - self.unsafe
+        self.told = (found - self.promised - self.unsafe | self.told & found) - self.done
         self.promised = found - self.done
         self.unsafe.clear()
         self.appended = {first: what for first, what in self.appended.items() if first <= log.durable}
