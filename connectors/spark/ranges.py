@@ -106,6 +106,9 @@ class Ranges:
         after = self._heads.next
         if start >= after:
             return Plan(start, 0)
+        behind = self._extract.behind(start)
+        if behind > start:  # nobody wants a thousand million positions of nothing in portions
+            return Plan(min(behind, after), 0)
         whole = await self._end_of_record(start)
         reach = self._extract.reach(start, after, size)
         end = min(start + rows, max(whole, reach))

@@ -166,3 +166,67 @@ def test_a_walk_may_be_given_descriptor_0(open_log: Open, directory: Path) -> No
     (kept,) = (directory / "quarantine").glob("*.bytes")
     assert b"wo" + b"two" * 29 in kept.read_bytes()
     assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 2)]
+
+
+def told(log: Log, first: int, end: int) -> list[tuple[int, int, str]]:
+    """What comes of a range, and what is said of that."""
+    extract = Extract(log)
+    walk = extract.begin(first, end)
+    found: list[tuple[int, int, str]] = []
+    for one in iter(walk.next, None):
+        what = "" if isinstance(one, Slice) else "lost" if extract.settle(one) else "empty"
+        found.append((one.first, one.last, what))
+    walk.close()
+    return found
+
+
+@pytest.mark.parametrize("cut", [0, 47, 48, 49, 248, 447])
+def test_a_record_that_is_cut_off_in_an_older_chunk_is_lost_and_the_walk_goes_on(open_log: Open, cut: int) -> None:
+    log = open_log(1024, 100)
+    put(log, *[bytes(400)] * 3)
+    log.close()
+    os.truncate(os.path.join(log.directory.path, log.chunks[1].name), CHUNK_START + cut)
+    log = open_log(1024, 100)
+    assert told(log, 1, 4) == [(1, 1, ""), (2, 2, "lost"), (3, 3, "")]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 2)]
+
+
+def test_what_a_recovery_called_lost_is_lost_though_the_next_chunk_passes_it_over(open_log: Open) -> None:
+    log = open_log(1 << 16)
+    put(log, *[bytes(16)] * 10)
+    log.close()
+    os.truncate(os.path.join(log.directory.path, log.chunks[0].name), CHUNK_START + 5 * 64)
+    for _ in range(2):  # the second time it stands in a report alone
+        log = open_log(1 << 16)
+        put(log, b"new")
+        assert told(log, 1, 12) == [(1, 5, ""), (6, 10, "lost"), (11, 11, "")]
+        assert told(log, 6, 9) == [(6, 8, "lost")]
+
+
+def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(open_log: Open) -> None:
+    put(open_log(sync="interval"), b"one", b"two")  # type: ignore[arg-type]
+    log = open_log(sync="interval")  # type: ignore[arg-type]
+    new = log.next
+    assert told(log, 1, new) == [(1, 2, ""), (3, new - 1, "empty")]
+    put(log, b"three")
+    assert told(log, 1, new) == [(1, 2, ""), (3, new - 1, "empty")]
+    assert told(log, 1, new + 1) == [(1, 2, ""), (3, new - 1, "empty"), (new, new, "")]
+    assert told(log, 5, 10) == [(5, 9, "empty")]
+    assert told(log, new - 1, new + 1) == [(new - 1, new - 1, "empty"), (new, new, "")]
+    extract = Extract(log)
+    assert [extract.behind(position) for position in (2, 3, 9, new - 1, new)] == [2, new, new, new, new]
+
+
+def test_what_is_lost_and_what_nobody_was_given_come_one_by_one(open_log: Open) -> None:
+    log = open_log(sync="interval")  # type: ignore[arg-type]
+    put(log, *[bytes(16)] * 5)
+    checkpoint(log, force=True)
+    path = os.path.join(log.directory.path, log.chunks[0].name)
+    log.abandon()
+    os.truncate(path, CHUNK_START + 2 * 64)
+    log = open_log(sync="interval")  # type: ignore[arg-type]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(3, 5)]
+    new = log.next
+    put(log, b"new")
+    assert told(log, 1, new + 1) == [(1, 2, ""), (3, 5, "lost"), (6, new - 1, "empty"), (new, new, "")]
+    assert told(log, 5, 7) == [(5, 5, "lost"), (6, 6, "empty")]

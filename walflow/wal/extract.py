@@ -96,7 +96,7 @@ class Extract:
             Span(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
             for chunk in self._chunks(first, end)
         ]
-        return Walk(log, spans, first, end, self._window)
+        return Walk(log, spans, first, end, self._window, self._empty(first, end))
 
     def passed(self, found: Slice) -> None:
         for place in found.places:
@@ -121,13 +121,31 @@ class Extract:
         return self._log.lose(loss.gap, loss.pages) or loss.chunk is None or self._was_told(loss)
 
     def _was_told(self, loss: Loss) -> bool:
-        """Whether they were reported as lost, now or by an earlier process. What a recovery has judged to be torn is
-        acked as well, and never reported."""
-        if any(gap.first <= loss.last and gap.last >= loss.first for gap in self._log.gaps):
-            return True
+        """What a recovery has judged to be torn is acked as well, and never reported."""
+        return any(first <= loss.last and last >= loss.first for first, last in self._told())
+
+    def _told(self) -> list[tuple[int, int]]:
+        """What was reported as lost, now or by an earlier process; in order of `first`."""
         disk, folder = self._log.disk, self._log.directory.file(FOLDER)
         reports = [name for name in disk.names(folder) if REPORT.fullmatch(name)] if self._has_quarantine() else []
-        return any(int(name[:20]) <= loss.last and int(name[21:41]) >= loss.first for name in reports)
+        told = [(gap.first, gap.last) for gap in self._log.gaps]
+        return sorted([*told, *((int(name[:20]), int(name[21:41])) for name in reports)])
+
+    def _empty(self, first: int, end: int) -> list[tuple[int, int]]:
+        """What a recovery has passed over and never called lost: nobody was given these positions."""
+        log = self._log
+        holes = [(chunk.wanted, chunk.first - 1) for chunk in log.chunks if chunk.skipped]
+        if log.chunks:
+            holes.append((log.chunks[-1].last + 1, log.durable))
+        holes = [(low, last) for low, last in holes if low <= last and low < end and last >= first]
+        return _without(holes, self._told()) if holes else []
+
+    def behind(self, position: int) -> int:
+        """The next position from there on that somebody was given, or may have been."""
+        for low, last in self._empty(position, position + 1):
+            if low <= position <= last:
+                return last + 1
+        return position
 
     def _has_quarantine(self) -> bool:
         return FOLDER in self._log.disk.names(self._log.directory.path)
@@ -188,15 +206,18 @@ class Extract:
 
 
 class Walk:
-    """One call at a time, from whichever thread."""
+    """One call at a time, from whichever thread. `empty`: positions that nobody was given, in order."""
 
-    def __init__(self, log: Log, spans: list[Span], first: int, end: int, window: int) -> None:
+    def __init__(
+        self, log: Log, spans: list[Span], first: int, end: int, window: int, empty: list[tuple[int, int]]
+    ) -> None:
         self._disk = log.disk
         self._window = window
         self._file = log.directory.file
         self._spans = spans[::-1]
         self._wanted = first
         self._end = end
+        self._empty = empty
         self._place = Place(0, 0)
         self._fd = -1
         self._places: list[Place] = []  # passed since the last slice
@@ -214,10 +235,8 @@ class Walk:
             if self._wanted > span.last:
                 self._spans.pop()
                 self.close()
-            elif self._wanted < span.chunk.wanted:
-                return self._missing(span.chunk.wanted - 1)
             elif self._wanted < span.chunk.first:
-                return self._missing(span.chunk.first - 1)._replace(hole=True)
+                return self._missing(span.chunk.first - 1)
             elif self._fd < 0 and not self._open(span):
                 return self._lost(span, self._wanted, span.last, 0, "its file is gone")
             elif (found := self._step(span)) is not None:
@@ -286,17 +305,22 @@ class Walk:
         return loss
 
     def _missing(self, last: int) -> Loss:
-        """No chunk holds them."""
-        first, self._wanted = self._wanted, last + 1
-        last = min(last, self._end - 1)
-        return Loss(first, last, Gap(first, last, "", 0, 0, "no chunk holds them"), None, None)
+        """No chunk holds them. What is lost and what nobody was given come one by one."""
+        first, last, hole = self._wanted, min(last, self._end - 1), False
+        for low, high in self._empty:
+            if low <= first <= high:
+                last, hole = min(last, high), True
+            elif first < low <= last:
+                last = low - 1
+        self._wanted = last + 1
+        return Loss(first, last, Gap(first, last, "", 0, 0, "no chunk holds them"), None, None, hole)
 
 
 class _Run:
     """Over the sound records of a window, from `place` on, to the first that is damaged, cut off or not wanted.
     `start`: where in the window the first wanted one begins, `first` its position; `large`: the size of a wanted
     record at the window's beginning that is larger than it; `damaged_last`: the last position of a record at its
-    beginning whose header is sound and whose body is not."""
+    beginning whose header is sound and whose body is not, or is not all there."""
 
     def __init__(self, span: Span, place: Place, window: bytes, wanted: int, end: int) -> None:
         self.start: int | None = None
@@ -323,7 +347,8 @@ class _Run:
                 break
             if position + count > wanted:
                 if after > len(window):
-                    self.large = after if not index else 0
+                    if not index:
+                        self.large, self.damaged_last = after, position + count - 1
                     break
                 if crc(seed, window[body : body + length]) != body_crc:
                     self.damaged_last = position + count - 1
@@ -335,6 +360,18 @@ class _Run:
                 self.places.append(Place(position, noted))
             index, expected = after, position + count
         self.place = Place(expected, base + index)
+
+
+def _without(holes: list[tuple[int, int]], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Both in order; what is told may overlap."""
+    left: list[tuple[int, int]] = []
+    for low, high in holes:
+        for first, last in told:
+            if low <= last and first <= high:
+                left.append((low, first - 1))
+                low = last + 1
+        left.append((low, high))
+    return [(low, high) for low, high in left if low <= high]
 
 
 def _position(place: Place) -> int:

@@ -3,10 +3,12 @@
 import subprocess
 from pathlib import Path
 
-from pyspark_walflow.client import Lost
+from pyspark_walflow.client import Lost, integer
+from pyspark_walflow.wire import Kind
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
 from tests.system.daemon import WALFLOW
+from walflow.wal.format import chunk_name
 
 
 def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
@@ -20,4 +22,21 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     assert [one for one in found if isinstance(one, Lost)] == [Lost(4, 4, "an operator skipped them", empty=True)]
     records = b"".join(one[1] for one in found if not isinstance(one, Lost))
     assert poison not in records
+    assert all(event.encode() in records for event in before + after)
+
+
+def test_what_may_have_stood_in_a_file_without_a_header_is_passed_in_one_step(tmp_path: Path) -> None:
+    """The log goes on far above, and nobody was given the positions between."""
+    before, after = numbered(3), numbered(2, 3)
+    lake = Lake(tmp_path, [Given([event.encode() for event in before])])
+    (lake.state / chunk_name(4)).write_bytes(b"?" * 1000)
+    with lake:
+        new = lake.head()["next"]
+        lake.send(*after)
+        with lake.client() as client:
+            assert integer(client.call(Kind.PLAN, {"start": 4, "rows": 10, "bytes": 1000}), "end") == new
+            found = list(client.read(1, new + 2, "spark"))
+    empty = "a crash left nothing there, and nobody was promised it"
+    assert [one for one in found if isinstance(one, Lost)] == [Lost(4, new - 1, empty, empty=True)]
+    records = b"".join(one[1] for one in found if not isinstance(one, Lost))
     assert all(event.encode() in records for event in before + after)
