@@ -28,6 +28,7 @@ class Life:
         self.promises = LogPromises(options, open_log)
         self.flying: Commit | None = None
         self._killed = False
+        self._unwell = False  # since the log was last open, the disk may have lost what was written
         self._log: Log | None = None
         self._reader: Reader | None = None
 
@@ -35,7 +36,9 @@ class Life:
     def log(self) -> Log:
         if self._log is None:
             try:
-                self._log, self._reader = self.promises.reopen(self.disk, killed=self._killed)
+                killed = self._killed and not self._unwell
+                self._log, self._reader = self.promises.reopen(self.disk, killed=killed)
+                self._unwell = False
             except Broken as broken:
                 if not isinstance(broken.__cause__, WalflowError) or not self.disk.failures:
                     raise
@@ -137,11 +140,13 @@ class Life:
         self.disk.after_kill(writeback_fails=writeback_fails)
         if writeback_fails:
             self.promises.lost_in_the_cache()
-        self._killed = not writeback_fails
+        self._killed = True
+        self._unwell |= writeback_fails
 
     def cut(self) -> None:
         """The power is cut, and comes back."""
         self._well_again()
+        self._unwell = True
         power_cut(self.disk, self.dice)
 
     def _well_again(self) -> None:
