@@ -112,3 +112,8 @@ async def test_a_file_that_is_anothers_by_now_stays(tmp_path: Path) -> None:
 def test_what_it_refuses(config: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         UnixSocketServer.model_validate(config)
+
+
+def test_a_backlog_that_no_kernel_takes_is_told_by_check() -> None:
+    with pytest.raises(ValidationError, match="backlog"):
+        UnixSocketServer.model_validate({"path": "a.sock", "backlog": 1 << 31})

@@ -34,7 +34,10 @@ class ServerConnector(Connector):
         8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
     )
     backlog: int = Field(
-        1024, ge=1, description="Connections that wait to be accepted; the kernel has a limit of its own."
+        1024,
+        ge=1,
+        le=(1 << 31) - 1,
+        description="Connections that wait to be accepted; the kernel has a limit of its own.",
     )
     max_connections: int = Field(
         1000,
