@@ -80,6 +80,11 @@ CHAINS = [
         "did you mean `length-prefixed`",
     ),
     ('postprocessors = ["compress"]', "compress wants an algorithm: gzip, zlib, xz, lz4, zstd", ""),
+    (
+        'postprocessors = ["base64", {"name": "separate", "config": {"separator": ""}}, "base64"]',
+        "flow.troy:6:121: error: separate wants a separator of exactly one byte, not ''",
+        "",
+    ),
 ]
 
 
@@ -92,3 +97,25 @@ def test_a_chain_that_cannot_be_is_shown_where_it_stands(tmp_path: Path, setting
     shown = render_all(diagnostics)
     assert line in shown
     assert hint in shown
+
+
+SEPARATED = [
+    ('preprocessors = ["separate"]', 1),
+    ('preprocessors = ["base64", "separate", "remove-empty"]', 1),
+    ('postprocessors = [{"name": "separate"}, "base64"]', 1),
+    ('preprocessors = ["separate"], postprocessors = ["separate"]', 2),
+    ('preprocessors = ["separate", "base64"], postprocessors = ["base64", "separate"]', 0),
+    ('preprocessors = ["length-prefixed"], postprocessors = ["length-prefixed"]', 0),
+    ("postprocessors = []", 0),
+]
+
+
+@pytest.mark.parametrize(("settings", "warnings"), SEPARATED)
+def test_a_newline_is_no_end_of_msgpack(tmp_path: Path, settings: str, warnings: int) -> None:
+    file = tmp_path / "flow.troy"
+    config = 'config = {"url": "a"}'
+    file.write_text(FLOW.format(settings=f"{config}, {settings}").replace('"json"', '"msgpack"'))
+    assembly, diagnostics = load([file])
+    assert assembly is not None
+    said = [diagnostic.message for diagnostic in diagnostics if "msgpack" in diagnostic.message]
+    assert said == ["`separate` beside msgpack: its bytes may hold the separator"] * warnings

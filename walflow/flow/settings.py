@@ -84,11 +84,24 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
     unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
     make_in = partial(framing.incoming, messages=of.messages)
     make_out = partial(framing.outgoing, messages=of.messages)
+    codec = _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {})
+    if codec is codecs.MSGPACK:
+        _warn_of_separators(connector, report)
     return Wire(
-        _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {}),
+        codec,
         _chain("preprocessors", PREPROCESSORS, make_in, connector, report, unsaid),
         _chain("postprocessors", POSTPROCESSORS, make_out, connector, report, unsaid),
     )
+
+
+def _warn_of_separators(connector: ConnectorConfig, report: Report) -> None:
+    """To msgpack a newline is the number 10."""
+    for key, beside in (("preprocessors", -1), ("postprocessors", 0)):
+        links = connector.settings[key].constant.parts.values() if key in connector.settings else ()
+        names = [name for link in links if (name := link.constant.find(["name"])).value != "remove-empty"]
+        if names and names[beside].value == "separate":
+            hint = "put `base64` between them, or `length-prefixed` in the place of `separate`"
+            report(warning("`separate` beside msgpack: its bytes may hold the separator", names[beside].span, hint))
 
 
 def _codec(constant: Constant, report: Report) -> Codec | None:
@@ -123,8 +136,19 @@ def _chain(
     except Misplaced as refused:
         report(error(str(refused), named[refused.number].span, refused.hint))
     except WalflowError as refused:
-        report(error(str(refused), constant.span))
+        report(error(str(refused), next((link.span for link in named if _is_wrong(link, make)), constant.span)))
     return None
+
+
+def _is_wrong(link: _Named, make: Callable[[Sequence[framing.Named]], object]) -> bool:
+    """By itself, wherever it stands."""
+    try:
+        make([(str(link.name.value), link.config)])
+    except Misplaced:
+        return False
+    except WalflowError:
+        return True
+    return False
 
 
 def _named(constant: Constant, what: str, report: Report) -> _Named | None:
