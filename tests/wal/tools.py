@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 
 from walflow.disk import RealDisk, RecordingDisk
@@ -68,10 +69,10 @@ def chunk_files(path: str) -> list[str]:
 
 
 class BadDisk(RealDisk):
-    """Cannot read anything of one file from `first` on."""
+    """Cannot read one file from `first` to before `end`."""
 
-    def __init__(self, path: str, first: int) -> None:
-        self._path, self._first = path, first
+    def __init__(self, path: str, first: int, end: int = sys.maxsize) -> None:
+        self._path, self._first, self._end = path, first, end
         self._bad: set[int] = set()
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
@@ -82,7 +83,7 @@ class BadDisk(RealDisk):
         return fd
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
-        if fd in self._bad and offset + size > self._first:
+        if fd in self._bad and offset + size > self._first and offset < self._end:
             raise OSError(errno.EIO, os.strerror(errno.EIO), self._path)
         return super().read(fd, size, offset)
 
