@@ -64,6 +64,14 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
     [
         (["x", "-t", "nothing"], 2, "there is no template 'nothing': there are echo, forward, spark, connector"),
         (["1x", "-t", "connector"], 2, "'1x' is no name for a Python module: small letters, digits and _"),
+        *(
+            (
+                [name, "-t", "connector"],
+                2,
+                f"{name!r} is taken: choose a name that no module and no connector type has",
+            )
+            for name in ("json", "walflow", "tcp_server")
+        ),
         (["there"], 73, "there/main.troy is there already: nothing was written"),
         (["file/x"], 73, "file/x: Not a directory"),
     ],

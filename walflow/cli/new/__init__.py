@@ -3,6 +3,7 @@
 import keyword
 import re
 import shlex
+import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from walflow.registry import connectors
+
 EX_USAGE = 2
 EX_CANTCREAT = 73
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+OURS: Final = ("connectors", "pyspark_walflow", "walflow")
 PLACEHOLDERS: Final = ("spool", "Spool")  # what the template of a connector is called, and its class
 
 
@@ -59,6 +63,8 @@ def new(
     name = directory.absolute().name.replace("-", "_")
     if template == "connector" and (not NAME.match(name) or keyword.iskeyword(name)):
         raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
+    if template == "connector" and (name in sys.stdlib_module_names or name in OURS or name in connectors()):
+        raise _refused(f"{name!r} is taken: choose a name that no module and no connector type has", EX_USAGE)
     source = files("walflow.cli.new") / "templates" / template
     made = {directory / _named(file.name, name): _named(file.read_text("utf-8"), name) for file in _texts(source)}
     if there := next((path for path in made if path.exists()), None):
