@@ -112,6 +112,12 @@ def test_a_module_that_cannot_be_read() -> None:
     ]
 
 
+def test_a_folder_is_no_module() -> None:
+    Path("sinks.troy").mkdir()
+    Path("main.troy").write_text("use sinks;", encoding="utf-8")
+    assert "= looked for sinks.troy, .trickle and .tremor in . and among" in checked("main.troy")[1]
+
+
 def test_an_error_in_a_module_says_who_created_it() -> None:
     Path("lib.troy").write_text("define connector bad from bad_connector;", encoding="utf-8")
     Path("main.troy").write_text(

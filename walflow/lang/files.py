@@ -65,7 +65,7 @@ def known_modules(near: Sequence[str], folders: Sequence[Path | Traversable]) ->
         yield "::".join(path)
     for folder in folders:
         try:
-            names = sorted(entry.name for entry in folder.joinpath(*near[:-1]).iterdir())
+            names = sorted(entry.name for entry in folder.joinpath(*near[:-1]).iterdir() if entry.is_file())
         except (OSError, ValueError):
             continue
         stems = (os.path.splitext(name) for name in names)
