@@ -65,10 +65,11 @@ class Log:
         self.work()
 
 
-def test_a_key_too_deep_to_be_worked_with_passes() -> None:
+@pytest.mark.parametrize("keys", [(b"[" * 1000 + b"]" * 1000,) * 2, (b"1e400", b"1e500"), (b"[-1e400]", b"[-1e500]")])
+def test_a_key_that_cannot_be_compared_passes(keys: tuple[bytes, bytes]) -> None:
     log = Log()
-    payload = b'{"id":' + b"[" * 1000 + b"]" * 1000 + b"}"
-    for _ in range(2):
+    for key in keys:
+        payload = b'{"id":' + key + b"}"
         receipt = Receipt(log.settled.append, 1)
         log.node.accept(Block(STREAM, Frames(payload + b"\n", 1, LINES), JSON, receipt, ingest_ns=1, meta={}))
     assert len(log.sink.got) == 2

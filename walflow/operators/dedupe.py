@@ -33,9 +33,10 @@ class Unwritten(WalflowError):
 class Dedupe(Operator):
     """Lets each key pass once. A key counts as seen when the event that first carried it is delivered; until then
     another event with that key shares its outcome, and one that failed passes when it is sent again. An event without
-    the key passes, and so does one whose key is nested too deep to be compared. With `dir` the keys survive a restart; a
-    crash may let through once more what was delivered and not yet acked, and never loses an event. A `generic::batch`
-    behind it wants a `timeout`: what shares the outcome of an event in a batch counts as under way."""
+    the key passes, and so does one whose key cannot be compared: nested too deep, or a number beyond a double. With `dir`
+    the keys survive a restart; a crash may let through once more what was delivered and not yet acked, and never loses an
+    event. A `generic::batch` behind it wants a `timeout`: what shares the outcome of an event in a batch counts as under
+    way."""
 
     example: ClassVar[str] = """\
 define operator once from qos::dedupe with key = "id", dir = "seen" end;
@@ -176,7 +177,7 @@ class _Dedupe:
             value = record[name]
         try:
             return _digest(value)
-        except RecursionError:  # as it passes, it is not lost
+        except (RecursionError, ValueError):  # too deep, or infinity: as it passes, it is not lost
             return None
 
     # outcomes
@@ -258,5 +259,5 @@ def _digest(key: object) -> bytes:
     if isinstance(key, str):
         data = b'"' + key.encode("utf-8", "surrogatepass")
     else:
-        data = json.dumps(key, sort_keys=True, separators=(",", ":"), default=repr).encode()
+        data = json.dumps(key, sort_keys=True, separators=(",", ":"), default=repr, allow_nan=False).encode()
     return blake2b(data, digest_size=DIGEST).digest()
