@@ -230,9 +230,8 @@ def _named(sheets: list[Sheet], found: Found, chunks: list[Chunk]) -> int:
 
 
 def _has_lost_its_last(sheets: list[Sheet], found: Found) -> bool:
-    """A file that was put away for want of a header, and has the name of a chunk behind all others."""
-    names = [int(sheet.name[:20]) for sheet in sheets if sheet.header is None and not sheet.blank]
-    return any(found.durable < name < found.durable + SKIP for name in names)
+    """A file was put away that has the name of a chunk behind all others, and a header that the disk cannot read."""
+    return any(sheet.unreadable and int(sheet.name[:20]) > found.durable for sheet in sheets)
 
 
 def _tell_unsynced(found: Found, notes: list[Note]) -> None:

@@ -23,13 +23,15 @@ PIECE: Final = 1 << 20
 
 
 class Sheet(NamedTuple):
-    """One file that looks like a chunk, and what its header says. `blank`: nothing in it but zeros."""
+    """One file that looks like a chunk, and what its header says. `blank`: nothing in it but zeros; `unreadable`: the
+    disk fails to read the header, so it was there."""
 
     name: str
     size: int
     uuid: bytes
     header: ChunkHeader | None
     blank: bool
+    unreadable: bool = False
 
 
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
@@ -80,7 +82,7 @@ def _read(directory: Directory, name: str) -> Sheet:
         except NewerVersion as error:
             raise directory.newer(name) from error
         if found is None:
-            return Sheet(name, size, b"", None, _blank(pages))
+            return Sheet(name, size, b"", None, _blank(pages), pages.unreadable(0, CHUNK_START))
         return Sheet(name, size, found[0], found[1], False)
     finally:
         directory.disk.close(fd)

@@ -8,6 +8,8 @@ from pyspark_walflow.wire import Kind
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
 from tests.system.daemon import WALFLOW
+from tests.wal.tools import BadDisk
+from walflow.wal import Log, Options
 from walflow.wal.format import chunk_name
 
 
@@ -25,11 +27,13 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     assert all(event.encode() in records for event in before + after)
 
 
-def test_what_may_have_stood_in_a_file_without_a_header_is_passed_in_one_step(tmp_path: Path) -> None:
+def test_what_may_have_stood_where_the_disk_cannot_read_is_passed_in_one_step(tmp_path: Path) -> None:
     """The log goes on far above, and nobody was given the positions between."""
     before, after = numbered(3), numbered(2, 3)
     lake = Lake(tmp_path, [Given([event.encode() for event in before])])
-    (lake.state / chunk_name(4)).write_bytes(b"?" * 1000)
+    last = lake.state / chunk_name(4)
+    last.write_bytes(b"?" * 1000)
+    Log(Options(str(lake.state)), BadDisk(str(last), 0)).close()
     with lake:
         new = lake.head()["next"]
         lake.send(*after)
