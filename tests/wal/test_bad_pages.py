@@ -71,6 +71,21 @@ def expect_that_it_costs_what_lies_on_it(log: Log, open_log: Open, path: str, pa
     assert again.next > len(SIZES), where
 
 
+def test_what_a_disk_cannot_read_today_is_there_for_a_better_day(open_log: Open, directory: Path) -> None:
+    """Of a log that was killed, the last commit is written again: not with zeros where it was not read."""
+    log = open_log(CHUNK)
+    put(log, *[bytes([65 + at]) * 2900 for at in range(4)])
+    log.abandon()
+    (path,) = chunk_files(str(directory))
+    before = Path(path).read_bytes()
+    log = open_log(CHUNK, disk=BadDisk(path, PAGE, 2 * PAGE))
+    assert [gap.first for gap in log.gaps] == [2, 3]
+    assert [record.position for record in read(log)] == [1, 4]
+    log.close()
+    end = log.chunks[0].end
+    assert Path(path).read_bytes()[:end] == before[:end]
+
+
 def empty(directory: Path) -> None:
     for path in sorted(directory.rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()

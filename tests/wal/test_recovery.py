@@ -31,7 +31,7 @@ from tests.wal.tools import (
 from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
-from walflow.wal.format import CHUNK_START
+from walflow.wal.format import CHUNK_START, SKIP
 from walflow.wal.tail import UNREADABLE_END
 
 Files = dict[str, bytes]
@@ -421,18 +421,39 @@ def test_what_an_unreadable_end_takes_ends_where_the_next_chunk_begins(open_log:
     assert [record.position for record in read(log)] == [1, 4, 5, 6]
 
 
+@pytest.mark.parametrize("known", [1, 2, 3])
 def test_the_positions_of_a_last_chunk_whose_header_cannot_be_read_are_not_given_out_again(
-    open_log: Open, directory: Path
+    open_log: Open, directory: Path, known: int
 ) -> None:
+    """Whatever the cursor had heard of."""
     log = open_log()
     put(log, b"." * 3700)
-    put(log, b"-" * 900, b"+")
+    if known == 1:
+        checkpoint(log, force=True)
+    put(log, b"-" * 900)
+    if known == 2:
+        checkpoint(log, force=True)
+    put(log, b"+")
+    if known == 3:
+        checkpoint(log, force=True)
     log.abandon()
     _, last = chunk_files(str(directory))
     log = open_log(disk=BadDisk(last, 0, CHUNK_START))
     assert "has no sound header" in log.recovery.lines()[0]
-    assert log.next > 4
+    assert log.next > SKIP
     works(log)
+
+
+def test_a_header_that_cannot_be_read_of_an_older_chunk_has_nothing_passed_over(
+    open_log: Open, directory: Path
+) -> None:
+    log = open_log(1024)
+    put(log, b"." * 700)
+    put(log, b"-" * 700)
+    log.abandon()
+    log = open_log(1024, disk=BadDisk(chunk_files(str(directory))[0], 0, CHUNK_START))
+    assert [record.position for record in read(log)] == [1, 2]
+    assert log.next == 3
 
 
 def test_an_odd_file_system_is_named(open_log: Open, directory: Path) -> None:

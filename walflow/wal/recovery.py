@@ -231,7 +231,8 @@ def _named(sheets: list[Sheet], found: Found, chunks: list[Chunk]) -> int:
 
 def _has_lost_its_last(sheets: list[Sheet], found: Found) -> bool:
     """A file was put away that has the name of a chunk behind all others, and a header that the disk cannot read."""
-    return any(sheet.unreadable and int(sheet.name[:20]) > found.durable for sheet in sheets)
+    last = found.chunks[-1].name if found.chunks else ""
+    return any(sheet.unreadable and sheet.name > last for sheet in sheets)
 
 
 def _tell_unsynced(found: Found, notes: list[Note]) -> None:

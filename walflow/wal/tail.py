@@ -343,25 +343,33 @@ class Tail:
     def _write_again(self, scan: Scan) -> None:
         """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised. Without
         room for one it is synced, no more: what an earlier sync failed to write, and nobody was promised, may then go
-        with the power after it was delivered. The cursor says that it was there, so it will be called lost."""
+        with the power after it was delivered. The cursor says that it was there, so it will be called lost. So it is
+        where the disk cannot read all of it: maybe it can some other day."""
         end = scan.end if scan is self._cut else scan.pages.limit
         try:
             self._directory.unlink(AGAIN)
             fd = self._directory.create(AGAIN)
             try:
-                self._copy(scan, AGAIN, fd, end)
+                scan.replaced = self._copy(scan, fd, end)
             finally:
                 self._directory.disk.close(fd)
-            self._directory.rename(AGAIN, scan.chunk.name)
-            scan.replaced = True
+            if scan.replaced:
+                self._directory.rename(AGAIN, scan.chunk.name)
         except DiskFull:
+            scan.replaced = False
+        if not scan.replaced:
             self._directory.unlink(AGAIN)
             self._mend(scan, scan.chunk.name, scan.fd)
 
-    def _copy(self, scan: Scan, name: str, fd: int, end: int) -> None:
-        for offset in range(0, end, PIECE):
-            self._directory.write(name, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
-        self._mend(scan, name, fd)
+    def _copy(self, scan: Scan, fd: int, end: int) -> bool:
+        """False: not all of it can be read. A header that is mended lies on a page that must be written anew anyway."""
+        mended = scan.chunk.mended is not None
+        for offset in range(CHUNK_START if mended else 0, end, PIECE):
+            self._directory.write(AGAIN, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
+        if scan.pages.unreadable(0, end) and not mended:
+            return False
+        self._mend(scan, AGAIN, fd)
+        return True
 
     def _mend(self, scan: Scan, name: str, fd: int) -> None:
         if scan.chunk.mended is not None:  # the chunk behind it, which knows how to read it, may have to go
