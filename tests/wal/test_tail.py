@@ -14,6 +14,7 @@ from walflow.errors import DiskFull
 from walflow.testing import MemoryDisk
 from walflow.wal import Gap, Log, Options
 from walflow.wal.chunk import Chunk
+from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHUNK_START, RECORD_START, chunk_name
 from walflow.wal.survey import collect, survey
@@ -44,7 +45,7 @@ def tail_of(disk: MemoryDisk, low: int, hint: int, *, synced: bool = True, writt
     chunks = chunks_of(directory)
     opened: set[int] = set()
     disk.fault = lambda operation, path: opened.add(int(path[-24:-4])) if operation == "open" else None
-    tail = Tail(directory, chunks, low, hint, written=written, relaxed=not synced)
+    tail = Tail(directory, chunks, Acked(low), hint, written=written, relaxed=not synced)
     disk.fault = None
     tail.close()
     return tail, opened
@@ -222,7 +223,29 @@ def test_a_chunk_that_cannot_be_opened_leaves_none_open(open_log: Open, director
     chunks = chunks_of(Directory(str(directory), disk))
     disk.fault = lambda operation, path: errno.EMFILE if path.endswith(chunks[0].name) else None
     with pytest.raises(DiskFull, match=chunks[0].name):
-        Tail(Directory(str(directory), disk), chunks, 0, 0)
+        Tail(Directory(str(directory), disk), chunks, Acked(), 0)
     assert [path for operation, path, _ in disk.operations if operation == "open"][-1:] == [
         str(directory / chunks[1].name)
     ]
+
+
+@pytest.mark.parametrize(("hint", "lost"), [(2, []), (3, [Gap(3, 3, "", 0, 0, HOLE)])])
+def test_files_that_went_with_their_acks_prove_nothing_of_the_one_behind_them(hint: int, lost: list[Gap]) -> None:
+    """The unlink of the second and the names of the last commit were not synced when the power was cut."""
+    disk = written([FULL], [FULL], [FULL, FULL])
+    remove(disk, 2)
+    remove(disk, 3)
+    tail, _ = tail_of(disk, 2, hint)
+    assert [gap for gap, _ in tail.lost] == lost
+    assert tail.torn_records == (not lost)
+
+
+def test_what_was_acked_out_of_order_and_is_gone_is_no_damage() -> None:
+    disk = written([FULL], [FULL], [FULL], [FULL, FULL])
+    for chunk in (2, 3, 4):
+        remove(disk, chunk)
+    directory = Directory("/log", disk)
+    tail = Tail(directory, chunks_of(directory), Acked(1, [(3, 3)]), 3)
+    tail.close()
+    assert [gap for gap, _ in tail.lost] == [Gap(2, 2, "", 0, 0, HOLE)]
+    assert tail.torn_records == 1, "of a commit that nobody was promised"

@@ -247,8 +247,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
     for chunk in chunks:
         found.acked.add(chunk.wanted, chunk.first - 1)
     written = max(found.written, named) if found.relaxed else 0
-    low, hint = found.acked.low, found.durable
-    tail = Tail(directory, chunks, low, hint, written=written, relaxed=found.relaxed)
+    tail = Tail(directory, chunks, found.acked, found.durable, written=written, relaxed=found.relaxed)
     try:
         for gap, pages in tail.lost:
             for first, last in found.acked.missing(gap.first, gap.last) if pages is None else [(gap.first, gap.last)]:

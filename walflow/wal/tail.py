@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     CHECKSUM,
@@ -57,6 +58,12 @@ class Damage(NamedTuple):
 def no_chunk(first: int, follower: Chunk) -> Damage:
     """Up to the chunk that is there. Unless that one begins a commit, what is missing may be of the same."""
     return Damage(None, 0, 0, first, follower.wanted - 1, follower.commit - follower.begins)
+
+
+def _unacked(damage: Damage, acked: Acked) -> list[Damage]:
+    if damage.chunk is not None:
+        return [damage]
+    return [damage._replace(first=first, last=last) for first, last in acked.missing(damage.first, damage.last)]
 
 
 class Scan:
@@ -188,7 +195,7 @@ class Tail:
         self,
         directory: Directory,
         chunks: list[Chunk],
-        low: int,
+        acked: Acked,
         hint: int,
         *,
         written: int = 0,
@@ -202,7 +209,7 @@ class Tail:
         self._removed: list[Chunk] = []
         self._cut: Scan | None = None
         self.chunks = list(chunks)
-        self.durable = max(low, hint)
+        self.durable = max(acked.low, hint)
         self.commit = 1  # number of the next one
         self.lost: list[tuple[Gap, Pages | None]] = []
         self.skipped: list[tuple[int, int]] = []  # nobody was promised them
@@ -210,11 +217,11 @@ class Tail:
         self.torn_records = 0
         try:
             if chunks:
-                self._judge(self._damages(low))
+                self._judge(self._damages(acked))
         except BaseException:
             self.close()
             raise
-        found = max([low, *(gap.last for gap, _ in self.lost), *(chunk.last for chunk in self.chunks)])
+        found = max([acked.low, *(gap.last for gap, _ in self.lost), *(chunk.last for chunk in self.chunks)])
         if found < hint:
             self.lost.append((Gap(found + 1, hint, "", 0, 0, "they were durable and are gone"), None))
         self.durable = max(found, hint)
@@ -249,13 +256,14 @@ class Tail:
             self._directory.disk.close(scan.fd)
         self._scans.clear()
 
-    def _damages(self, low: int) -> list[Damage]:
-        """In order, of all chunks that must be read."""
-        chunks = self.chunks
+    def _damages(self, acked: Acked) -> list[Damage]:
+        """In order, of all chunks that must be read. A file may also be missing since all in it was acked: of what no
+        chunk holds, only the rest is damage, and judged by itself."""
+        chunks, low = self.chunks, acked.low
         start = self._first_suspect()
         damages: list[Damage] = []
         if chunks[0].wanted > low + 1:
-            damages.append(no_chunk(low + 1, chunks[0]))
+            damages += _unacked(no_chunk(low + 1, chunks[0]), acked)
         for chunk in chunks:
             follower = self._followers.get(chunk)
             suspect = chunk.first >= start
@@ -265,7 +273,7 @@ class Tail:
                 damages += scan.damages
                 missing = scan.missing()
                 if missing is not None:
-                    damages.append(missing)
+                    damages += _unacked(missing, acked)
         return damages
 
     def _first_suspect(self) -> int:
