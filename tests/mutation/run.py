@@ -156,11 +156,11 @@ class Run:
     def _ordered(self, row: Row) -> list[str]:
         """What killed it before, what bit in the same file, the tests that mirror it, power cuts, the quick ones."""
         bitten = self._bitten.get(row.file, Counter())
-        hint = self._results.hints.get(row.key)
+        hint = self._results.hints.get(row.key, "").split("[")[0]
         mirror = f"test_{Path(row.file).stem}.py"
         return sorted(
             self._results.new_tests(row),
-            key=lambda test: (test != hint, -bitten[test], mirror not in test, "bites.py" not in test),
+            key=lambda test: (test.split("[")[0] != hint, -bitten[test], mirror not in test, "bites.py" not in test),
         )
 
     def _batches(self, tests: list[str]) -> list[list[str]]:
