@@ -473,7 +473,8 @@ def test_a_sound_log_is_opened_without_a_change(open_log: Open, size: int) -> No
     disk.operations.clear()
     open_log(1 << 20, disk=disk)
     changes = {(operation, path) for operation, path, _ in disk.operations} - {
-        (operation, log.directory.file("LOCK")) for operation in ("write", "truncate")
+        *((operation, log.directory.file("LOCK")) for operation in ("write", "truncate")),
+        *((operation, log.directory.file("cursor")) for operation in ("write", "sync")),
     }
     assert {operation for operation, _ in changes} == {"open", "sync_directory"}
 

@@ -583,6 +583,15 @@ def an_unreadable_chunk_of_the_last_commit(life: Life) -> None:
     must([(gap.first, gap.last) for gap in life.log.gaps] == [(3, 4)], f"it is reported: {life.log.gaps}")
 
 
+@script(8192, 8, effort=DAMAGED)
+def an_unreadable_page_of_a_commit_without_a_cursor(life: Life) -> None:
+    """What lies around it is synced where it is: a copy would have nothing in that place."""
+    life.put(*(bytes([number + 1]) * 3000 for number in range(4)))
+    life.restart()
+    _unreadable(life, {CHUNKS[0]: 4096})
+    must([(gap.first, gap.last) for gap in life.log.gaps] == [(2, 2)], f"it is reported: {life.log.gaps}")
+
+
 @script(1024, 8, effort=DAMAGED)
 def an_unreadable_chunk(life: Life) -> None:
     _nine(life)

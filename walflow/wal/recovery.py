@@ -157,11 +157,22 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
                 "cursor", fd, [bytes(2 * SLOT - size)], size
             )  # synced with the first slot that is written
             directory.sync_names()
-        found = (unpack_slot(_read(directory, fd, SLOT, offset)) for offset in (0, SLOT))
-        return fd, [slot for slot in found if slot is not None]
+        slots = [_read(directory, fd, SLOT, offset) for offset in (0, SLOT)]
+        found = [slot for slot in map(unpack_slot, slots) if slot is not None]
+        if len(found) == 2:
+            _keep_newest(directory, fd, slots, found)
+        return fd, found
     except BaseException:
         directory.disk.close(fd)
         raise
+
+
+def _keep_newest(directory: Directory, fd: int, slots: list[bytes], found: list[tuple[bytes, Slot]]) -> None:
+    """Who wrote it may not have come to sync it, or the disk has failed to: then the other one is the only one there
+    is, and the next to be written over."""
+    newest = 0 if found[0][1] > found[1][1] else 1
+    directory.write("cursor", fd, [slots[newest]], newest * SLOT)
+    directory.sync("cursor", fd)
 
 
 def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[Note]) -> bytes:
