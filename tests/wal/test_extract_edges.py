@@ -10,7 +10,9 @@ import pytest
 from tests.wal.conftest import Open
 from tests.wal.test_extract import extracted, fill
 from tests.wal.tools import FaultyDisk, checkpoint, put
-from walflow.wal import Log
+from walflow.wal import Log, Options, Record
+from walflow.wal.build import Builder
+from walflow.wal.cursor import Acked
 from walflow.wal.extract import Extract, Loss, Place, Slice
 from walflow.wal.format import CHUNK_START
 
@@ -191,16 +193,17 @@ def test_a_record_that_is_cut_off_in_an_older_chunk_is_lost_and_the_walk_goes_on
     assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 2)]
 
 
-def test_what_a_recovery_called_lost_is_lost_though_the_next_chunk_passes_it_over(open_log: Open) -> None:
+@pytest.mark.parametrize("left", [5, 9])
+def test_what_a_recovery_called_lost_is_lost_though_the_next_chunk_passes_it_over(open_log: Open, left: int) -> None:
     log = open_log(1 << 16)
     put(log, *[bytes(16)] * 10)
     log.close()
-    os.truncate(os.path.join(log.directory.path, log.chunks[0].name), CHUNK_START + 5 * 64)
+    os.truncate(os.path.join(log.directory.path, log.chunks[0].name), CHUNK_START + left * 64)
     for _ in range(2):  # the second time it stands in a report alone
         log = open_log(1 << 16)
         put(log, b"new")
-        assert told(log, 1, 12) == [(1, 5, ""), (6, 10, "lost"), (11, 11, "")]
-        assert told(log, 6, 9) == [(6, 8, "lost")]
+        assert told(log, 1, 12) == [(1, left, ""), (left + 1, 10, "lost"), (11, 11, "")]
+        assert told(log, left + 1, 10) == [(left + 1, 9, "lost")] * (left < 9)
 
 
 def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(open_log: Open) -> None:
@@ -217,16 +220,29 @@ def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(ope
     assert [extract.behind(position) for position in (2, 3, 9, new - 1, new)] == [2, new, new, new, new]
 
 
-def test_what_is_lost_and_what_nobody_was_given_come_one_by_one(open_log: Open) -> None:
+@pytest.mark.parametrize("left", [2, 4])
+def test_what_is_lost_and_what_nobody_was_given_come_one_by_one(open_log: Open, left: int) -> None:
     log = open_log(sync="interval")  # type: ignore[arg-type]
     put(log, *[bytes(16)] * 5)
     checkpoint(log, force=True)
     path = os.path.join(log.directory.path, log.chunks[0].name)
     log.abandon()
-    os.truncate(path, CHUNK_START + 2 * 64)
+    os.truncate(path, CHUNK_START + left * 64)
     log = open_log(sync="interval")  # type: ignore[arg-type]
-    assert [(gap.first, gap.last) for gap in log.gaps] == [(3, 5)]
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(left + 1, 5)]
     new = log.next
     put(log, b"new")
-    assert told(log, 1, new + 1) == [(1, 2, ""), (3, 5, "lost"), (6, new - 1, "empty"), (new, new, "")]
+    assert told(log, 1, new + 1) == [(1, left, ""), (left + 1, 5, "lost"), (6, new - 1, "empty"), (new, new, "")]
     assert told(log, 5, 7) == [(5, 5, "lost"), (6, 6, "empty")]
+
+
+def test_a_single_position_that_nobody_was_given_is_empty(tmp_path: Path) -> None:
+    """As a log that was imported may have it."""
+    builder = Builder(str(tmp_path / "log"), bytes(range(16)), Acked(0, [(2, 2)]), 4096)
+    for position in (1, 3):
+        builder.add(Record(position, 1, b"", b"one", 7))
+    builder.finish(3)
+    log = Log(Options(str(tmp_path / "log")))
+    assert told(log, 1, 4) == [(1, 1, ""), (2, 2, "empty"), (3, 3, "")]
+    assert told(log, 2, 3) == [(2, 2, "empty")]
+    log.close()
