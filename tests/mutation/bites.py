@@ -7,6 +7,7 @@ import pytest
 
 from tests.testing.repairing import DAMAGES, Repair
 from tests.testing.sidecar import Sidecar
+from tests.wal.test_power_cut import FOUND
 from walflow.testing.imports import Import
 from walflow.testing.proof import Effort, Proof
 from walflow.testing.scripts import SCRIPTS, scripted
@@ -24,6 +25,11 @@ def test_a_scripted_story(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_generated_story(seed: int) -> None:
     Proof(Generated(seed, effort=QUICK if seed < 30 else MORE), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_story_that_found_something(seed: int) -> None:
+    Proof(Generated(seed), Random(seed)).run()
 
 
 @pytest.mark.parametrize("seed", range(12))

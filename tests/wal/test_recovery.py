@@ -477,6 +477,8 @@ def test_a_sound_log_is_opened_without_a_change(open_log: Open, size: int) -> No
         *((operation, log.directory.file("cursor")) for operation in ("write", "sync")),
     }
     assert {operation for operation, _ in changes} == {"open", "sync_directory"}
+    cursor = [operation for operation, path, _ in disk.operations if path == log.directory.file("cursor")]
+    assert cursor == ["open", "write", "sync"], "the newer slot, as it was"
 
 
 def test_a_record_that_is_not_where_it_was_is_a_record(open_log: Open, directory: Path) -> None:
