@@ -39,7 +39,8 @@ class Appended(NamedTuple):
 
 class LogPromises:
     """`appended` by first position: what was given it last. `promised`: positions that were committed or delivered,
-    and not acked. `told`: that were delivered and never committed, or that the disk failed to write; one may be gone, and is then reported.
+    and not acked. `told`: that were delivered and never committed, or that the disk failed to write; one may be gone,
+    and is then reported.
     `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
     and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
