@@ -207,8 +207,8 @@ def test_what_a_recovery_called_lost_is_lost_though_the_next_chunk_passes_it_ove
 
 
 def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(open_log: Open) -> None:
-    put(open_log(sync="interval"), b"one", b"two")  # type: ignore[arg-type]
-    log = open_log(sync="interval")  # type: ignore[arg-type]
+    put(open_log(sync="interval"), b"one", b"two")
+    log = open_log(sync="interval")
     new = log.next
     assert told(log, 1, new) == [(1, 2, ""), (3, new - 1, "empty")]
     put(log, b"three")
@@ -222,13 +222,13 @@ def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(ope
 
 @pytest.mark.parametrize("left", [2, 4])
 def test_what_is_lost_and_what_nobody_was_given_come_one_by_one(open_log: Open, left: int) -> None:
-    log = open_log(sync="interval")  # type: ignore[arg-type]
+    log = open_log(sync="interval")
     put(log, *[bytes(16)] * 5)
     checkpoint(log, force=True)
     path = os.path.join(log.directory.path, log.chunks[0].name)
     log.abandon()
     os.truncate(path, CHUNK_START + left * 64)
-    log = open_log(sync="interval")  # type: ignore[arg-type]
+    log = open_log(sync="interval")
     assert [(gap.first, gap.last) for gap in log.gaps] == [(left + 1, 5)]
     new = log.next
     put(log, b"new")
