@@ -2,6 +2,7 @@
 after it, and the next start has all that was acked. Every call: `python -m tests.faults failures`."""
 
 import os
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -82,21 +83,14 @@ def test_a_sync_that_fails_as_a_daemon_stops_is_74_too(tmp_path: Path) -> None:
 
 
 def _until_ended(daemon: Daemon) -> list[bytes]:
+    """What came back. It may end before it listens, and between that and the first connection."""
     echoed: list[bytes] = []
-    while daemon.process.poll() is None and not any(line["event"] == "listening" for line in daemon.lines):
-        pass
-    if daemon.process.poll() is not None:
-        return echoed
-    client = Client(daemon.port())
-    try:
+    with suppress(OSError, AssertionError), closing(Client(daemon.port())) as client:
         for number in range(10_000):
             line = b'{"n":%d,"pad":"%s"}' % (number, b"x" * (number % 5 * 80))
             client.send(line + b"\n")
             echoed += client.lines(1)
-    except (OSError, AssertionError):
-        daemon.process.wait(PATIENCE)
-    finally:
-        client.close()
+    daemon.process.wait(PATIENCE)
     return echoed
 
 
