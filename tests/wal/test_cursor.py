@@ -156,3 +156,19 @@ def test_a_cursor_that_was_cut_keeps_its_sound_slot(open_log: Open, directory: P
     again = open_log()
     assert again.low == 2
     assert (directory / "cursor").stat().st_size == 2 * SLOT
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_after_a_start_either_slot_says_the_same(open_log: Open, directory: Path, slot: int) -> None:
+    """Slots that differ may be what is left of a start that was cut between them: what it found must not be judged
+    anew, by the older one, when there is more in the log."""
+    log = open_log()
+    put(log, b"one", b"two")
+    log.ack(1, 1)
+    checkpoint(log)
+    log.abandon()
+    open_log().abandon()
+    with (directory / "cursor").open("r+b") as cursor:
+        cursor.seek(slot * SLOT)
+        cursor.write(bytes(SLOT))
+    assert payloads(open_log()) == [b"two"]

@@ -19,7 +19,8 @@ class Checkpoints:
         self._planned = False
         self._writing: Checkpoint | None = None
         self._stopped = False
-        self._writing_low = self.low = log.low  # acked below it, and on disk: no crash brings it back
+        self.low = log.low  # acked below it, and in both slots on disk: whatever becomes of one, none comes again
+        self._newer_low = self._writing_low = log.low
         self.wanted = False  # someone waits for space: do not wait out the interval
 
     def acked(self) -> None:
@@ -56,7 +57,7 @@ class Checkpoints:
             self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
         self._writing = None
         self._log.checkpointed(checkpoint)
-        self.low = self._writing_low
+        self.low, self._newer_low = self._newer_low, self._writing_low
         self._on_space()
         self.acked()
 

@@ -86,7 +86,8 @@ class Found:
         self.endless = False  # what stood at its end cannot be read
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
-        self.settled = len(slots) == 2 and newest.sync == SYNCED
+        said = [slot._replace(generation=0) for slot in slots]
+        self.settled = len(said) == 2 and said[0] == said[1] and newest.sync == SYNCED
 
     @property
     def relaxed(self) -> bool:
