@@ -327,12 +327,11 @@ def test_a_sink_is_told_to_forget_only_what_no_crash_brings_back(path: Path) -> 
     relay.give(4)
     relay.scheduler.run()
     assert relay.log.low == 4
-    assert [block.origin and block.origin.acked_below for block in taker.blocks] == [1, 1]
-    relay.scheduler.advance(1)
-    relay.give(5)
-    relay.scheduler.run()
-    assert taker.blocks[-1].origin is not None
-    assert taker.blocks[-1].origin.acked_below == 5
+    for _ in range(2):  # slots of the cursor: the log may go on from either
+        relay.scheduler.advance(1)
+        relay.give(5)
+        relay.scheduler.run()
+    assert [block.origin and block.origin.acked_below for block in taker.blocks] == [1, 1, 1, 5]
     relay.close()
 
 
