@@ -56,7 +56,23 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
     if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "SELECT" in expected:
         return error("a query declares no flow", span, "put it into a .troy file")
     message = f"expected {in_words(expected)}, found {_found(token)}"
-    return error(message, span, _hint(token, expected))
+    hint = _end_too_many(source, tokens, at) if "DEPLOY" in expected else None
+    return error(message, span, hint or _hint(token, expected))
+
+
+def _end_too_many(source: Source, tokens: Sequence[Token], at: int) -> str | None:
+    """Of the definition of a connector or an operator that has opened nothing: it has closed the flow around it."""
+    opens = True
+    for here in range(at):
+        kind = tokens[here].type
+        if kind == "DEFINE":
+            opens = tokens[here + 1].type not in {"CONNECTOR", "OPERATOR"}
+        elif kind in {"WITH", "SEMICOLON"}:
+            opens = True
+        elif kind == "END" and not opens:
+            line = source.position(tokens[here].start_pos or 0).line
+            return f"the `end` in line {line} closed more than its statement, which has one only behind `with`"
+    return None
 
 
 def in_words(expected: AbstractSet[str]) -> str:
