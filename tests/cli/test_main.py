@@ -20,7 +20,7 @@ def walflow(*arguments: str | Path, stdout: int | None = None, **env: str) -> su
         stdout=stdout or subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | env,
-        timeout=60,
+        timeout=100,
         check=False,
     )
 

@@ -105,14 +105,13 @@ class Stranger:
 
     def walflow(self, *arguments: str, workdir: Path) -> "subprocess.CompletedProcess[str]":
         command = [str(self._folder / "bin" / "python"), "-m", "walflow", *arguments]
-        return subprocess.run(command, cwd=workdir, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, cwd=workdir, capture_output=True, text=True, timeout=100, check=False)
 
     def running(self, workdir: Path) -> AbstractContextManager[Daemon]:
         command = [str(self._folder / "bin" / "python"), "-m", "walflow", "run"]
         return running(workdir / "main.troy", workdir, command=command)
 
 
-@pytest.mark.timeout(180)
 def test_a_connector_from_a_stranger(tmp_path: Path) -> None:
     package = tmp_path / "spool"
     assert new(package, "-t", "connector").exit_code == 0

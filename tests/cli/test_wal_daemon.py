@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.cli.wal_tools import run
 from tests.system.daemon import ROOT, Daemon, running
 
@@ -74,7 +72,6 @@ def poisoned(daemon: Daemon) -> int:
             return int(str(line["position"]))
 
 
-@pytest.mark.timeout(120)
 def test_a_poison_event_is_found_and_skipped(tmp_path: Path) -> None:
     lines = [b'{"n":%d}\n' % number for number in range(4)]
     (tmp_path / "client_in.json").write_bytes(b"".join([*lines[:2], b'{"poison":1}\n', *lines[2:]]))
@@ -99,7 +96,6 @@ def test_a_poison_event_is_found_and_skipped(tmp_path: Path) -> None:
     assert known["quarantine"][0]["report"]["reason"] == "skipped by the operator"
 
 
-@pytest.mark.timeout(120)
 def test_what_is_imported_is_delivered(tmp_path: Path) -> None:
     lines = [b'{"n":%d}\n' % number for number in range(50)]
     (tmp_path / "client_in.json").write_bytes(b"".join(lines))

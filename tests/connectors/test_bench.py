@@ -98,7 +98,7 @@ async def test_it_goes_no_further_than_the_flow_takes_events(tmp_path: Path) -> 
     file = tmp_path / "in.txt"
     file.write_bytes(b"x" * 1000 + b"\n")
     async with running(Bench(path=str(file)), sink=False) as (_, outlet, _task):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             while not outlet.streams or len(outlet.streams[0].fed) < 10:  # noqa: ASYNC110  # a thread reads
                 await asyncio.sleep(0)
         outlet.pause()
@@ -113,7 +113,7 @@ async def test_it_goes_no_further_than_the_flow_takes_events(tmp_path: Path) -> 
 
 
 async def until_stopped(outlet: MemoryOutlet) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not outlet.stopped:  # noqa: ASYNC110  # a thread reads
             await asyncio.sleep(0.001)
 

@@ -281,7 +281,7 @@ async def test_a_run_by_the_real_clock_and_ids_that_go_on_in_the_next() -> None:
         outlet = MemoryOutlet(scheduler)
         task = asyncio.ensure_future(crononome.run(MemoryInlet(scheduler), outlet))
         await scheduler.settle()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             while not outlet.streams[0].emitted:  # the clock on the wall
                 await asyncio.sleep(0.01)
                 scheduler.advance(0.01)

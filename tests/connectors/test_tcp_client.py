@@ -15,7 +15,7 @@ from walflow.framing import WHOLE
 from walflow.net.client import LOSES
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 class Peer(asyncio.Protocol):

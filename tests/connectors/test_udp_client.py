@@ -24,7 +24,7 @@ async def running(client: UdpClient) -> AsyncIterator[MemoryInlet]:
     scheduler = Scheduler()
     inlet = MemoryInlet(scheduler, behind_log=True)
     task = asyncio.ensure_future(client.run(inlet, MemoryOutlet(scheduler, linked=False)))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not scheduler.timers and not task.done():  # noqa: ASYNC110  # a thread looks the name up
             await asyncio.sleep(0.001)
     try:
@@ -39,7 +39,7 @@ async def running(client: UdpClient) -> AsyncIterator[MemoryInlet]:
 @asynccontextmanager
 async def listening(host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[socket.socket]:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(30)
+        sock.settimeout(100)
         sock.bind((host, port))
         yield sock
 

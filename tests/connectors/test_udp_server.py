@@ -22,7 +22,7 @@ from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.net.sockets import CannotListen
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 LARGEST = 65507  # bytes of a datagram over IPv4
 RMEM_MAX = int(Path("/proc/sys/net/core/rmem_max").read_text())
 

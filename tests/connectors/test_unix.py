@@ -41,7 +41,7 @@ async def serving(path: Path, **config: object) -> AsyncIterator[End]:
 
 
 async def until(happened: Callable[[], bool], *ends: End) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not happened():
             for end in ends:
                 end.scheduler.run()

@@ -19,7 +19,7 @@ from websockets.utils import accept_key
 from connectors.ws import WsClient
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 class Peer:

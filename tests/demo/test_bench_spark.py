@@ -112,7 +112,6 @@ def test_the_cpu_of_children_counts() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
 def test_rows_are_counted_in_what_the_sink_has(tmp_path: Path) -> None:
     file = tmp_path / "speed.json"
 

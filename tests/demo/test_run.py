@@ -48,7 +48,6 @@ def processes(workdir: Path) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(180)
 def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
     code, output = run(tmp_path, "--seconds", 8, "--kills", 2, "--connections", 4, "--seed", 1, "--no-spark")
 
@@ -61,7 +60,6 @@ def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("walflow-demo-*"))
 
 
-@pytest.mark.timeout(180)
 def test_a_flow_that_loses_lines_is_found_out(tmp_path: Path) -> None:
     flow = tmp_path / "forgetful.troy"
     text = (FLOWS / "server.troy").read_text()
@@ -77,7 +75,6 @@ def test_a_flow_that_loses_lines_is_found_out(tmp_path: Path) -> None:
     assert [kept.name for kept in tmp_path.glob("walflow-demo-*/server_out.log")] == ["server_out.log"]
 
 
-@pytest.mark.timeout(60)
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     flow = tmp_path / "broken.troy"
     flow.write_text((FLOWS / "server.troy").read_text().replace("from tcp_server\n", "from tcp_sever\n"))
@@ -89,7 +86,6 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert not processes(tmp_path)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with start(tmp_path, ["--seconds", 50, "--kills", 0, "--no-spark"]) as demo:
@@ -111,7 +107,6 @@ SHORT = ("--seconds", 4, "--kills", 0, "--connections", 2, "--rate", 2000)
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(240)
 def test_spark_and_the_ledger_agree(tmp_path: Path) -> None:
     code, output = run(tmp_path, *SHORT)
 
@@ -122,7 +117,6 @@ def test_spark_and_the_ledger_agree(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("walflow-demo-*"))
 
 
-@pytest.mark.timeout(120)
 def test_without_java_it_says_so_and_succeeds(tmp_path: Path) -> None:
     code, output = run(tmp_path, *SHORT, JAVA_HOME=str(tmp_path))
 
@@ -131,7 +125,6 @@ def test_without_java_it_says_so_and_succeeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_while_spark_counts_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with start(tmp_path, SHORT) as demo:

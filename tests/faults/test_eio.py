@@ -18,7 +18,6 @@ pytestmark = needs_strace
 CHUNK = f"{1:020d}.wal"
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_life_whose_disk_fails_at_any_call(
     lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str
@@ -42,7 +41,6 @@ DAEMON = [
 ]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("call", "name", "number"), DAEMON)
 def test_a_daemon_whose_disk_fails(tmp_path: Path, call: str, name: str, number: int) -> None:
     flow = echo_flow(tmp_path, chunk_size=4096, max_chunks=64)
@@ -62,7 +60,6 @@ def test_a_daemon_whose_disk_fails(tmp_path: Path, call: str, name: str, number:
     _everything_there(flow, tmp_path, echoed)
 
 
-@pytest.mark.timeout(120)
 def test_a_sync_that_fails_as_a_daemon_stops_is_74_too(tmp_path: Path) -> None:
     """Its last cursor: nothing is lost, and the disk has failed all the same."""
     flow = echo_flow(tmp_path)

@@ -9,7 +9,6 @@ from tests.faults.mangled import cut_anywhere, sweep, whole_files
 LOGS = small_logs()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", LOGS)
 def test_files_that_were_cut(name: str) -> None:
     outcomes = sweep(LOGS[name], list(cut_anywhere(LOGS[name]))[::5])

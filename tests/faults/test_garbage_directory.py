@@ -147,7 +147,6 @@ def a_large_file_of_nothing(state: Path) -> None:
         file.truncate(256 << 20)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("garbage", [a_directory_as_meta, a_link_as_cursor, a_pipe_as_lock, a_pipe_as_cursor])
 def test_a_daemon_refuses_in_one_line(tmp_path: Path, garbage: Callable[[Path], None]) -> None:
     (tmp_path / "state").mkdir()
@@ -161,7 +160,6 @@ def test_a_daemon_refuses_in_one_line(tmp_path: Path, garbage: Callable[[Path], 
     assert "Traceback" not in "".join(daemon.raw)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("garbage", [noise_everywhere, a_large_file_of_nothing])
 def test_a_daemon_starts_and_works(tmp_path: Path, garbage: Callable[[Path], None]) -> None:
     (tmp_path / "state").mkdir()

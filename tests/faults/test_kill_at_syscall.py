@@ -17,7 +17,6 @@ pytestmark = needs_strace
 SCRIPTS = [f"{which} life, {size} chunks" for which in ("first", "second") for size in ("small", "large")]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_life_that_ends_at_any_call(lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str) -> None:
     script, log = plans[name], tmp_path / "strace"
@@ -32,7 +31,6 @@ LONGEST = 1000  # lines
 DAEMON = {"pwritev2": [1, 5, 30], "fdatasync": [2, 31], "fsync": [3], "unlink": [1]}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", DAEMON)
 def test_a_daemon_that_ends_at_its_call(tmp_path: Path, name: str) -> None:
     """`when` counts for each thread; so it may be the loop or the one that syncs."""

@@ -277,7 +277,6 @@ SAMPLE = [
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(("kind", "chunk"), [pytest.param(*one, marks=needed(one[0])) for one in SAMPLE])
 def test_work_stops_and_resumes(tmp_path: Path, kind: str, chunk: str) -> None:
     assert len(cycles(kind, size_of(kind, chunk), tmp_path, 2)) == 2
@@ -290,7 +289,6 @@ def test_fifty_times(tmp_path: Path, kind: str, chunk: str) -> None:
     assert len(cycles(kind, size_of(kind, chunk), tmp_path, 50)) == 50
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=needed(kind)) for kind in KINDS])
 def test_acks_and_deletions_go_on(tmp_path: Path, kind: str) -> None:
     """A sink acks for the first time while the disk is full: the cursor follows, the files go, and their room is the

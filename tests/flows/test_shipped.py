@@ -13,7 +13,7 @@ WITH_SPARK = {"spark/hosts.troy"}  # a query, so a JVM
 
 
 def marked(name: str) -> object:
-    return pytest.param(name, marks=[pytest.mark.spark, pytest.mark.timeout(180)] if name in WITH_SPARK else [])
+    return pytest.param(name, marks=[pytest.mark.spark] if name in WITH_SPARK else [])
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in SHIPPED])

@@ -62,7 +62,6 @@ def hanging_up() -> Iterator[int]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_a_stream_says_what_is_wrong(spark: SparkSession, new_lake: NewLake, tmp_path: Path) -> None:
     """One query after the other, for a daemon and a Spark cost most of the time."""
     lake, other = new_lake(), new_lake()
@@ -102,7 +101,6 @@ def test_a_stream_says_what_is_wrong(spark: SparkSession, new_lake: NewLake, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_an_event_that_is_not_text_is_named_by_spark(spark: SparkSession, new_lake: NewLake) -> None:
     lake = new_lake([Given([b"fine", b"\xff"])])
     with into_memory(stream(spark, lake)) as query:
@@ -113,7 +111,6 @@ def test_an_event_that_is_not_text_is_named_by_spark(spark: SparkSession, new_la
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_options_are_refused_before_anything_is_read(spark: SparkSession, lake: Lake) -> None:
     for options, line in (
         ({"maxRowPerBatch": "1"}, "there is no option maxrowperbatch: do you mean maxRowsPerBatch?"),
@@ -153,7 +150,6 @@ def test_a_spark_that_will_do(version: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_a_python_without_pyarrow(tmp_path: Path) -> None:
     package = tmp_path / "pyarrow"
     package.mkdir()

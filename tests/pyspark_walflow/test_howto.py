@@ -15,7 +15,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "spark.md"
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_the_page(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
     lake.send(*numbered(1000))
     stream, batch = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

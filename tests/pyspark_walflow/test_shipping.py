@@ -11,7 +11,7 @@ import pytest
 
 from tests.pyspark_walflow.lake import Lake, numbered
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).parent / "job.py"

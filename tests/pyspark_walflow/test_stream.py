@@ -12,7 +12,7 @@ from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
 from tests.pyspark_walflow.queries import into_memory, rows, running, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.spark
 
 
 def test_events_become_rows_as_they_come(spark: SparkSession, lake: Lake) -> None:

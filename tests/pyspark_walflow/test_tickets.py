@@ -15,8 +15,6 @@ from pyspark_walflow.wire import Code, Refused
 from pyspark_walflow.writer import BatchWriter, Staged
 from tests.pyspark_walflow.bay import Bay, publish
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def bay(tmp_path: Path) -> Iterator[Bay]:

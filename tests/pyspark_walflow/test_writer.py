@@ -19,7 +19,7 @@ from tests.pyspark_walflow.bay import Bay
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.queries import failure, first_line, running, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 SMALL = '"chunk_size": 65536, "max_chunks": 4'

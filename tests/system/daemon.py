@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WALFLOW = [sys.executable, "-m", "walflow"]
-PATIENCE = 30.0  # seconds until what must come is missing; nothing passes by being quick
+PATIENCE = 100.0  # seconds until what must come is missing; nothing passes by being quick
 
 
 class Daemon:

@@ -60,7 +60,7 @@ class Client:
     def __init__(self, port: int, first: int) -> None:
         self.next = first
         self.echoed: list[int] = []
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=100)
         self._sender = threading.Thread(target=self._send)
         self._sender.start()
 
@@ -125,7 +125,7 @@ def test_damage_is_said_and_only_what_cannot_be_read_hangs_up(tmp_path: Path) ->
     flow = tmp_path / "flow.troy"
     flow.write_text(FLOW)
     with running(flow, tmp_path) as daemon:
-        with socket.create_connection(("127.0.0.1", daemon.port()), timeout=30) as peer:
+        with socket.create_connection(("127.0.0.1", daemon.port()), timeout=100) as peer:
             peer.sendall(struct.pack(">Q", 4) + b"\x1f\x8b\0\0" + frame(1))
             with peer.makefile("rb") as stream:
                 packed = stream.read(struct.unpack(">Q", stream.read(8))[0])

@@ -14,7 +14,6 @@ TIMES = 20
 CLIENTS = 4
 
 
-@pytest.mark.timeout(240)
 def test_twenty_kills_under_load(tmp_path: Path) -> None:
     flow = echo_flow(tmp_path)
     chance = random.Random(4)
@@ -34,7 +33,6 @@ def test_twenty_kills_under_load(tmp_path: Path) -> None:
     assert replayed > 0  # and the kills hit it
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace slows the file down (apt install strace)")
 def test_twenty_stops_under_load_with_a_slow_file(tmp_path: Path) -> None:
     """Each sync of the file takes 30 ms more: whatever a stop finds under way is delivered once, or left."""
@@ -60,7 +58,6 @@ def test_twenty_stops_under_load_with_a_slow_file(tmp_path: Path) -> None:
     assert sum(len(sender.echoed) for sender in senders) > TIMES * 100
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("sync", ["interval", "never"])
 def test_kills_under_load_where_acks_do_not_wait_for_the_disk(tmp_path: Path, sync: str) -> None:
     """What the log has written and not synced is the kernel's, and outlives the process."""

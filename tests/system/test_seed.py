@@ -3,15 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.system.daemon import Client, running
 
 SEED = Path(__file__).parents[1] / "lang" / "seeds" / "000.troy"
 PORT = 65535  # it is in the page
 
 
-@pytest.mark.timeout(120)
 def test_the_pages_flow_echoes_logs_writes_and_recovers(tmp_path: Path) -> None:
     out = tmp_path / "server_out.log"
     with running(SEED, tmp_path) as daemon:

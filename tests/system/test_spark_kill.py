@@ -6,8 +6,6 @@ import socket
 import threading
 from pathlib import Path
 
-import pytest
-
 from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, Lost
 from pyspark_walflow.wire import Key, Kind
@@ -162,7 +160,6 @@ def lines_of(client: Client, first: int, end: int, name: str) -> dict[int, bytes
     return found
 
 
-@pytest.mark.timeout(240)
 def test_ten_kills_while_spark_reads_and_commits(tmp_path: Path) -> None:
     flow, tcp, bridge = tmp_path / "flow.troy", free_port(), free_port()
     flow.write_text(FLOW.replace("TCP", str(tcp)).replace("BRIDGE", str(bridge)))

@@ -121,7 +121,6 @@ def test_a_job_that_cannot_be_loaded(tmp_path: Path, text: str | None, said: str
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(150)
 def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
     file = flow(tmp_path, '"query": "select value from in whre x"')
     code, report = checked(file)

@@ -26,7 +26,7 @@ QUIET = (
 )
 ROW = re.compile(r"^\|\s*(\S*)\s*\|\s*(\d+)\s*\|$")
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 
 class Wordcount:

@@ -148,12 +148,10 @@ def ponged(directory: Path, kills: int) -> str:
     return f"{kills} kills, acks by pong: {len(lost)} of {logged} events were with a listener and are not in its file"
 
 
-@pytest.mark.timeout(120)
 def test_killed_under_load_every_event_arrives_where_it_is_sent_back(tmp_path: Path) -> None:
     sent_back(tmp_path, 6)
 
 
-@pytest.mark.timeout(120)
 def test_killed_under_load_every_event_reaches_a_listener_that_answers_pings(
     tmp_path: Path, record_property: pytest.Function
 ) -> None:
@@ -174,7 +172,6 @@ def test_fifty_kills_of_a_listener_that_answers_pings(tmp_path: Path, capsys: py
         print(f"\n{figure}")  # noqa: T201
 
 
-@pytest.mark.timeout(120)
 def test_the_seeds_scene_shows_event_five(tmp_path: Path) -> None:
     """The seed's listener dies between two events, and its event 5 was lost: written to a connection that nobody
     was left to read. Here the pages' scene, twenty times as fast: whatever was on its way, every event is printed."""

@@ -37,7 +37,6 @@ def a_disk_that_spoils_neighbours(disk: SimulatedDisk) -> None:
     [a_disk_that_lies("sync"), a_disk_that_lies("sync_directory"), a_disk_that_spoils_neighbours],
     ids=["sync lies", "sync_directory lies", "neighbours"],
 )
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", [Generated, Sidecar])
 def test_a_disk_that_is_worse_than_what_the_log_is_made_for(
     source: Callable[[int], Any], spoil: Callable[[SimulatedDisk], None]
@@ -136,7 +135,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_log_with_one_thing_wrong(broken: type[Log]) -> None:
     quick = Effort((6, 3), (0.1,))

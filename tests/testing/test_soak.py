@@ -21,7 +21,6 @@ def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.timeout(180)
 def test_it_goes_on_where_it_ended_and_prints_a_ledger(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
     arguments = ("--minutes", "0.02", "--state", str(state), "--only", "generated", "--jobs", "2")
@@ -40,14 +39,12 @@ def test_it_goes_on_where_it_ended_and_prints_a_ledger(tmp_path: Path) -> None:
     assert sum(after.total.kinds.values()) == sum(after.total.depths.values()) == after.total.distinct
 
 
-@pytest.mark.timeout(180)
 def test_one_story_again() -> None:
     done = soak("--only", "sidecar", "--seed", "3", "--also", "tests.testing.sidecar")
     assert (done.returncode, done.stderr) == (0, "")
     assert "distinct=" in done.stdout
 
 
-@pytest.mark.timeout(180)
 def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
     done = soak("--minutes", "1", "--state", str(state), "--also", "tests.testing.broken", "--only", "broken")
@@ -59,7 +56,6 @@ def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     assert again.returncode == 1, "it does not go on as if nothing had been"
 
 
-@pytest.mark.timeout(180)
 def test_ctrl_c_keeps_what_was_proved(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
     command = [sys.executable, "-m", "walflow.testing.soak", "--minutes", "9", "--state", str(state)]

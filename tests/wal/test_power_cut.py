@@ -38,7 +38,6 @@ BLOCKS: list[tuple[Source, Sequence[int], int]] = [
 ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("source", "seeds", "least"), BLOCKS, ids=lambda value: getattr(value, "__name__", str(value))
 )

@@ -17,7 +17,7 @@ from pyspark_walflow.wire import Key, Kind
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 TOKEN = "a token that is long enough"
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from walflow.net import Address
 from walflow.testing import Fatal, MemoryOutlet, Scheduler
 
 FAKE = Path(__file__).with_name("fake_python.py")
-PATIENCE = 20.0
+PATIENCE = 100.0
 
 
 def config(tmp_path: Path, **more: object) -> SparkConfig:

@@ -19,7 +19,7 @@ from tests.connectors.spark.test_lines import add, block
 from walflow.testing import MemoryOutlet, Scheduler
 from walflow.wal import Log, Options
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 class World:

@@ -25,7 +25,7 @@ CODES = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \|$", TEXT.partition("## Errors")[
 
 class PageClient:
     def __init__(self, port: int, token: str, right: str = "full") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=100)
         self.socket.sendall(b"WALFLOW/1\r\n\r\n")
         ours, key = secrets.token_hex(8), token.encode()
         self.send("HELLO", version=1, right=right, nonce=ours, log=None)

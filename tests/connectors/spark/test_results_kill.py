@@ -14,8 +14,6 @@ from tests.connectors.spark.results_world import rows_of
 from tests.pyspark_walflow.bay import Bay, publish, stage
 from tests.system.daemon import PATIENCE
 
-pytestmark = pytest.mark.timeout(180)
-
 SMALL = '"chunk_size": 65536, "max_chunks": 4'
 
 

@@ -151,6 +151,5 @@ async def _everyone_goes() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.timeout(180)
 def test_any_order_of_events() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30))  # type: ignore[no-untyped-call]

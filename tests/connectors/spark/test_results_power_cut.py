@@ -90,7 +90,6 @@ async def full_length() -> int:
     return disk.operations
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("part", range(4))
 async def test_the_power_may_be_cut_at_every_operation(part: int) -> None:
     length = await full_length()

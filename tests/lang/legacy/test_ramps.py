@@ -77,7 +77,7 @@ def test_a_linked_onramp_answers(tmp_path: Path) -> None:
     with running(tmp_path / "echo.yaml", tmp_path) as daemon:
         client = Client(daemon.port())
         client.send(b'{"a": 1}|{"b": 2}|')
-        client.socket.settimeout(30)
+        client.socket.settimeout(100)
         received = b""
         while received.count(b"\n") < 2:
             received += client.socket.recv(100)
