@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.wal.conftest import Open
 from tests.wal.tools import (
     EVERYTHING,
-    BadDisk,
     FaultyDisk,
     QuickDisk,
     checkpoint,
@@ -24,15 +23,12 @@ from tests.wal.tools import (
     files_of,
     payloads,
     put,
-    read,
     restore,
     works,
 )
 from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
 from walflow.wal import Log, Options
-from walflow.wal.format import CHUNK_START, SKIP
-from walflow.wal.tail import UNREADABLE_END
 
 Files = dict[str, bytes]
 
@@ -367,93 +363,6 @@ def test_the_cursor_proves_it_for_the_last_commit(open_log: Open, directory: Pat
     assert log.recovery.lines() == ["positions 2 to 2 are lost: corrupt in 00000000000000000001.wal at 216, 56 bytes"]
     json.dumps(log.recovery.as_dict())
     works(log)
-
-
-def test_a_tail_that_the_disk_cannot_read_is_lost_aloud(open_log: Open, directory: Path) -> None:
-    """A torn write can be read: what gives an error was there."""
-    put(open_log(), b"one", b"two")
-    disk = FaultyDisk()
-    (path,) = chunk_files(str(directory))
-    tries = 0
-
-    def second_half(operation: str, path_read: str) -> int | None:
-        nonlocal tries
-        tries += operation == "read" and path_read == path
-        return errno.EIO if path_read == path and operation == "read" and tries > 1 else None
-
-    disk.fault = second_half
-    log = open_log(disk=disk)
-    assert [(gap.first, gap.reason) for gap in log.recovery.gaps] == [(1, UNREADABLE_END)]
-    assert log.next > 2, "given out already, and not to be read"
-    disk.fault = lambda operation, path: None
-    works(log)
-    log.abandon()
-    first = log.next
-    disk.fault = lambda operation, path_read: errno.EIO if path_read == path and operation == "read" else None
-    assert open_log(disk=disk).next == first, "what is known is not passed a second time"
-
-
-def test_what_an_unreadable_page_held_is_lost_aloud_and_its_positions_are_not_given_out_again(
-    open_log: Open, directory: Path
-) -> None:
-    """The second of its records has no proof but the page itself."""
-    log = open_log(chunk_size=1 << 16)
-    put(log, *[b"." * 2000] * 2)
-    put(log, *[b"-" * 100] * 3)
-    log.abandon()
-    (path,) = chunk_files(str(directory))
-    log = open_log(chunk_size=1 << 16, disk=BadDisk(path, 4096))
-    assert [(gap.first, gap.last, gap.reason) for gap in log.recovery.gaps] == [
-        (2, 2, "the disk cannot read them"),
-        (3, 3, UNREADABLE_END),
-    ]
-    assert log.next > 5
-    assert [record.position for record in read(log)] == [1]
-
-
-def test_what_an_unreadable_end_takes_ends_where_the_next_chunk_begins(open_log: Open, directory: Path) -> None:
-    log = open_log(chunk_size=1 << 13)
-    put(log, *[b"." * 2000] * 6)
-    log.close()
-    first, _ = chunk_files(str(directory))
-    log = open_log(chunk_size=1 << 13, disk=BadDisk(first, 4096))
-    assert [(gap.first, gap.last) for gap in log.recovery.gaps] == [(2, 2), (3, 3)]
-    assert [record.position for record in read(log)] == [1, 4, 5, 6]
-
-
-@pytest.mark.parametrize("known", [1, 2, 3])
-def test_the_positions_of_a_last_chunk_whose_header_cannot_be_read_are_not_given_out_again(
-    open_log: Open, directory: Path, known: int
-) -> None:
-    """Whatever the cursor had heard of."""
-    log = open_log()
-    put(log, b"." * 3700)
-    if known == 1:
-        checkpoint(log, force=True)
-    put(log, b"-" * 900)
-    if known == 2:
-        checkpoint(log, force=True)
-    put(log, b"+")
-    if known == 3:
-        checkpoint(log, force=True)
-    log.abandon()
-    _, last = chunk_files(str(directory))
-    log = open_log(disk=BadDisk(last, 0, CHUNK_START))
-    assert "has no sound header" in log.recovery.lines()[0]
-    assert log.next > SKIP
-    works(log)
-
-
-def test_a_header_that_cannot_be_read_of_an_older_chunk_has_nothing_passed_over(
-    open_log: Open, directory: Path
-) -> None:
-    log = open_log(1024)
-    put(log, b"." * 700)
-    put(log, b"-" * 700)
-    log.abandon()
-    log = open_log(1024, disk=BadDisk(chunk_files(str(directory))[0], 0, CHUNK_START))
-    assert [record.position for record in read(log)] == [1, 2]
-    assert log.next == 3
 
 
 def test_an_odd_file_system_is_named(open_log: Open, directory: Path) -> None:
