@@ -56,7 +56,8 @@ def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     assert again.returncode == 1, "it does not go on as if nothing had been"
 
 
-def test_ctrl_c_keeps_what_was_proved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_proved_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     state = tmp_path / "ledger.json"
     command = [sys.executable, "-m", "walflow.testing.soak", "--minutes", "9", "--state", str(state)]
     pipe = subprocess.PIPE
@@ -64,9 +65,14 @@ def test_ctrl_c_keeps_what_was_proved(tmp_path: Path) -> None:
         while not Ledger.load(str(state)).total.runs:
             time.sleep(0.05)  # until it has saved a story
             assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.terminate()
         output, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
     assert "the same command goes on from here" in output
     assert Ledger.load(str(state)).total.runs > 0
 

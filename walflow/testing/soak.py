@@ -48,9 +48,10 @@ def tell(module: str, source: str, seed: int) -> Told:
     return story.kind, row, ""
 
 
-def _ignore_ctrl_c() -> None:
-    """It goes to all processes of a terminal, and is the first one's to answer."""
+def _leave_signals_to_the_first() -> None:
+    """Ctrl-C goes to all processes of a terminal, and is the first one's to answer. SIGTERM goes to that one alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Soak:
@@ -66,7 +67,7 @@ class Soak:
     def run(self, seconds: float, tick: Callable[[float], None]) -> None:
         """For so long, or until a promise is broken; what has begun is ended. `tick` is told how long it ran."""
         started, before = time.monotonic(), self.ledger.seconds
-        with ProcessPoolExecutor(self._jobs, initializer=_ignore_ctrl_c) as pool:
+        with ProcessPoolExecutor(self._jobs, initializer=_leave_signals_to_the_first) as pool:
             while True:
                 elapsed = time.monotonic() - started
                 self.ledger.seconds = before + elapsed
@@ -111,6 +112,7 @@ def soak(
         raise typer.Exit(_once(console, modules[only], only, seed))
     ledger = _load(state)
     kinds = {source: module for source, module in modules.items() if only in ("", source)}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else its processes would stay
     try:
         _watched(console, Soak(ledger, kinds, jobs), minutes * 60, state)
     except KeyboardInterrupt:
