@@ -127,6 +127,15 @@ def runs(heard: Path) -> list[list[int]]:
     return found
 
 
+def shares(heard: Sequence[Path]) -> list[int]:
+    """Of the events from the first one that the last listener has heard: up to where all have heard theirs."""
+    ids = [[int(str(event["id"])) for event in events(file)] for file in heard]
+    if not all(ids):
+        return [0] * len(ids)
+    first, last = ids[-1][0], min(map(max, ids))
+    return [sum(first <= number <= last for number in of_one) for of_one in ids]
+
+
 def test_the_round_robin_mended_goes_on_with_those_that_are_left(tmp_path: Path) -> None:
     ports = [free_port() for _ in range(3)]
     heard = [tmp_path / f"heard{number}" for number in range(3)]
@@ -138,15 +147,15 @@ def test_the_round_robin_mended_goes_on_with_those_that_are_left(tmp_path: Path)
 
     with run(folder) as daemon, listening(ports[0], heard[0]), listening(ports[1], heard[1]):
         with listening(ports[2], heard[2]):
-            more(heard, 20)
-            shares = [len(events(file)) for file in heard]
+            wait_until(lambda: min(shares(heard)) >= 20, "each of three gets its share")
+            counts = shares(heard)
         alone = len(events(heard[2]))
         more(heard[:2], 40)
         assert len(events(heard[2])) == alone
         with listening(ports[2], heard[2]):
             more(heard, 20)
             assert daemon.terminate() == 0
-    assert max(shares) - min(shares) <= 20
+    assert max(counts) - min(counts) <= 20
     times = Counter(event["id"] for file in heard for event in events(file))
     assert sorted(int(str(number)) for number in times) == list(range(len(times)))
     assert times.total() - len(times) <= 20  # in flight at the kill
