@@ -80,9 +80,10 @@ def test_a_sync_that_fails_as_a_daemon_stops_is_74_too(tmp_path: Path) -> None:
 
 
 def _until_ended(daemon: Daemon) -> list[bytes]:
-    """What came back. It may end before it listens, and between that and the first connection."""
+    """What came back. It may end before it listens, and between that and the first connection; not
+    to answer, and to stay, is a failure."""
     echoed: list[bytes] = []
-    with suppress(OSError, AssertionError), closing(Client(daemon.port())) as client:
+    with suppress(ConnectionError, AssertionError), closing(Client(daemon.port())) as client:
         for number in range(10_000):
             line = b'{"n":%d,"pad":"%s"}' % (number, b"x" * (number % 5 * 80))
             client.send(line + b"\n")
