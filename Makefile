@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench soak mutation clean strace java node rsyslog redis
+.PHONY: help demo test check pages docs bench soak mutation clean strace java node rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/pyright --pythonpath $(RUN)
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/mkdocs build --quiet --strict
+
+pages: $(VENV)/.test ## what of docs/reference comes from the code
+	@$(RUN) -m walflow.cli.reference docs/reference
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve

@@ -1,41 +1,72 @@
 """walflow: connectors and pipelines wired along declared links, with a write-ahead log between them.
 
-What a connector needs stands here; nothing else is promised to stay where it is.
+What a connector, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
+network need. No other module is promised to keep its names.
 """
 
+from walflow.codecs.per_event import EventCodec
 from walflow.contract import (
+    Claim,
     CodecUse,
     Connector,
+    Counter,
+    Gate,
     Guarantee,
+    Half,
+    Histogram,
     Inlet,
+    Objection,
     Outlet,
     Ports,
     Scheduler,
     Stream,
+    Timer,
 )
-from walflow.errors import FailStop, WalflowError
-from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId, Verdict
+from walflow.errors import CannotDecode, CannotEncode, FailStop, WalflowError
+from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, Receipt, StreamId, Verdict
+from walflow.framing.processor import Processor
+from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
+from walflow.plugins import known_keys
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Block",
+    "CannotDecode",
+    "CannotEncode",
+    "Claim",
     "Codec",
     "CodecUse",
     "Connector",
+    "Counter",
+    "Cutting",
+    "Decoder",
+    "EachPiece",
+    "EventCodec",
     "FailStop",
     "Frames",
     "Framing",
+    "Gate",
     "Guarantee",
+    "Half",
+    "Histogram",
     "Inlet",
+    "Item",
+    "Objection",
     "Origin",
     "Outlet",
     "Ports",
+    "Processor",
     "Receipt",
+    "Refused",
     "Scheduler",
+    "Step",
     "Stream",
     "StreamId",
+    "Timer",
     "Verdict",
     "WalflowError",
+    "Worked",
     "__version__",
+    "known_keys",
 ]

@@ -18,7 +18,8 @@ from walflow.flow.selects import check_selects, place
 from walflow.flow.settings import check_keys, config_of, wire
 from walflow.flow.validate import configure
 from walflow.operators import OPERATORS, Operator
-from walflow.registry import NoConnector, connectors, find
+from walflow.plugins import Unavailable
+from walflow.registry import connectors, find
 
 __all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Registry", "Select", "assemble", "load"]
 
@@ -36,7 +37,7 @@ def load(files: Sequence[str | Path], registry: Registry | None = None) -> tuple
     config, found = lang.load(files)
     try:
         assembly, more = assemble(config, connectors() if registry is None else registry)
-    except NoConnector as refused:
+    except Unavailable as refused:
         assembly, more = None, [error(str(refused))]
     found = in_order([*found, *more])
     return (None if has_errors(found) else assembly), found
@@ -100,7 +101,7 @@ class _Assembling:
         report = self._reporter(config)
         try:
             of = find(config.type.text, self._registry)
-        except NoConnector as refused:
+        except Unavailable as refused:
             report(error(str(refused), config.type.span))
             return unknown
         if of is None:

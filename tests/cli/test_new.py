@@ -25,7 +25,7 @@ def new(*arguments: object) -> Result:
     return CliRunner().invoke(app(), ["new", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("template", sorted(TEMPLATES.keys() - {"connector"}))
+@pytest.mark.parametrize("template", sorted(name for name, made in TEMPLATES.items() if not made.stands_for))
 def test_what_it_makes_is_without_mistakes(template: str, tmp_path: Path) -> None:
     result = new(tmp_path / "deep" / "mine", "-t", template)
     assert result.exit_code == 0, result.output
@@ -62,15 +62,24 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["x", "-t", "nothing"], 2, "there is no template 'nothing': there are echo, forward, spark, connector"),
+        (
+            ["x", "-t", "nothing"],
+            2,
+            "there is no template 'nothing': there are echo, forward, spark, connector, codec, framing",
+        ),
         (["1x", "-t", "connector"], 2, "'1x' is no name for a Python module: small letters, digits and _"),
         *(
             (
                 [name, "-t", "connector"],
                 2,
-                f"{name!r} is taken: choose a name that no module and no connector type has",
+                f"{name!r} is taken: choose a name that no module and no connector has",
             )
             for name in ("json", "walflow", "tcp_server")
+        ),
+        (["msgpack", "-t", "codec"], 2, "'msgpack' is taken: choose a name that no module and no codec has"),
+        *(
+            ([name, "-t", "framing"], 2, f"{name!r} is taken: choose a name that no module and no framing has")
+            for name in ("base64", "separate")
         ),
         (["there"], 73, "there/main.troy is there already: nothing was written"),
         (["file/x"], 73, "file/x: Not a directory"),
@@ -140,14 +149,61 @@ def test_a_connector_from_a_stranger(tmp_path: Path) -> None:
     assert [path.name for path in (package / "in").iterdir()] == ["1.done"]
 
 
+@pytest.mark.parametrize(
+    ("template", "name", "sent", "wanted"),
+    [
+        (
+            "codec",
+            "logfmt",
+            b"level=info host=a\nrubbish\nlevel=warn\n",
+            '{"level":"info","host":"a"}\n{"level":"warn"}\n',
+        ),
+        ("framing", "digits", b"7b7d\nrubbish\n5b315d\n", "{}\n[1]\n"),
+    ],
+)
+def test_a_codec_and_a_framing_from_a_stranger(
+    template: str, name: str, sent: bytes, wanted: str, tmp_path: Path
+) -> None:
+    """One file and one entry point each; what it refuses is counted, and nothing else is held up."""
+    package = tmp_path / name
+    assert new(package, "-t", template).exit_code == 0
+    assert sorted(path.name for path in package.iterdir()) == [f"{name}.py", "main.troy", "pyproject.toml"]
+    stranger = Stranger(tmp_path / "venv", package)
+    port = free_port()
+    flow = package / "main.troy"
+    flow.write_text(flow.read_text().replace("65535", str(port)))
+    checked = stranger.walflow("check", "main.troy", workdir=package)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    with stranger.running(package) as daemon:
+        daemon.wait_for("listening")
+        client = Client(port)
+        client.send(sent)
+        wait_until(lambda: (package / "out.log").exists() and (package / "out.log").read_text() == wanted)
+        client.close()
+        assert daemon.terminate() == 0, daemon.raw
+    wrong = flow.read_text().replace(f'"{name}"', f'{{"name": "{name}", "config": {{"odd": 1}}}}')
+    (package / "wrong.troy").write_text(wrong)
+    refused = stranger.walflow("check", "wrong.troy", workdir=package)
+    assert refused.returncode == 78
+    assert f"{name} has no key odd" in refused.stdout
+
+
 def _numbers(*files: Path) -> list[int]:
     return sorted(json.loads(line)["n"] for path in files for line in path.read_text().splitlines())
 
 
-def test_the_page_shows_the_same_files() -> None:
-    page = (ROOT / "docs" / "howto" / "your-own-connector.md").read_text()
-    for name in ("spool.py", "pyproject.toml"):
-        assert (TEMPLATE / "connector" / name).read_text() in page
-    source = (TEMPLATE / "connector" / "spool.py").read_text()
+@pytest.mark.parametrize(
+    ("template", "module", "page"),
+    [
+        ("connector", "spool.py", "your-own-connector"),
+        ("codec", "pairs.py", "your-own-codec"),
+        ("framing", "hexed.py", "your-own-codec"),
+    ],
+)
+def test_the_page_shows_the_same_files(template: str, module: str, page: str) -> None:
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
+    for name in (module, "pyproject.toml"):
+        assert (TEMPLATE / template / name).read_text() in text
+    source = (TEMPLATE / template / module).read_text()
     assert "from walflow import" in source
     assert "from walflow." not in source

@@ -59,7 +59,7 @@ def test_what_is_wrong_is_shown_where_it_stands(tmp_path: Path) -> None:
 CHAINS = [
     (
         'preprocessors = ["separate", "decompress"]',
-        "flow.troy:6:91: error: `decompress` behind `separate`: compressed bytes may hold the separator",
+        "flow.troy:6:91: error: `decompress` behind `separate`: the bytes that it takes may hold the separator",
         "put `base64` between them, or `length-prefixed` in the place of `separate`",
     ),
     (
@@ -72,7 +72,7 @@ CHAINS = [
     (
         'postprocessors = ["remove-empty"]',
         "unknown postprocessor `remove-empty`",
-        "there are `separate`, `length-prefixed`, `textual-length-prefixed`, `base64` and `compress`",
+        "there are `base64`, `compress`, `length-prefixed`, `separate` and `textual-length-prefixed`",
     ),
     (
         'preprocessors = ["lenght-prefixed"]',

@@ -18,7 +18,7 @@ from walflow.framing import (
     MESSAGES,
     TEXTUAL_LENGTH_PREFIXED,
     WHOLE,
-    Misplaced,
+    BadChainOrder,
     Named,
     held,
     incoming,
@@ -264,12 +264,12 @@ def test_much_garbage_after_every_magic() -> None:
 
 
 MISPLACED = [
-    (incoming, ["remove-empty", "separate"], 0, "`remove-empty` has nothing to remove: a read is never empty"),
+    (incoming, ["remove-empty", "separate"], 0, "`remove-empty` stands first, and has no pieces to look at"),
     (
         incoming,
         ["separate", "decompress"],
         1,
-        "`decompress` behind `separate`: compressed bytes may hold the separator",
+        "`decompress` behind `separate`: the bytes that it takes may hold the separator",
     ),
     (incoming, ["separate", "remove-empty", "decompress"], 2, "`decompress` behind `separate`"),
     (
@@ -293,7 +293,7 @@ MISPLACED = [
 def test_orders_that_break_events(
     make_chain: Callable[[list[Named]], object], chain: list[str | Named], number: int, line: str
 ) -> None:
-    with pytest.raises(Misplaced) as caught:
+    with pytest.raises(BadChainOrder) as caught:
         make_chain(named(*chain))
     assert str(caught.value).startswith(line)
     assert caught.value.number == number

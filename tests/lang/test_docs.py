@@ -1,15 +1,13 @@
 """What the pages show of the language is so, with the connectors that are shipped."""
 
 import re
-import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from walflow.assemble import load
 from walflow.diagnostics import render_all
-from walflow.registry import GROUP, Connectors
+from walflow.registry import connectors
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,9 +28,7 @@ WITHIN = {  # what a fragment stands in, by the word behind ```troy
     "server": CONNECTOR % ("tcp_server", 'config = {"url": "127.0.0.1:1", %s}'),
 }
 
-NAMED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
-SHIPPED = Connectors({kind: EntryPoint(kind, value, GROUP) for kind, value in NAMED.items()})
-
+SHIPPED = connectors().of("walflow")  # whatever else is installed beside it
 
 MODULES = {kind.removeprefix("lib_"): text for kind, text, _ in BLOCKS if kind.startswith("lib_")}
 

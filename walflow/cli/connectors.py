@@ -14,7 +14,8 @@ from rich.table import Table
 from walflow.cli.examples import guarantees
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
-from walflow.registry import NoConnector, connectors as registered
+from walflow.plugins import Unavailable
+from walflow.registry import connectors as registered
 
 EX_CONFIG = 78
 
@@ -46,13 +47,13 @@ def list_(as_json: AsJson = False) -> None:
         return
     table = Table("type", "in", "out", "what it is", box=None, pad_edge=False, header_style="bold")
     for kind, connector in loaded.items():
-        ports = Ports((), ()) if isinstance(connector, NoConnector) else connector.ports
+        ports = Ports((), ()) if isinstance(connector, Unavailable) else connector.ports
         table.add_row(kind, " ".join(ports.inputs), " ".join(ports.outputs), _words(connector))
     _print(table)
 
 
-def _words(connector: type[Connector] | NoConnector) -> str:
-    return str(connector) if isinstance(connector, NoConnector) else summary(connector)
+def _words(connector: type[Connector] | Unavailable) -> str:
+    return str(connector) if isinstance(connector, Unavailable) else summary(connector)
 
 
 def _kinds(incomplete: str) -> list[str]:
@@ -68,7 +69,7 @@ def show(
         classes = registered()
         if kind not in classes:
             hint = did_you_mean(kind, classes)
-            raise NoConnector(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
+            raise Unavailable(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
         connector = classes[kind]
     if as_json:
         typer.echo(json.dumps(_document(kind, connector), indent=2))
@@ -107,17 +108,17 @@ def _said() -> Generator[None]:
     """What is wrong with a distribution is a line, and no business of the other types."""
     try:
         yield
-    except NoConnector as error:
+    except Unavailable as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EX_CONFIG) from None
 
 
-def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector] | NoConnector]:
-    loaded: dict[str, type[Connector] | NoConnector] = {}
+def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector] | Unavailable]:
+    loaded: dict[str, type[Connector] | Unavailable] = {}
     for kind in sorted(classes):
         try:
             loaded[kind] = classes[kind]
-        except NoConnector as error:
+        except Unavailable as error:
             loaded[kind] = error
     return loaded
 

@@ -1,13 +1,18 @@
-"""docs/reference/connectors.md, operators.md and commands.md, from the code: `python -m walflow.cli.reference connectors`,
-say."""
+"""What of docs/reference comes from the code: `make pages`, which is `python -m walflow.cli.reference docs/reference`.
 
+Pages of connectors, operators and commands are made whole; of the page of codecs its two tables.
+"""
+
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 from typer.core import TyperArgument, TyperGroup
 
+from walflow import codecs, framing
 from walflow.cli import app
 from walflow.cli.connectors import Key, keys, summary
 from walflow.cli.examples import guarantees
@@ -64,8 +69,12 @@ CODECS: Final = {
 }
 
 
+OURS: Final = "walflow"  # the distribution: the pages say nothing of others that happen to be installed
+MADE: Final = "<!-- made by `make pages`: {} -->"
+
+
 def connectors_page() -> str:
-    classes = connectors()
+    classes = connectors().of(OURS)
     return CONNECTORS + "".join(line for kind in sorted(classes) for line in _connector(kind, classes[kind]))
 
 
@@ -142,11 +151,49 @@ def _text(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "connectors": connectors_page,
-    "operators": operators_page,
-    "commands": commands_page,
+def codecs_page(page: str) -> str:
+    """`page` with its tables made anew."""
+    page = _with_table(page, "codecs", _codecs())
+    return _with_table(page, "processors", _processors())
+
+
+def _with_table(page: str, name: str, table: Iterator[str]) -> str:
+    begin, end = MADE.format(name), MADE.format("end")
+    made = f"{begin}\n\n{''.join(table)}\n{end}"
+    return re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: made, page, flags=re.DOTALL)
+
+
+def _codecs() -> Iterator[str]:
+    yield "| name | an event is |\n|---|---|\n"
+    made = codecs.registered().of(OURS)
+    for name in sorted(made):
+        yield f"| `{name}` | {_text((made[name].__doc__ or '').split('Raises')[0])} |\n"
+
+
+def _processors() -> Iterator[str]:
+    yield "| name | preprocessor | postprocessor | what it is | `config` |\n|---|---|---|---|---|\n"
+    made = framing.registered().of(OURS)
+    for name in sorted(made):
+        before, after = (
+            "yes" if there else "" for there in (made[name].is_preprocessor, made[name].is_postprocessor)
+        )
+        yield f"| `{name}` | {before} | {after} | {made[name].description} | {made[name].config} |\n"
+
+
+PAGES: Final[Mapping[str, Callable[[str], str]]] = {
+    "codecs": codecs_page,
+    "connectors": lambda page: connectors_page(),
+    "operators": lambda page: operators_page(),
+    "commands": lambda page: commands_page(),
 }
+"""Name -> from the page as it is, the page as it should be."""
+
+
+def main(folder: Path) -> None:
+    for name, make in PAGES.items():
+        page = folder / f"{name}.md"
+        page.write_text(make(page.read_text("utf-8")), "utf-8")
+
 
 if __name__ == "__main__":
-    print(PAGES[sys.argv[1]](), end="")
+    main(Path(sys.argv[1]))

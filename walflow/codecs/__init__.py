@@ -1,40 +1,47 @@
-"""Bytes of one event <-> value, one codec a file. Codecs of the same kind and configuration are one object."""
+"""Bytes of one event <-> value, one codec a file. Codecs of the same name and configuration are one object.
 
-from collections.abc import Mapping
+Each comes by an entry point of the group `walflow.codecs`, which names a function (or class) that takes the `config`
+record of the flow file and returns the codec.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from walflow.codecs.binary import BINARY
 from walflow.codecs.json import JSON, JSON_SORTED
 from walflow.codecs.msgpack import MSGPACK
+from walflow.codecs.per_event import EventCodec
 from walflow.codecs.string import STRING
 from walflow.errors import WalflowError
 from walflow.event import Codec
+from walflow.plugins import Plugins, Unavailable, discover
 
-__all__ = ["BINARY", "JSON", "JSON_SORTED", "MSGPACK", "NAMES", "STRING", "make"]
+__all__ = ["BINARY", "JSON", "JSON_SORTED", "MSGPACK", "STRING", "EventCodec", "make", "registered"]
 
-NAMES = ("json", "string", "msgpack", "binary")
+GROUP = "walflow.codecs"
 
-_PLAIN: dict[str, Codec] = {codec.name: codec for codec in (STRING, MSGPACK, BINARY)}
+MakeCodec = Callable[[Mapping[str, object]], Codec]
+
+_made: dict[tuple[str, str], Codec] = {}
+
+
+@cache
+def registered() -> Plugins[MakeCodec]:
+    """Raises Unavailable where two distributions claim one name."""
+    return discover(GROUP, "codec", _checked)
 
 
 def make(name: str, config: Mapping[str, object] | None = None) -> Codec:
     """Raises WalflowError with a line for the flow file's author."""
-    config = config or {}
-    match name:
-        case "json":
-            _known_keys(name, config, {"mode"})
-            mode = config.get("mode", "unsorted")
-            if mode not in ("sorted", "unsorted"):
-                raise WalflowError(f"json has the modes sorted and unsorted, not {mode!r}")
-            return JSON_SORTED if mode == "sorted" else JSON
-        case "string" | "msgpack" | "binary":
-            _known_keys(name, config, set())
-            return _PLAIN[name]
-        case _:
+    key = (name, repr(sorted((config or {}).items())))
+    if key not in _made:
+        if name not in registered():
             raise WalflowError(f"Unknown codec {name}")
+        _made[key] = registered()[name](config or {})
+    return _made[key]
 
 
-def _known_keys(name: str, config: Mapping[str, object], known: set[str]) -> None:
-    unknown = sorted(config.keys() - known)
-    if unknown:
-        takes = ", ".join(sorted(known)) or "no configuration"
-        raise WalflowError(f"codec {name} has no key {unknown[0]}: it takes {takes}")
+def _checked(named: str, found: object) -> MakeCodec:
+    if not callable(found):
+        raise Unavailable(f"{named} is no function that makes a codec")
+    return found

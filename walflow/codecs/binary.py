@@ -8,6 +8,7 @@ from typing import Final
 
 from walflow.codecs.string import STRING
 from walflow.event import Frames, Framing, Verdict
+from walflow.plugins import known_keys
 
 
 class Binary:
@@ -32,3 +33,9 @@ class Binary:
 
 
 BINARY: Final = Binary()
+
+
+def binary_codec(config: Mapping[str, object]) -> Binary:
+    """Any bytes. Bytes are written as they are, a string as UTF-8, all else as JSON."""
+    known_keys("codec binary", config)
+    return BINARY

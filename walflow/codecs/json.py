@@ -17,9 +17,10 @@ from typing import Final
 import msgspec
 import orjson
 
-from walflow.errors import CannotDecode, CannotEncode
+from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Frames, Framing, Verdict
 from walflow.framing import LINES
+from walflow.plugins import known_keys
 
 SLICE: Final = 64  # lines tried together after a whole read failed: one bad line then costs 64 parses, not 2,600
 
@@ -148,3 +149,16 @@ def _no_constant(name: str) -> object:
 
 JSON: Final = Json(sort=False)
 JSON_SORTED: Final = Json(sort=True)
+
+
+def json_codec(config: Mapping[str, object]) -> Json:
+    """One JSON value, UTF-8. Written compact, with `{"mode": "sorted"}` its keys in order; unchanged and unsorted: the
+    bytes it came in.
+
+    Raises WalflowError.
+    """
+    known_keys("codec json", config, ("mode",))
+    mode = config.get("mode", "unsorted")
+    if mode not in ("sorted", "unsorted"):
+        raise WalflowError(f"json has the modes sorted and unsorted, not {mode!r}")
+    return JSON_SORTED if mode == "sorted" else JSON

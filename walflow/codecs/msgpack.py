@@ -17,8 +17,9 @@ from typing import Final, cast
 import msgspec
 import orjson
 
+from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode
-from walflow.event import Frames, Framing, Verdict
+from walflow.plugins import known_keys
 
 _OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATETIME
 _perhaps_infinite = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]").search
@@ -32,26 +33,8 @@ _decode = msgspec.msgpack.Decoder(ext_hook=_no_extension).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Msgpack:
+class Msgpack(EventCodec):
     name = "msgpack"
-    config: Mapping[str, object] = {}
-    transparent = True
-
-    def __repr__(self) -> str:
-        return "<Msgpack>"
-
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
-        good: list[bytes] = []
-        bad: list[tuple[bytes, str]] = []
-        for payload in framing.payloads(data):
-            try:
-                self.decode(payload)
-                good.append(payload)
-            except CannotDecode as error:
-                bad.append((payload, str(error)))
-        if not bad:
-            return Verdict(Frames(data, len(good), framing))
-        return Verdict(Frames(framing.join(good), len(good), framing) if good else None, bad)
 
     def decode(self, payload: bytes) -> object:
         try:
@@ -94,3 +77,9 @@ def _cause(error: BaseException) -> str:
 
 
 MSGPACK: Final = Msgpack()
+
+
+def msgpack_codec(config: Mapping[str, object]) -> Msgpack:
+    """One MessagePack value, in both directions."""
+    known_keys("codec msgpack", config)
+    return MSGPACK

@@ -7,6 +7,7 @@ from walflow.codecs.json import JSON
 from walflow.errors import CannotDecode
 from walflow.event import Frames, Framing, Verdict
 from walflow.framing import LINES, WHOLE
+from walflow.plugins import known_keys
 
 _TEXTUAL: Final = (LINES.name, WHOLE.name)
 
@@ -51,3 +52,9 @@ def _is_text(data: bytes) -> bool:
 
 
 STRING: Final = String()
+
+
+def string_codec(config: Mapping[str, object]) -> String:
+    """UTF-8 text. A string is written as it is, all else as JSON."""
+    known_keys("codec string", config)
+    return STRING

@@ -1,6 +1,6 @@
 """What stands behind `with` in a connector's definition, beside `config`: codec and framings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
@@ -12,7 +12,8 @@ from walflow.event import Codec
 from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
-from walflow.framing import POSTPROCESSORS, PREPROCESSORS, Incoming, Misplaced, Outgoing
+from walflow.framing import BadChainOrder, Incoming, Outgoing
+from walflow.plugins import Unavailable
 
 WIRE = ("codec", "preprocessors", "postprocessors")
 _BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
@@ -89,8 +90,8 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
         _warn_of_separators(connector, report)
     return Wire(
         codec,
-        _chain("preprocessors", PREPROCESSORS, make_in, connector, report, unsaid),
-        _chain("postprocessors", POSTPROCESSORS, make_out, connector, report, unsaid),
+        _chain("preprocessors", framing.preprocessors, make_in, connector, report, unsaid),
+        _chain("postprocessors", framing.postprocessors, make_out, connector, report, unsaid),
     )
 
 
@@ -106,14 +107,14 @@ def _warn_of_separators(connector: ConnectorConfig, report: Report) -> None:
 
 def _codec(constant: Constant, report: Report) -> Codec | None:
     named = _named(constant, "codec", report)
-    if named is None or not _known(named, "codec", codecs.NAMES, report):
+    if named is None or not _known(named, "codec", codecs.registered, report):
         return None
     return _made(lambda: codecs.make(str(named.name.value), named.config), named.span, report)
 
 
 def _chain(
     key: str,
-    names: Sequence[str],
+    names: Callable[[], Collection[str]],
     make: Callable[[Sequence[framing.Named]], T],
     connector: ConnectorConfig,
     report: Report,
@@ -133,7 +134,7 @@ def _chain(
         return None
     try:
         return make([(str(link.name.value), link.config) for link in named])
-    except Misplaced as refused:
+    except BadChainOrder as refused:
         report(error(str(refused), named[refused.number].span, refused.hint))
     except WalflowError as refused:
         report(error(str(refused), next((link.span for link in named if _is_wrong(link, make)), constant.span)))
@@ -144,7 +145,7 @@ def _is_wrong(link: _Named, make: Callable[[Sequence[framing.Named]], object]) -
     """By itself, wherever it stands."""
     try:
         make([(str(link.name.value), link.config)])
-    except Misplaced:
+    except BadChainOrder:
         return False
     except WalflowError:
         return True
@@ -171,8 +172,13 @@ def _named(constant: Constant, what: str, report: Report) -> _Named | None:
     return _Named(name, {str(key): part.constant.value for key, part in config.parts.items()}, config.span)
 
 
-def _known(named: _Named, what: str, names: Sequence[str], report: Report) -> bool:
+def _known(named: _Named, what: str, known: Callable[[], Collection[str]], report: Report) -> bool:
     name = str(named.name.value)
+    try:
+        names = sorted(known())
+    except Unavailable as refused:
+        report(error(str(refused), named.name.span))
+        return False
     if name in names:
         return True
     other = _COUNTERPARTS.get((what, name))

@@ -1,27 +1,27 @@
 """Stream of bytes <-> frames: what flow files call pre- and postprocessors. Both directions of one framing stand
-in one file. Framings of the same kind and configuration are one object, so that two ends compare by identity."""
+in one file. Framings of the same kind and configuration are one object, so that two ends compare by identity.
 
-from collections.abc import Mapping, Sequence
+Each comes by an entry point of the group `walflow.framings`, which names a `Processor`.
+"""
 
-from walflow.errors import WalflowError
-from walflow.event import Framing
 from walflow.framing.chain import (
-    POSTPROCESSORS,
-    PREPROCESSORS,
-    Encoder,
+    BadChainOrder,
     Incoming,
-    Misplaced,
     Named,
     Outgoing,
     held,
     incoming,
+    make,
     outgoing,
-    separate,
+    postprocessors,
+    preprocessors,
+    registered,
 )
 from walflow.framing.length_prefixed import LENGTH_PREFIXED
 from walflow.framing.messages import MESSAGES
+from walflow.framing.processor import Encoder, Processor
 from walflow.framing.separate import LINES, Separate
-from walflow.framing.steps import Refused, Worked, decoders, last_pieces, pieces
+from walflow.framing.steps import EachPiece, Refused, Worked, decoders, last_pieces, pieces
 from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED
 from walflow.framing.whole import WHOLE
 
@@ -29,15 +29,15 @@ __all__ = [
     "LENGTH_PREFIXED",
     "LINES",
     "MESSAGES",
-    "POSTPROCESSORS",
-    "PREPROCESSORS",
     "TEXTUAL_LENGTH_PREFIXED",
     "WHOLE",
+    "BadChainOrder",
+    "EachPiece",
     "Encoder",
     "Incoming",
-    "Misplaced",
     "Named",
     "Outgoing",
+    "Processor",
     "Refused",
     "Separate",
     "Worked",
@@ -48,14 +48,7 @@ __all__ = [
     "make",
     "outgoing",
     "pieces",
+    "postprocessors",
+    "preprocessors",
+    "registered",
 ]
-
-
-def make(chain: Sequence[tuple[str, Mapping[str, object]]]) -> Framing:
-    """The framing of a list of `separate`, or of nothing, as a log's tag names it. Raises WalflowError."""
-    if not chain:
-        return WHOLE
-    (name, config) = chain[0]
-    if len(chain) > 1 or name != "separate":
-        raise WalflowError(f"Unknown framing {', '.join(name for name, _ in chain)}")
-    return separate(config)

@@ -6,10 +6,12 @@ the other, four characters at a time, so that where a read ends does not matter.
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from walflow.framing.processor import Encoder, Processor
 from walflow.framing.steps import Decoder, Item, Refused
+from walflow.plugins import known_keys
 
 _characters = re.compile(rb"[A-Za-z0-9+/]*").match
 
@@ -32,21 +34,15 @@ class Base64:
         return -(-limit // 3) * 4
 
 
-class _Pieces:
+class _Pieces(Decoder):
     def feed(self, piece: bytes) -> Iterator[Item]:
         try:
             yield binascii.a2b_base64(piece, strict_mode=True)
         except ValueError as error:
             yield Refused(f"not base64: {_words(error)}")
 
-    def lost(self) -> Iterator[Item]:
-        return iter(())
 
-    def finish(self, *, complete: bool) -> Iterator[Item]:
-        return iter(())
-
-
-class _Stream:
+class _Stream(Decoder):
     def __init__(self) -> None:
         self._tail = b""  # up to three characters
 
@@ -98,4 +94,16 @@ def _words(error: ValueError) -> str:
     return text[:1].lower() + text[1:]
 
 
-BASE64: Final = Base64()
+def _step(config: Mapping[str, object]) -> Base64:
+    known_keys("base64", config)
+    return Base64()
+
+
+def _encoder(config: Mapping[str, object]) -> Encoder:
+    known_keys("base64", config)
+    return encode
+
+
+PROCESSOR: Final = Processor(
+    description="Standard base64 with padding, without line breaks.", step=_step, encoder=_encoder
+)

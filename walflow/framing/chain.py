@@ -5,34 +5,52 @@ On the way out each event is encoded by itself, and the last step is the frame b
 frames of a simple kind, whatever it came through: a log's tag names only those.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from walflow.errors import WalflowError
 from walflow.event import Cutting, Framing
-from walflow.framing import base64
-from walflow.framing.compress import Decompress, encoder
-from walflow.framing.length_prefixed import LENGTH_PREFIXED, LENGTHS
 from walflow.framing.messages import MESSAGES
-from walflow.framing.remove_empty import REMOVE_EMPTY
-from walflow.framing.separate import LINES, Separate, Separating
-from walflow.framing.steps import Step, known_keys
-from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED, TEXTUAL_LENGTHS
+from walflow.framing.processor import Encoder, Processor
+from walflow.framing.separate import LINES
+from walflow.framing.steps import Step
 from walflow.framing.whole import WHOLE
+from walflow.plugins import Plugins, Unavailable, discover
 
-PREPROCESSORS: Final = (
-    "separate",
-    "length-prefixed",
-    "textual-length-prefixed",
-    "base64",
-    "decompress",
-    "remove-empty",
-)
-POSTPROCESSORS: Final = ("separate", "length-prefixed", "textual-length-prefixed", "base64", "compress")
+GROUP: Final = "walflow.framings"
 
 Named = tuple[str, Mapping[str, object]]
-Encoder = Callable[[bytes], bytes]
+
+
+@cache
+def registered() -> Plugins[Processor]:
+    """Raises Unavailable where two distributions claim one name."""
+    return discover(GROUP, "pre- or postprocessor", _checked)
+
+
+def _checked(named: str, found: object) -> Processor:
+    if not isinstance(found, Processor):
+        raise Unavailable(f"{named} is no walflow.Processor")
+    return found
+
+
+def preprocessors() -> list[str]:
+    """The names that can be used. Those that cannot be loaded are left out."""
+    return [name for name in sorted(registered()) if (made := _loaded(name)) and made.is_preprocessor]
+
+
+def postprocessors() -> list[str]:
+    """The names that can be used. Those that cannot be loaded are left out."""
+    return [name for name in sorted(registered()) if (made := _loaded(name)) and made.is_postprocessor]
+
+
+def _loaded(name: str) -> Processor | None:
+    try:
+        return registered()[name]
+    except Unavailable:
+        return None
 
 
 class Incoming(NamedTuple):
@@ -46,7 +64,7 @@ class Incoming(NamedTuple):
     @property
     def cut(self) -> bool:
         """The last step joins its pieces, and cuts them anew."""
-        return isinstance(self.framing, Separate)
+        return self.framing is not WHOLE and self.framing is not MESSAGES
 
 
 class Outgoing(NamedTuple):
@@ -57,7 +75,7 @@ class Outgoing(NamedTuple):
     framing: Framing
 
 
-class Misplaced(WalflowError):
+class BadChainOrder(WalflowError):
     """The link at `number` of a chain can do nothing sensible there."""
 
     def __init__(self, number: int, message: str, hint: str) -> None:
@@ -66,29 +84,40 @@ class Misplaced(WalflowError):
         self.hint = hint
 
 
-_separates: dict[tuple[bytes, int | None], Separate] = {(LINES.separator, LINES.max_length): LINES}
-
-
-def separate(config: Mapping[str, object]) -> Separate:
-    """One object a configuration. Raises WalflowError."""
-    made = Separate.from_config(config)
-    return _separates.setdefault((made.separator, made.max_length), made)
+_cuttings: dict[tuple[str, str, int | None], Cutting] = {("separate", "{}", None): LINES}
+_framings: dict[tuple[str, str], Framing] = {("separate", "{}"): LINES}
 
 
 def incoming(chain: Sequence[Named], *, messages: bool = False) -> Incoming:
     """Of a `preprocessors` list. Raises WalflowError with a line for the flow file's author."""
-    _check_incoming([name for name, _ in chain], messages=messages)
-    if chain and chain[-1][0] == "separate":
-        return Incoming(tuple(map(_step, chain[:-1])), separate(chain[-1][1]), messages)
-    return Incoming(tuple(map(_step, chain)), MESSAGES if messages else WHOLE, messages)
+    links = [(name, _preprocessor(name), config) for name, config in chain]
+    _check_incoming([(name, processor) for name, processor, _ in links], messages=messages)
+    cutting = _cutting(links[-1][1], links[-1][2]) if links else None
+    steps = links if cutting is None else links[:-1]
+    made = tuple(_step(processor, config) for _, processor, config in steps)
+    return Incoming(made, cutting or (MESSAGES if messages else WHOLE), messages)
 
 
 def outgoing(chain: Sequence[Named], *, messages: bool = False) -> Outgoing:
     """Of a `postprocessors` list. Raises WalflowError with a line for the flow file's author."""
-    _check_outgoing([name for name, _ in chain])
-    framing = _frame(*chain[-1]) if chain else None
-    encoded = chain if framing is None else chain[:-1]
-    return Outgoing(tuple(map(_encoder, encoded)), framing or (MESSAGES if messages else WHOLE))
+    links = [(name, _postprocessor(name), config) for name, config in chain]
+    _check_outgoing([(name, processor) for name, processor, _ in links])
+    framing = _framing(links[-1][1], links[-1][2]) if links else None
+    encoded = links if framing is None else links[:-1]
+    encoders = tuple(_encoder(processor, config) for _, processor, config in encoded)
+    return Outgoing(encoders, framing or (MESSAGES if messages else WHOLE))
+
+
+def make(chain: Sequence[Named]) -> Framing:
+    """The framing of a block, as a log's tag names it. Raises WalflowError."""
+    if not chain:
+        return WHOLE
+    (name, config) = chain[0]
+    processor = registered().get(name)
+    framing = _cutting(processor, config) if processor else None
+    if len(chain) > 1 or framing is None:
+        raise WalflowError(f"Unknown framing {', '.join(name for name, _ in chain)}")
+    return framing
 
 
 def held(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
@@ -99,89 +128,75 @@ def held(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
     return MESSAGES.join(payloads), MESSAGES
 
 
-def _step(named: Named) -> Step:
-    name, config = named
-    match name:
-        case "separate":
-            return Separating(separate(config))
-        case "decompress":
-            return Decompress.from_config(config)
-        case "length-prefixed" | "textual-length-prefixed" | "base64" | "remove-empty":
-            known_keys(name, config, ())
-            return _PLAIN[name]
-        case _:
-            raise WalflowError(f"Unknown preprocessor {name}")
+def _preprocessor(name: str) -> Processor:
+    if name not in registered() or not registered()[name].is_preprocessor:
+        raise WalflowError(f"Unknown preprocessor {name}")
+    return registered()[name]
 
 
-_PLAIN: Final[Mapping[str, Step]] = {
-    "length-prefixed": LENGTHS,
-    "textual-length-prefixed": TEXTUAL_LENGTHS,
-    "base64": base64.BASE64,
-    "remove-empty": REMOVE_EMPTY,
-}
+def _postprocessor(name: str) -> Processor:
+    if name not in registered() or not registered()[name].is_postprocessor:
+        raise WalflowError(f"Unknown postprocessor {name}")
+    return registered()[name]
 
 
-def _frame(name: str, config: Mapping[str, object]) -> Framing | None:
-    """What stands between events; None for a step that only encodes."""
-    if name == "separate":
-        return separate(config)
-    framing = _FRAMES.get(name)
-    if framing is not None:
-        known_keys(name, config, ())
-    return framing
+def _step(processor: Processor, config: Mapping[str, object]) -> Step:
+    assert processor.step is not None
+    return processor.step(config)
 
 
-_FRAMES: Final[Mapping[str, Framing]] = {
-    "length-prefixed": LENGTH_PREFIXED,
-    "textual-length-prefixed": TEXTUAL_LENGTH_PREFIXED,
-}
+def _cutting(processor: Processor, config: Mapping[str, object]) -> Cutting | None:
+    """One object a name and configuration, so that two ends compare by identity."""
+    if processor.cutting is None:
+        return None
+    made = processor.cutting(config)
+    return _cuttings.setdefault((made.name, repr(made.config), made.max_length), made)
 
 
-def _encoder(named: Named) -> Encoder:
-    name, config = named
-    framing = _frame(name, config)
-    if framing is not None:
-        return lambda payload: framing.join((payload,))
-    match name:
-        case "base64":
-            known_keys(name, config, ())
-            return base64.encode
-        case "compress":
-            return encoder(config)
-        case _:
-            raise WalflowError(f"Unknown postprocessor {name}")
+def _framing(processor: Processor, config: Mapping[str, object]) -> Framing | None:
+    """What stands between events; None for a step that only encodes. A cutting of the same name and configuration is
+    the same object."""
+    if processor.framing is None:
+        return None
+    if processor.cutting is not None:
+        return _cutting(processor, config)
+    made = processor.framing(config)
+    return _framings.setdefault((made.name, repr(made.config)), made)
 
 
-_LENGTHS: Final = ("length-prefixed", "textual-length-prefixed")
+def _encoder(processor: Processor, config: Mapping[str, object]) -> Encoder:
+    if processor.encoder is not None:
+        return processor.encoder(config)
+    framing = _framing(processor, config)
+    assert framing is not None
+    return lambda payload: framing.join((payload,))
 
 
-def _check_incoming(names: Sequence[str], *, messages: bool) -> None:
-    """What could only ever break events apart, or do nothing."""
+def _check_incoming(chain: Sequence[tuple[str, Processor]], *, messages: bool) -> None:
+    """Refuses what could only break events apart, or do nothing."""
     cut_by: str | None = None  # the step that made the pieces which come here
-    for number, name in enumerate(names):
-        if name == "remove-empty" and number == 0 and not messages:
-            raise Misplaced(
-                number, "`remove-empty` has nothing to remove: a read is never empty", "put it behind `separate`"
-            )
-        if cut_by == "separate" and name == "decompress":
-            message = "`decompress` behind `separate`: compressed bytes may hold the separator"
-            raise Misplaced(
-                number, message, "put `base64` between them, or `length-prefixed` in the place of `separate`"
-            )
-        if cut_by == "separate" and name in ("separate", *_LENGTHS):
+    for number, (name, processor) in enumerate(chain):
+        if processor.wants_pieces and number == 0 and not messages:
+            message = f"`{name}` stands first, and has no pieces to look at: a read of a stream is never empty"
+            raise BadChainOrder(number, message, "put it behind `separate`")
+        if cut_by == "separate" and processor.takes_any_byte:
+            message = f"`{name}` behind `separate`: the bytes that it takes may hold the separator"
+            raise BadChainOrder(number, message, BEHIND_SEPARATOR)
+        if cut_by == "separate" and processor.cuts:
             message = f"`{name}` behind `separate` would join again what was cut"
-            raise Misplaced(number, message, "name one of the two")
-        if name in ("separate", *_LENGTHS):
+            raise BadChainOrder(number, message, "name one of the two")
+        if processor.cuts:
             cut_by = name
-        elif name != "remove-empty":
+        elif not processor.wants_pieces:
             cut_by = None
 
 
-def _check_outgoing(names: Sequence[str]) -> None:
-    """What nobody could take apart again."""
-    for number, (before, name) in enumerate(pairwise(names), 1):
-        if name == "separate" and before in ("compress", "length-prefixed"):
+def _check_outgoing(chain: Sequence[tuple[str, Processor]]) -> None:
+    """Refuses what no receiver could take apart again."""
+    for number, ((before, processor), (name, _)) in enumerate(pairwise(chain), 1):
+        if name == "separate" and processor.gives_any_byte:
             message = f"`separate` behind `{before}`: the bytes it gives may hold the separator"
-            raise Misplaced(
-                number, message, "put `base64` between them, or `length-prefixed` in the place of `separate`"
-            )
+            raise BadChainOrder(number, message, BEHIND_SEPARATOR)
+
+
+BEHIND_SEPARATOR: Final = "put `base64` between them, or `length-prefixed` in the place of `separate`"

@@ -10,10 +10,13 @@ event, and nobody's events are so large that it would gain anything.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from walflow.errors import WalflowError
 from walflow.framing.compression import FORMATS, Corrupt, Members, format_named
-from walflow.framing.steps import Decoder, Item, Refused, Worked, known_keys
+from walflow.framing.processor import Processor
+from walflow.framing.steps import Decoder, Item, Refused, Worked
+from walflow.plugins import known_keys
 
 
 def encoder(config: Mapping[str, object]) -> Callable[[bytes], bytes]:
@@ -90,7 +93,7 @@ class _Member:
         self._size = 0
 
 
-class _Pieces:
+class _Pieces(Decoder):
     """Each piece is whole, of one member or several."""
 
     def __init__(self, algorithm: str | None, limit: int | None) -> None:
@@ -112,14 +115,8 @@ class _Pieces:
             self._member.drop()
             yield Refused(str(error))
 
-    def lost(self) -> Iterator[Item]:
-        return iter(())
 
-    def finish(self, *, complete: bool) -> Iterator[Item]:
-        return iter(())
-
-
-class _Stream:
+class _Stream(Decoder):
     """A member ends where it says so. What is not compressed has no end but the read's."""
 
     def __init__(self, algorithm: str | None, limit: int | None) -> None:
@@ -140,9 +137,6 @@ class _Stream:
             self._member.drop()
             yield Refused(f"{error}: what follows cannot be read", ends=True)
 
-    def lost(self) -> Iterator[Item]:
-        return iter(())
-
     def finish(self, *, complete: bool) -> Iterator[Item]:
         try:
             beginning = self._members.end()
@@ -152,3 +146,17 @@ class _Stream:
         except Corrupt as error:
             self._member.drop()
             yield Refused(str(error))
+
+
+COMPRESS: Final = Processor(
+    description="Each event is compressed by itself.",
+    config="`algorithm`, `level`",
+    encoder=encoder,
+    gives_any_byte=True,
+)
+DECOMPRESS: Final = Processor(
+    description="Undoes `compress`.",
+    config="`algorithm`; default `autodetect`",
+    step=Decompress.from_config,
+    takes_any_byte=True,
+)

@@ -34,7 +34,7 @@ class Counted:
         return limit
 
 
-class _Decoder:
+class _Decoder(Decoder):
     def __init__(self, header: ReadHeader, limit: int) -> None:
         self._header = header
         self._limit = limit

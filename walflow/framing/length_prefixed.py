@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from walflow.framing.counted import Counted, Header
+from walflow.framing.processor import Processor
+from walflow.plugins import known_keys
 
 _LENGTH: Final = struct.Struct(">Q")
 _size = _LENGTH.size
@@ -50,4 +52,22 @@ def _header(data: bytes, start: int) -> Header | None:
 
 
 LENGTH_PREFIXED: Final = LengthPrefixed()
-LENGTHS: Final = Counted(LengthPrefixed.name, _header)
+
+
+def _step(config: Mapping[str, object]) -> Counted:
+    known_keys(LengthPrefixed.name, config)
+    return Counted(LengthPrefixed.name, _header)
+
+
+def _framing(config: Mapping[str, object]) -> LengthPrefixed:
+    known_keys(LengthPrefixed.name, config)
+    return LENGTH_PREFIXED
+
+
+PROCESSOR: Final = Processor(
+    description="Each event behind its length: 8 bytes, the highest first.",
+    step=_step,
+    framing=_framing,
+    cuts=True,
+    gives_any_byte=True,
+)

@@ -1,9 +1,11 @@
 """Pieces without a byte are dropped: tremor's preprocessor `remove-empty`. They are no events, so nobody counts them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, Item
+from walflow.plugins import known_keys
 
 
 class RemoveEmpty:
@@ -20,16 +22,15 @@ class RemoveEmpty:
         return limit
 
 
-class _Decoder:
+class _Decoder(Decoder):
     def feed(self, piece: bytes) -> Iterator[Item]:
         if piece:
             yield piece
 
-    def lost(self) -> Iterator[Item]:
-        return iter(())
 
-    def finish(self, *, complete: bool) -> Iterator[Item]:
-        return iter(())
+def _step(config: Mapping[str, object]) -> RemoveEmpty:
+    known_keys("remove-empty", config)
+    return RemoveEmpty()
 
 
-REMOVE_EMPTY: Final = RemoveEmpty()
+PROCESSOR: Final = Processor(description="Pieces without a byte are dropped.", step=_step, wants_pieces=True)

@@ -5,10 +5,12 @@ event. Unlike there, an event over the limit is not dropped in silence but rejec
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Final, Self
 
 from walflow.errors import WalflowError
-from walflow.framing.steps import Decoder, Item, Refused, known_keys
+from walflow.framing.processor import Processor
+from walflow.framing.steps import Decoder, Item, Refused
+from walflow.plugins import known_keys
 
 
 class Separate:
@@ -96,7 +98,7 @@ class Separating:
         return limit
 
 
-class _Decoder:
+class _Decoder(Decoder):
     def __init__(self, framing: Separate, limit: int) -> None:
         self._framing = framing
         self._limit = limit
@@ -153,4 +155,18 @@ def _max_length(value: object) -> int | None:
     return value
 
 
-LINES = Separate()
+LINES: Final = Separate()
+
+
+def _step(config: Mapping[str, object]) -> Separating:
+    return Separating(Separate.from_config(config))
+
+
+PROCESSOR: Final = Processor(
+    description="Each event ends with one byte.",
+    config='`separator` (one byte, `"\\n"`), `max_length`',
+    step=_step,
+    cutting=Separate.from_config,
+    framing=Separate.from_config,
+    cuts=True,
+)

@@ -6,10 +6,8 @@ pieces, so that nothing is lost without a word. Everything is done as it is aske
 to a thousand is never there at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
-
-from walflow.errors import WalflowError
 
 
 class Refused(NamedTuple):
@@ -35,12 +33,12 @@ class Decoder(Protocol):
     def feed(self, piece: bytes) -> Iterator[Item]: ...
 
     def lost(self) -> Iterator[Item]:
-        """A piece is missing here: what is held will not be continued."""
-        ...
+        """A piece is missing here: what is held will not be continued. Inherited: nothing is held."""
+        return iter(())
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
-        """No more pieces. `complete`: that is the end, and not only of the connection."""
-        ...
+        """No more pieces. `complete`: that is the end, and not only of the connection. Inherited: nothing is held."""
+        return iter(())
 
 
 class Step(Protocol):
@@ -57,6 +55,44 @@ class Step(Protocol):
     def takes(self, limit: int) -> int:
         """Bytes that a piece may need to have for one of `limit` bytes to leave."""
         ...
+
+
+class EachPiece:
+    """A step that turns each piece into one piece by a function. `decode` raises ValueError (or any subclass) for a
+    piece that it cannot take: that piece leaves by the port `err` with the error's text."""
+
+    cuts = False
+
+    def __init__(self, name: str, decode: Callable[[bytes], bytes]) -> None:
+        self.name = name
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def decoder(self, limit: int, *, cut_before: bool, cut_after: bool) -> Decoder:
+        return _EachDecoder(self.name, self._decode, None if cut_after else limit)
+
+    def takes(self, limit: int) -> int:
+        return limit
+
+
+class _EachDecoder(Decoder):
+    def __init__(self, name: str, decode: Callable[[bytes], bytes], limit: int | None) -> None:
+        self._name = name
+        self._decode = decode
+        self._limit = limit
+
+    def feed(self, piece: bytes) -> Iterator[Item]:
+        try:
+            decoded = self._decode(piece)
+        except ValueError as error:
+            yield Refused(f"not {self._name}: {error}")
+            return
+        if self._limit is not None and len(decoded) > self._limit:
+            yield Refused(f"event of {len(decoded)} bytes exceeds max_event_bytes, {self._limit}")
+        else:
+            yield decoded
 
 
 def decoders(steps: Sequence[Step], limit: int, *, messages: bool, cut: bool) -> list[Decoder]:
@@ -99,10 +135,3 @@ def _through(step: Decoder, items: Iterable[Item]) -> Iterator[Item]:
 def _to_the_end(step: Decoder, items: Iterable[Item], *, complete: bool) -> Iterator[Item]:
     yield from _through(step, items)
     yield from step.finish(complete=complete)
-
-
-def known_keys(name: str, config: Iterable[str], known: Sequence[str]) -> None:
-    """Raises WalflowError for a key that is none."""
-    unknown = sorted(set(config) - set(known))
-    if unknown:
-        raise WalflowError(f"{name} has no key {unknown[0]}: it takes {', '.join(known) or 'no configuration'}")

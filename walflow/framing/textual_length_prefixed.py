@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from walflow.framing.counted import Counted, Header, NoLength
+from walflow.framing.processor import Processor
+from walflow.plugins import known_keys
 
 DIGITS: Final = 10  # of a length; tremor's has 32 bits
 
@@ -52,4 +54,21 @@ def _header(data: bytes, start: int) -> Header | None:
 
 
 TEXTUAL_LENGTH_PREFIXED: Final = TextualLengthPrefixed()
-TEXTUAL_LENGTHS: Final = Counted(TextualLengthPrefixed.name, _header)
+
+
+def _step(config: Mapping[str, object]) -> Counted:
+    known_keys(TextualLengthPrefixed.name, config)
+    return Counted(TextualLengthPrefixed.name, _header)
+
+
+def _framing(config: Mapping[str, object]) -> TextualLengthPrefixed:
+    known_keys(TextualLengthPrefixed.name, config)
+    return TEXTUAL_LENGTH_PREFIXED
+
+
+PROCESSOR: Final = Processor(
+    description="Each event behind its length in digits and a space, as syslog over TCP has it (RFC 6587).",
+    step=_step,
+    framing=_framing,
+    cuts=True,
+)

@@ -4,6 +4,7 @@ import keyword
 import re
 import shlex
 import sys
+from collections.abc import Callable, Collection
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from walflow import codecs, framing
 from walflow.registry import connectors
 
 EX_USAGE = 2
@@ -18,12 +20,16 @@ EX_CANTCREAT = 73
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 OURS: Final = ("connectors", "pyspark_walflow", "walflow")
-PLACEHOLDERS: Final = ("spool", "Spool")  # what the template of a connector is called, and its class
 
 
 class Template(NamedTuple):
+    """`then`: commands to type next. `stands_for`: of a Python package, the word that its own name takes the place of.
+    `taken`: names that walflow knows already."""
+
     what: str
-    then: tuple[str, ...]  # commands to type next
+    then: tuple[str, ...]
+    stands_for: str = ""
+    taken: Callable[[], Collection[str]] = tuple
 
 
 TEMPLATES: Final = {
@@ -42,6 +48,20 @@ TEMPLATES: Final = {
     "connector": Template(
         "a Python package with a connector of your own, and a flow that runs it",
         ("pip install -e .", "walflow connectors show {name}", "walflow run main.troy"),
+        "spool",
+        connectors,
+    ),
+    "codec": Template(
+        "a Python package with a codec of your own, and a flow that uses it",
+        ("pip install -e .", "walflow check main.troy", "walflow run main.troy"),
+        "pairs",
+        codecs.registered,
+    ),
+    "framing": Template(
+        "a Python package with a preprocessor and a postprocessor of your own, and a flow that uses them",
+        ("pip install -e .", "walflow check main.troy", "walflow run main.troy"),
+        "hexed",
+        framing.registered,
     ),
 }
 
@@ -61,12 +81,14 @@ def new(
     if template not in TEMPLATES:
         raise _refused(f"there is no template {template!r}: there are {', '.join(TEMPLATES)}", EX_USAGE)
     name = directory.absolute().name.replace("-", "_")
-    if template == "connector" and (not NAME.match(name) or keyword.iskeyword(name)):
-        raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
-    if template == "connector" and (name in sys.stdlib_module_names or name in OURS or name in connectors()):
-        raise _refused(f"{name!r} is taken: choose a name that no module and no connector type has", EX_USAGE)
+    chosen = TEMPLATES[template]
+    if chosen.stands_for:
+        _check_name(name, chosen, template)
     source = files("walflow.cli.new") / "templates" / template
-    made = {directory / _named(file.name, name): _named(file.read_text("utf-8"), name) for file in _texts(source)}
+    made = {
+        directory / _named(file.name, chosen, name): _named(file.read_text("utf-8"), chosen, name)
+        for file in _texts(source)
+    }
     if there := next((path for path in made if path.exists()), None):
         raise _refused(f"{there} is there already: nothing was written", EX_CANTCREAT)
     try:
@@ -75,16 +97,27 @@ def new(
             path.write_text(text, "utf-8")
     except OSError as error:
         raise _refused(f"{error.filename}: {error.strerror}", EX_CANTCREAT) from None
-    _tell(directory, list(made), TEMPLATES[template], name)
+    _tell(directory, list(made), chosen, name)
 
 
 def _texts(source: Traversable) -> list[Traversable]:
     return sorted((file for file in source.iterdir() if file.is_file()), key=lambda file: file.name)
 
 
-def _named(text: str, name: str) -> str:
-    text = text.replace(PLACEHOLDERS[1], "".join(part.capitalize() for part in name.split("_")))
-    return text.replace(PLACEHOLDERS[0], name)
+def _check_name(name: str, chosen: Template, template: str) -> None:
+    if not NAME.match(name) or keyword.iskeyword(name):
+        raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
+    if name in sys.stdlib_module_names or name in OURS or name in chosen.taken():
+        raise _refused(f"{name!r} is taken: choose a name that no module and no {template} has", EX_USAGE)
+
+
+def _named(text: str, chosen: Template, name: str) -> str:
+    """In its three spellings: as a module, as a class, as a constant."""
+    word = chosen.stands_for
+    if not word:
+        return text
+    text = text.replace(word.capitalize(), "".join(part.capitalize() for part in name.split("_")))
+    return text.replace(word.upper(), name.upper()).replace(word, name)
 
 
 def _refused(message: str, code: int) -> typer.Exit:

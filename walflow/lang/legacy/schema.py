@@ -100,7 +100,7 @@ def _wire(of: Kind) -> Iterator[tuple[str, Schema]]:
     if of.codec is None:
         yield "codec", {"const": "json"}
         return
-    yield "codec", {"enum": list(codecs.NAMES), "default": of.codec}
+    yield "codec", {"enum": sorted(codecs.registered().of("walflow")), "default": of.codec}
     for key, known in (("preprocessors", PREPROCESSORS), ("postprocessors", POSTPROCESSORS)):
         yield key, {"type": "array", "items": {"enum": list(known)}}
 
