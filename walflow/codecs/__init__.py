@@ -6,6 +6,7 @@ record of the flow file and returns the codec.
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import cast
 
 from walflow.codecs.binary import BINARY
 from walflow.codecs.json import JSON, JSON_SORTED
@@ -44,4 +45,4 @@ def make(name: str, config: Mapping[str, object] | None = None) -> Codec:
 def _checked(named: str, found: object) -> MakeCodec:
     if not callable(found):
         raise Unavailable(f"{named} is no function that makes a codec")
-    return found
+    return cast(MakeCodec, found)

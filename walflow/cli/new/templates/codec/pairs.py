@@ -1,6 +1,7 @@
 """Lines such as `level=info host=web1`: each event is a record of texts."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from walflow import CannotDecode, CannotEncode, EventCodec, WalflowError, known_keys
 
@@ -32,4 +33,5 @@ class Pairs(EventCodec):
     def encode(self, value: object) -> bytes:
         if not isinstance(value, dict):
             raise CannotEncode(f"only a record can be written as pairs, not {type(value).__name__}")
-        return self._separator.join(f"{key}={text}" for key, text in value.items()).encode()
+        record = cast(dict[str, object], value)
+        return self._separator.join(f"{key}={text}" for key, text in record.items()).encode()
