@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from walflow.contract import Connector, Guarantee
-from walflow.plugins import Unavailable
+from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
 
 
@@ -29,7 +29,7 @@ def distribution(folder: Path, name: str, *points: str) -> None:
 
 
 def test_nothing_installed() -> None:
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(NotLoadable) as refused:
         connectors()
     assert str(refused.value) == "no connector type is registered: is walflow installed? (pip install -e .)"
 
@@ -54,7 +54,7 @@ def test_a_type_is_imported_when_it_is_asked_for(tmp_path: Path) -> None:
 )
 def test_what_is_no_connector_is_refused(tmp_path: Path, value: str, why: str) -> None:
     distribution(tmp_path, "stranger", f"odd = {value}")
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(NotLoadable) as refused:
         find("odd", connectors())
     assert str(refused.value) == f"connector type odd of stranger {why}"
 
@@ -62,13 +62,13 @@ def test_what_is_no_connector_is_refused(tmp_path: Path, value: str, why: str) -
 def test_two_claims_to_one_type(tmp_path: Path) -> None:
     distribution(tmp_path, "one", "same = one:A")
     distribution(tmp_path, "two", "same = two:B")
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(NotLoadable) as refused:
         connectors()
     assert str(refused.value) == "connector type same is claimed by one and by two: uninstall one of them"
 
 
 def test_a_class_by_its_module() -> None:
     assert find(f"{__name__}:Mine", {}) is Mine
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(NotLoadable) as refused:
         find("nowhere:Mine", {})
     assert str(refused.value) == "nowhere:Mine cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"

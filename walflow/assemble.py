@@ -18,7 +18,7 @@ from walflow.flow.selects import check_selects, place
 from walflow.flow.settings import check_keys, config_of, wire
 from walflow.flow.validate import configure
 from walflow.operators import OPERATORS, Operator
-from walflow.plugins import Unavailable
+from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
 
 __all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Registry", "Select", "assemble", "load"]
@@ -37,7 +37,7 @@ def load(files: Sequence[str | Path], registry: Registry | None = None) -> tuple
     config, found = lang.load(files)
     try:
         assembly, more = assemble(config, connectors() if registry is None else registry)
-    except Unavailable as refused:
+    except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]
     found = in_order([*found, *more])
     return (None if has_errors(found) else assembly), found
@@ -101,7 +101,7 @@ class _Assembling:
         report = self._reporter(config)
         try:
             of = find(config.type.text, self._registry)
-        except Unavailable as refused:
+        except NotLoadable as refused:
             report(error(str(refused), config.type.span))
             return unknown
         if of is None:

@@ -11,10 +11,10 @@ from walflow.errors import WalflowError
 T = TypeVar("T")
 
 Check = Callable[[str, object], T]
-"""(how messages name it, what was loaded) -> the same, typed. Raises Unavailable for what is none."""
+"""(how messages name it, what was loaded) -> the same, typed. Raises NotLoadable for what is none."""
 
 
-class Unavailable(WalflowError):
+class NotLoadable(WalflowError):
     """A registered name that cannot be used. The message names the distribution and the reason."""
 
 
@@ -29,7 +29,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         self._loaded: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
-        """Raises Unavailable for what is registered and cannot be loaded, KeyError for what is not registered."""
+        """Raises NotLoadable for what is registered and cannot be loaded, KeyError for what is not registered."""
         if name not in self._loaded:
             self._loaded[name] = load(self._points[name], self._what, self._check)
         return self._loaded[name]
@@ -51,21 +51,21 @@ class Plugins(Mapping[str, T], Generic[T]):
 
 
 def discover(group: str, what: str, check: Check[T]) -> Plugins[T]:
-    """All that `group` has. Raises Unavailable where two distributions register one name, or none is installed."""
+    """All that `group` has. Raises NotLoadable where two distributions register one name, or none is installed."""
     points: dict[str, list[EntryPoint]] = defaultdict(list)
     for point in entry_points(group=group):
         points[point.name].append(point)
     for name, claims in points.items():
         by = sorted({_distribution(point) for point in claims})
         if len({point.value for point in claims}) > 1 and len(by) > 1:
-            raise Unavailable(f"{what} {name} is claimed by {' and by '.join(by)}: uninstall one of them")
+            raise NotLoadable(f"{what} {name} is claimed by {' and by '.join(by)}: uninstall one of them")
     if not points:
-        raise Unavailable(f"no {what} is registered: is walflow installed? (pip install -e .)")
+        raise NotLoadable(f"no {what} is registered: is walflow installed? (pip install -e .)")
     return Plugins(what, {name: claims[0] for name, claims in points.items()}, check)
 
 
 def load(point: EntryPoint, what: str, check: Check[T]) -> T:
-    """Raises Unavailable."""
+    """Raises NotLoadable."""
     of = f" of {_distribution(point)}" if point.dist else ""
     named = f"{what} {point.name}{of}" if point.name != point.value else point.value
     try:
@@ -74,7 +74,7 @@ def load(point: EntryPoint, what: str, check: Check[T]) -> T:
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as failed:  # another distribution's module may raise anything
-        raise Unavailable(f"{named} cannot be loaded: {type(failed).__name__}: {failed}") from failed
+        raise NotLoadable(f"{named} cannot be loaded: {type(failed).__name__}: {failed}") from failed
     return check(named, found)
 
 

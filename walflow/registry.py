@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 
 from walflow.contract import Connector
-from walflow.plugins import Plugins, Unavailable, discover, load
+from walflow.plugins import NotLoadable, Plugins, discover, load
 
 GROUP = "walflow.connectors"
 WHAT = "connector type"
 
 
 def connectors() -> Plugins[type[Connector]]:
-    """Raises Unavailable where two distributions claim one type, or none registers any."""
+    """Raises NotLoadable where two distributions claim one type, or none registers any."""
     return discover(GROUP, WHAT, _checked)
 
 
 def find(kind: str, registry: Mapping[str, type[Connector]]) -> type[Connector] | None:
-    """A registered type, or `package.module:Class`. Raises Unavailable."""
+    """A registered type, or `package.module:Class`. Raises NotLoadable."""
     if ":" in kind:
         return load(EntryPoint(kind, kind, GROUP), WHAT, _checked)
     return registry.get(kind)
@@ -24,5 +24,5 @@ def find(kind: str, registry: Mapping[str, type[Connector]]) -> type[Connector] 
 
 def _checked(named: str, found: object) -> type[Connector]:
     if not (isinstance(found, type) and issubclass(found, Connector)):
-        raise Unavailable(f"{named} is no subclass of walflow.Connector")
+        raise NotLoadable(f"{named} is no subclass of walflow.Connector")
     return found

@@ -14,7 +14,7 @@ from rich.table import Table
 from walflow.cli.examples import guarantees
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
-from walflow.plugins import Unavailable
+from walflow.plugins import NotLoadable
 from walflow.registry import connectors as registered
 
 EX_CONFIG = 78
@@ -47,13 +47,13 @@ def list_(as_json: AsJson = False) -> None:
         return
     table = Table("type", "in", "out", "what it is", box=None, pad_edge=False, header_style="bold")
     for kind, connector in loaded.items():
-        ports = Ports((), ()) if isinstance(connector, Unavailable) else connector.ports
+        ports = Ports((), ()) if isinstance(connector, NotLoadable) else connector.ports
         table.add_row(kind, " ".join(ports.inputs), " ".join(ports.outputs), _words(connector))
     _print(table)
 
 
-def _words(connector: type[Connector] | Unavailable) -> str:
-    return str(connector) if isinstance(connector, Unavailable) else summary(connector)
+def _words(connector: type[Connector] | NotLoadable) -> str:
+    return str(connector) if isinstance(connector, NotLoadable) else summary(connector)
 
 
 def _kinds(incomplete: str) -> list[str]:
@@ -69,7 +69,7 @@ def show(
         classes = registered()
         if kind not in classes:
             hint = did_you_mean(kind, classes)
-            raise Unavailable(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
+            raise NotLoadable(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
         connector = classes[kind]
     if as_json:
         typer.echo(json.dumps(_document(kind, connector), indent=2))
@@ -108,17 +108,17 @@ def _said() -> Generator[None]:
     """What is wrong with a distribution is a line, and no business of the other types."""
     try:
         yield
-    except Unavailable as error:
+    except NotLoadable as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EX_CONFIG) from None
 
 
-def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector] | Unavailable]:
-    loaded: dict[str, type[Connector] | Unavailable] = {}
+def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector] | NotLoadable]:
+    loaded: dict[str, type[Connector] | NotLoadable] = {}
     for kind in sorted(classes):
         try:
             loaded[kind] = classes[kind]
-        except Unavailable as error:
+        except NotLoadable as error:
             loaded[kind] = error
     return loaded
 

@@ -15,7 +15,7 @@ from walflow.codecs.per_event import EventCodec
 from walflow.codecs.string import STRING
 from walflow.errors import WalflowError
 from walflow.event import Codec
-from walflow.plugins import Plugins, Unavailable, discover
+from walflow.plugins import NotLoadable, Plugins, discover
 
 __all__ = ["BINARY", "JSON", "JSON_SORTED", "MSGPACK", "STRING", "EventCodec", "make", "registered"]
 
@@ -28,7 +28,7 @@ _made: dict[tuple[str, str], Codec] = {}
 
 @cache
 def registered() -> Plugins[MakeCodec]:
-    """Raises Unavailable where two distributions claim one name."""
+    """Raises NotLoadable where two distributions claim one name."""
     return discover(GROUP, "codec", _checked)
 
 
@@ -44,5 +44,5 @@ def make(name: str, config: Mapping[str, object] | None = None) -> Codec:
 
 def _checked(named: str, found: object) -> MakeCodec:
     if not callable(found):
-        raise Unavailable(f"{named} is no function that makes a codec")
+        raise NotLoadable(f"{named} is no function that makes a codec")
     return cast(MakeCodec, found)

@@ -13,7 +13,7 @@ from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
 from walflow.framing import BadChainOrder, Incoming, Outgoing
-from walflow.plugins import Unavailable
+from walflow.plugins import NotLoadable
 
 WIRE = ("codec", "preprocessors", "postprocessors")
 _BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
@@ -176,7 +176,7 @@ def _known(named: _Named, what: str, known: Callable[[], Collection[str]], repor
     name = str(named.name.value)
     try:
         names = sorted(known())
-    except Unavailable as refused:
+    except NotLoadable as refused:
         report(error(str(refused), named.name.span))
         return False
     if name in names:

@@ -17,7 +17,7 @@ from walflow.framing.processor import Encoder, Processor
 from walflow.framing.separate import LINES
 from walflow.framing.steps import Step
 from walflow.framing.whole import WHOLE
-from walflow.plugins import Plugins, Unavailable, discover
+from walflow.plugins import NotLoadable, Plugins, discover
 
 GROUP: Final = "walflow.framings"
 
@@ -26,13 +26,13 @@ Named = tuple[str, Mapping[str, object]]
 
 @cache
 def registered() -> Plugins[Processor]:
-    """Raises Unavailable where two distributions claim one name."""
+    """Raises NotLoadable where two distributions claim one name."""
     return discover(GROUP, "pre- or postprocessor", _checked)
 
 
 def _checked(named: str, found: object) -> Processor:
     if not isinstance(found, Processor):
-        raise Unavailable(f"{named} is no walflow.Processor")
+        raise NotLoadable(f"{named} is no walflow.Processor")
     return found
 
 
@@ -49,7 +49,7 @@ def postprocessors() -> list[str]:
 def _loaded(name: str) -> Processor | None:
     try:
         return registered()[name]
-    except Unavailable:
+    except NotLoadable:
         return None
 
 
