@@ -12,8 +12,8 @@ from pyspark_walflow.wire import HEADER, SEED, Code, Kind, Refused
 from walflow.contract import Half
 from walflow.errors import DiskFull
 from walflow.wal import Commit, Log
-from walflow.wal.extract import Extract, Loss, Place, Slice, Trimmed, Walk
 from walflow.wal.format import record_size
+from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, Slice, Trimmed
 
 Found = TypeVar("Found")
 
@@ -47,7 +47,7 @@ class Ranges:
         self._log = log
         self._heads = heads
         self._half = half
-        self._extract = Extract(log)
+        self._extract = RangeReader(log)
         self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
         self._quarantined = half.counter("quarantined_events_total")
         self._told = 0
@@ -60,7 +60,9 @@ class Ranges:
     def committed(self, commit: Commit) -> None:
         """Remembers where it lies."""
         record, chunk, end = commit.entries[0]
-        self._extract.note(chunk, Place(record.position, end - record_size(len(record.tag) + len(record.payload))))
+        self._extract.note(
+            chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
+        )
 
     async def read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
         """In order, and all of it. To be closed. Raises Refused."""
@@ -149,7 +151,7 @@ class Ranges:
         self._told = len(self._log.gaps)
 
 
-def _next(walk: Walk, first: int, end: int) -> tuple[Data, Slice] | Loss | None:
+def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, Slice] | Loss | None:
     """On a thread, with the checksum over the whole."""
     found = walk.next()
     if not isinstance(found, Slice):

@@ -1,15 +1,15 @@
 """Reads a range of positions as the bytes that lie on disk, each record verified.
 
-The owner of the log says which files hold the range and from where to walk (`begin`); the walk itself may be made on
-any thread, for it touches nothing but its own descriptor; and what it found goes back to the owner, who remembers
-the places it has passed (`passed`) and has what is damaged quarantined (`settle`):
+The owner of the log says which files hold the range and where the scan begins (`begin`). The scan may run on any thread,
+because it uses only its own descriptor. What it found goes back to the owner. The owner remembers the places that the scan
+has passed (`passed`), and has damaged records quarantined (`settle`):
 
-    walk = extract.begin(first, end)        the owner
-    found = walk.next()                     any thread, one at a time
-    extract.passed(found) or extract.settle(found)    the owner, before the next `next` in the case of a loss
+    scan = reader.begin(first, end)                   the owner
+    found = scan.next()                               any thread, one call at a time
+    reader.passed(found) or reader.settle(found)      the owner; after a loss, before the next call of `next`
 
-A chunk that is deleted or recycled meanwhile can only be one that everybody has acked. Its bytes fail their
-checksums, which are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
+A chunk may be deleted or reused meanwhile only if all its events are acked. Its bytes then fail their checksums, which
+are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
 """
 
 import re
@@ -34,7 +34,7 @@ class Trimmed(WalflowError):
     """The chunk was deleted or reused while it was read: all that is in it is acked."""
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where in a chunk the record that begins at `position` lies."""
 
     position: int
@@ -49,12 +49,12 @@ class Slice(NamedTuple):
     data: bytes
     first: int
     last: int
-    places: Sequence[Place]
+    places: Sequence[RecordPlace]
 
 
 class Loss(NamedTuple):
     """Positions `first` to `last` of the range, both included, cannot be read. `gap` is all that is damaged there.
-    `hole`: a recovery passed them over, they are nobody's."""
+    `hole`: recovery skipped these positions and never assigned them."""
 
     first: int
     last: int
@@ -65,29 +65,29 @@ class Loss(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a walk knows of a chunk: it may be read below `limit`, where its record of position `last` ends at the
-    latest; the walk begins at `place`."""
+    """What a scan knows of a chunk: it may be read below `limit`, where its record of position `last` ends at the
+    latest; the scan begins at `place`."""
 
     chunk: Chunk
-    place: Place
+    place: RecordPlace
     last: int
     limit: int
 
 
-class Extract:
+class RangeReader:
     """Belongs to the log's owner. `window`: bytes read at a time, and of a slice at most unless a single record has
     more; `step`: bytes between two places that are remembered."""
 
     def __init__(self, log: Log, window: int = WINDOW, step: int = STEP) -> None:
         self._log = log
-        self._places: dict[Chunk, list[Place]] = {}
+        self._places: dict[Chunk, list[RecordPlace]] = {}
         self._window = window
         self._step = max(step, log.budget // PLACES)
 
     def __repr__(self) -> str:
-        return f"<Extract of {self._log!r}, {sum(map(len, self._places.values()))} places>"
+        return f"<RangeReader of {self._log!r}, {sum(map(len, self._places.values()))} places>"
 
-    def begin(self, first: int, end: int) -> "Walk":
+    def begin(self, first: int, end: int) -> "RangeScan":
         """Over positions `first` up to `end`, the latter excluded; all of them durable. Close it."""
         log = self._log
         end = min(end, log.durable + 1)
@@ -96,13 +96,13 @@ class Extract:
             Span(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
             for chunk in self._chunks(first, end)
         ]
-        return Walk(log, spans, first, end, self._window, self._empty(first, end))
+        return RangeScan(log, spans, first, end, self._window, self._empty(first, end))
 
     def passed(self, found: Slice) -> None:
         for place in found.places:
             self.note(found.chunk, place)
 
-    def note(self, chunk: Chunk, place: Place) -> None:
+    def note(self, chunk: Chunk, place: RecordPlace) -> None:
         """A record begins there. Not every place is kept."""
         places = self._places.setdefault(chunk, [])
         at = bisect_right(places, place.position, key=_position)
@@ -112,8 +112,8 @@ class Extract:
             places.insert(at, place)
 
     def settle(self, loss: Loss) -> bool:
-        """Has the damage kept and told of, if that was not done before. False: nothing is lost, for nobody was ever
-        promised an event there. Raises Trimmed."""
+        """Quarantines and reports the damage, if that was not done before. False: nothing is lost, because no event was
+        promised there. Raises Trimmed."""
         if loss.chunk is not None and loss.chunk not in self._log.chunks:
             raise Trimmed(f"positions {loss.first} to {loss.last} were committed and deleted while they were read")
         if loss.hole:
@@ -132,7 +132,7 @@ class Extract:
         return sorted([*told, *((int(name[:20]), int(name[21:41])) for name in reports)])
 
     def _empty(self, first: int, end: int) -> list[tuple[int, int]]:
-        """What a recovery has passed over and never called lost: nobody was given these positions."""
+        """Position ranges that recovery skipped and never assigned."""
         log = self._log
         holes = [(chunk.wanted, chunk.first - 1) for chunk in log.chunks if chunk.skipped]
         if log.chunks:
@@ -141,7 +141,7 @@ class Extract:
         return _without(holes, self._told()) if holes else []
 
     def behind(self, position: int) -> int:
-        """The next position from there on that somebody was given, or may have been."""
+        """The next position from there on that was assigned to an event, or may have been."""
         for low, last in self._empty(position, position + 1):
             if low <= position <= last:
                 return last + 1
@@ -177,15 +177,15 @@ class Extract:
             at += 1
         return found
 
-    def _before(self, chunk: Chunk, position: int) -> Place:
+    def _before(self, chunk: Chunk, position: int) -> RecordPlace:
         places = self._places.get(chunk, [])
         at = bisect_right(places, position, key=_position)
-        return places[at - 1] if at else Place(chunk.first, CHUNK_START)
+        return places[at - 1] if at else RecordPlace(chunk.first, CHUNK_START)
 
-    def _around(self, chunk: Chunk, at: int) -> tuple[Place, Place]:
+    def _around(self, chunk: Chunk, at: int) -> tuple[RecordPlace, RecordPlace]:
         places = self._places.get(chunk, [])
-        before = places[at - 1] if at else Place(chunk.first, CHUNK_START)
-        after = places[at] if at < len(places) else Place(chunk.last + 1, chunk.end)
+        before = places[at - 1] if at else RecordPlace(chunk.first, CHUNK_START)
+        after = places[at] if at < len(places) else RecordPlace(chunk.last + 1, chunk.end)
         return before, after
 
     def _offset(self, chunk: Chunk, position: int) -> int:
@@ -205,8 +205,8 @@ class Extract:
             self._places = {chunk: self._places[chunk] for chunk in self._log.chunks if chunk in self._places}
 
 
-class Walk:
-    """One call at a time, from whichever thread. `empty`: positions that nobody was given, in order."""
+class RangeScan:
+    """One call at a time, from any thread. `empty`: position ranges that were never assigned, in order."""
 
     def __init__(
         self, log: Log, spans: list[Span], first: int, end: int, window: int, empty: list[tuple[int, int]]
@@ -218,13 +218,13 @@ class Walk:
         self._wanted = first
         self._end = end
         self._empty = empty
-        self._place = Place(0, 0)
+        self._place = RecordPlace(0, 0)
         self._fd = -1
-        self._places: list[Place] = []  # passed since the last slice
+        self._places: list[RecordPlace] = []  # passed since the last slice
         self._pages = Pages(log.disk, -1, 0)
 
     def __repr__(self) -> str:
-        return f"<Walk at {self._wanted} to {self._end}>"
+        return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> Slice | Loss | None:
         """None: that was all. Raises DiskFull where no file can be opened now."""
@@ -264,21 +264,21 @@ class Walk:
         """On by a window, or by one record that is larger. None: nothing of it was wanted."""
         offset = self._place.offset
         window = self._pages.read(offset, min(self._window, span.limit - offset))
-        run = _Run(span, self._place, window, self._wanted, self._end)
-        if run.large:  # and wanted: by itself
-            window = self._pages.read(offset, run.large)
-            run = _Run(span, self._place, window, self._wanted, self._end)
-        if run.place.offset == offset:
-            return self._damaged(span, run.damaged_last)
-        self._place = run.place
-        self._places += run.places
-        if run.start is None:
+        found = scan_records(span, self._place, window, self._wanted, self._end)
+        if found.large:  # and wanted: by itself
+            window = self._pages.read(offset, found.large)
+            found = scan_records(span, self._place, window, self._wanted, self._end)
+        if found.place.offset == offset:
+            return self._damaged(span, found.damaged_last)
+        self._place = found.place
+        self._places += found.places
+        if found.start is None:
             return None
-        whole = run.start == 0 and run.place.offset - offset == len(window)
-        data = window if whole else window[run.start : run.place.offset - offset]
-        self._wanted = run.place.position
+        whole = found.start == 0 and found.place.offset - offset == len(window)
+        data = window if whole else window[found.start : found.place.offset - offset]
+        self._wanted = found.place.position
         places, self._places = self._places, []
-        return Slice(span.chunk, span.chunk.seed, data, run.first, self._wanted - 1, places)
+        return Slice(span.chunk, span.chunk.seed, data, found.first, self._wanted - 1, places)
 
     def _damaged(self, span: Span, last: int) -> Loss | None:
         """At the place. `last`: of the record there if its header is sound, else 0. None: what lies there is not
@@ -290,7 +290,7 @@ class Walk:
         else:
             found = resync(self._pages, span.chunk.seed, offset, position)
             after, last = (found[0], found[1].position - 1) if found else (span.limit, span.last)
-        self._place = Place(last + 1, after)
+        self._place = RecordPlace(last + 1, after)
         if last < self._wanted:
             return None
         reason = "the disk cannot read them" if self._pages.unreadable(offset, after - offset) else "corrupt"
@@ -305,7 +305,7 @@ class Walk:
         return loss
 
     def _missing(self, last: int) -> Loss:
-        """No chunk holds them. What is lost and what nobody was given come one by one."""
+        """No chunk holds them. Lost ranges and ranges that were never assigned come one by one."""
         first, last, hole = self._wanted, min(last, self._end - 1), False
         for low, high in self._empty:
             if low <= first <= high:
@@ -316,50 +316,59 @@ class Walk:
         return Loss(first, last, Gap(first, last, "", 0, 0, "no chunk holds them"), None, None, hole)
 
 
-class _Run:
-    """Over the sound records of a window, from `place` on, to the first that is damaged, cut off or not wanted.
-    `start`: where in the window the first wanted one begins, `first` its position; `large`: the size of a wanted
-    record at the window's beginning that is larger than it; `damaged_last`: the last position of a record at its
-    beginning whose header is sound and whose body is not, or is not all there."""
+class RecordScan(NamedTuple):
+    """The sound records of a window, from a place on, up to the first that is damaged, cut off or not wanted.
 
-    def __init__(self, span: Span, place: Place, window: bytes, wanted: int, end: int) -> None:
-        self.start: int | None = None
-        self.first = self.large = self.damaged_last = 0
-        self.places: list[Place] = []
-        base, seed, limit = place.offset, span.chunk.seed, span.limit
-        index, expected = 0, place.position
-        noted = base
-        while index + RECORD_START <= len(window) and expected < end:
-            body = index + RECORD_START
-            fields = window[index : body - 4]
-            sync, length, position, _, _, count, _, tag, body_crc, header_crc = RECORD_PREFIX.unpack_from(
-                window, index
-            )
-            after = (body + length + 7) & ~7
-            if (
-                sync != SYNC
-                or position != expected
-                or not count
-                or tag > length
-                or base + after > limit
-                or crc(seed, fields) != header_crc
-            ):
+    `place`: behind the last of them. `start`: where in the window the first wanted record begins, None: none is wanted;
+    `first`: its position. `large`: the size of a wanted record at the window's beginning that is larger than the window.
+    `damaged_last`: the last position of a record whose header is sound and whose body is not, or is not all there.
+    `places`: of some records, `STEP` bytes apart.
+    """
+
+    place: RecordPlace
+    places: list[RecordPlace]
+    start: int | None = None
+    first: int = 0
+    large: int = 0
+    damaged_last: int = 0
+
+
+def scan_records(span: Span, place: RecordPlace, window: bytes, wanted: int, end: int) -> RecordScan:
+    """`window`: the chunk's bytes from `place` on. Records below position `wanted` are passed over by their headers."""
+    seed = span.chunk.seed
+    index, expected, noted = 0, place.position, place.offset
+    start: int | None = None
+    first = large = damaged_last = 0
+    places: list[RecordPlace] = []
+    while index + RECORD_START <= len(window) and expected < end:
+        body = index + RECORD_START
+        fields = window[index : body - 4]
+        sync, length, position, _, _, count, _, tag, body_crc, header_crc = RECORD_PREFIX.unpack_from(window, index)
+        after = (body + length + 7) & ~7
+        if (
+            sync != SYNC
+            or position != expected
+            or not count
+            or tag > length
+            or place.offset + after > span.limit
+            or crc(seed, fields) != header_crc
+        ):
+            break
+        if position + count > wanted:
+            if after > len(window):
+                if not index:
+                    large, damaged_last = after, position + count - 1
                 break
-            if position + count > wanted:
-                if after > len(window):
-                    if not index:
-                        self.large, self.damaged_last = after, position + count - 1
-                    break
-                if crc(seed, window[body : body + length]) != body_crc:
-                    self.damaged_last = position + count - 1
-                    break
-                if self.start is None:
-                    self.start, self.first = index, position
-            if base + index - noted >= STEP or index == 0:
-                noted = base + index
-                self.places.append(Place(position, noted))
-            index, expected = after, position + count
-        self.place = Place(expected, base + index)
+            if crc(seed, window[body : body + length]) != body_crc:
+                damaged_last = position + count - 1
+                break
+            if start is None:
+                start, first = index, position
+        if place.offset + index - noted >= STEP or index == 0:
+            noted = place.offset + index
+            places.append(RecordPlace(position, noted))
+        index, expected = after, position + count
+    return RecordScan(RecordPlace(expected, place.offset + index), places, start, first, large, damaged_last)
 
 
 def _without(holes: list[tuple[int, int]], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -374,11 +383,11 @@ def _without(holes: list[tuple[int, int]], told: list[tuple[int, int]]) -> list[
     return [(low, high) for low, high in left if low <= high]
 
 
-def _position(place: Place) -> int:
+def _position(place: RecordPlace) -> int:
     return place.position
 
 
-def _offset(place: Place) -> int:
+def _offset(place: RecordPlace) -> int:
     return place.offset
 
 

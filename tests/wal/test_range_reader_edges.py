@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from tests.wal.conftest import Open
-from tests.wal.test_extract import extracted, fill
+from tests.wal.test_range_reader import fill, read_range
 from tests.wal.tools import FaultyDisk, checkpoint, put
 from walflow.wal import Log, Options, Record
 from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
-from walflow.wal.extract import Extract, Loss, Place, Slice
 from walflow.wal.format import CHUNK_START
+from walflow.wal.range_reader import Loss, RangeReader, RecordPlace, Slice
 
 STEP = 256 << 10  # bytes between two places of a window
 
 
-def slices(extract: Extract, first: int, end: int) -> list[Slice]:
-    walk = extract.begin(first, end)
-    found = [one for one in iter(walk.next, None) if isinstance(one, Slice)]
-    walk.close()
+def slices(reader: RangeReader, first: int, end: int) -> list[Slice]:
+    scan = reader.begin(first, end)
+    found = [one for one in iter(scan.next, None) if isinstance(one, Slice)]
+    scan.close()
     return found
 
 
-def places(extract: Extract) -> int:
-    return int(repr(extract).rpartition(", ")[2].split()[0])
+def places(reader: RangeReader) -> int:
+    return int(repr(reader).rpartition(", ")[2].split()[0])
 
 
 def damage(log: Log, payload: bytes) -> None:
@@ -51,58 +51,58 @@ def damage(log: Log, payload: bytes) -> None:
 def test_a_place_is_kept_a_whole_step_from_those_beside_it(open_log: Open, offsets: list[int], kept: int) -> None:
     log = open_log()
     put(log, b"one")
-    extract = Extract(log, step=100)
+    reader = RangeReader(log, step=100)
     for offset in offsets:
-        extract.note(log.chunks[0], Place(1 + offset, CHUNK_START + offset))
-    assert places(extract) == kept
+        reader.note(log.chunks[0], RecordPlace(1 + offset, CHUNK_START + offset))
+    assert places(reader) == kept
 
 
 def test_a_window_notes_its_beginning_and_every_step(open_log: Open) -> None:
     log = open_log(8 << 20, 4)
     put(log, *[bytes((64 << 10) - 48)] * 20)  # sixteen to a window
-    found = slices(Extract(log), 1, 21)
+    found = slices(RangeReader(log), 1, 21)
     assert [(one.first, one.last) for one in found] == [(1, 16), (17, 20)]
     offsets = {position: CHUNK_START + (position - 1) // 4 * STEP for position in (1, 5, 9, 13, 17)}
     assert [[*one.places] for one in found] == [
-        [Place(position, offsets[position]) for position in (1, 5, 9, 13)],
-        [Place(17, offsets[17])],
+        [RecordPlace(position, offsets[position]) for position in (1, 5, 9, 13)],
+        [RecordPlace(17, offsets[17])],
     ]
 
 
 def test_a_record_that_is_its_header_alone_may_end_a_window(open_log: Open) -> None:
     log = open_log()
     put(log, bytes(16), b"", bytes(16), bytes(16))
-    found = slices(Extract(log, window=64 + 48), 1, 5)
+    found = slices(RangeReader(log, window=64 + 48), 1, 5)
     assert [(one.first, one.last) for one in found] == [(1, 2), (3, 3), (4, 4)]
 
 
 def test_places_of_a_chunk_that_is_gone_are_forgotten(open_log: Open) -> None:
     log = open_log(1024, 16)
     put(log, *[bytes(200)] * 12)
-    extract = Extract(log, window=256, step=1)
-    extracted(extract, 1, 13)
-    assert (len(log.chunks), places(extract)) == (4, 8)
+    reader = RangeReader(log, window=256, step=1)
+    read_range(reader, 1, 13)
+    assert (len(log.chunks), places(reader)) == (4, 8)
     log.ack(1, 9)
     checkpoint(log)
-    extract.begin(10, 13).close()
-    assert (len(log.chunks), places(extract)) == (1, 2)
+    reader.begin(10, 13).close()
+    assert (len(log.chunks), places(reader)) == (1, 2)
 
 
 def test_reach_is_where_so_many_bytes_end(open_log: Open) -> None:
     log = open_log(1 << 16, 4)
     put(log, *[bytes(16)] * 16)
-    extract = Extract(log)
-    assert [extract.reach(1, 17, 64 * count) for count in range(18)] == [*range(1, 18), 17]
-    assert [extract.reach(5, 9, 64 * count) for count in range(6)] == [5, 6, 7, 8, 9, 9]
+    reader = RangeReader(log)
+    assert [reader.reach(1, 17, 64 * count) for count in range(18)] == [*range(1, 18), 17]
+    assert [reader.reach(5, 9, 64 * count) for count in range(6)] == [5, 6, 7, 8, 9, 9]
 
 
 def test_the_size_of_a_range_reaches_its_end(open_log: Open) -> None:
     """However the shares of a chunk were rounded."""
     log = open_log(1024, 100)
     fill(log, [(size, 1 + size % 3) for size in range(0, 200, 7)])
-    extract = Extract(log)
+    reader = RangeReader(log)
     for first, end in itertools.combinations(range(1, log.durable + 2), 2):
-        assert extract.reach(first, end, extract.size(first, end)) == end
+        assert reader.reach(first, end, reader.size(first, end)) == end
 
 
 def test_what_could_not_be_kept_is_lost_to_whoever_asks_again(open_log: Open) -> None:
@@ -111,14 +111,14 @@ def test_what_could_not_be_kept_is_lost_to_whoever_asks_again(open_log: Open) ->
     put(log, b"one", b"two", b"three", count=10)
     damage(log, b"two")
     disk.fault = lambda operation, path: errno.ENOSPC if operation == "create" else None
-    extract = Extract(log)
+    reader = RangeReader(log)
     for first, end in ((11, 21), (11, 21), (11, 12), (20, 21)):
-        walk = extract.begin(first, end)
-        loss = walk.next()
+        scan = reader.begin(first, end)
+        loss = scan.next()
         assert isinstance(loss, Loss)
         assert (loss.first, loss.last) == (first, end - 1)
-        assert extract.settle(loss)
-        walk.close()
+        assert reader.settle(loss)
+        scan.close()
     (gap,) = log.gaps
     assert (gap.first, gap.last) == (11, 20)
     assert "not kept in quarantine/" in gap.reason
@@ -134,14 +134,14 @@ def test_what_was_durable_and_is_gone_is_lost(open_log: Open, directory: Path) -
     put(log, b"new")
     assert [(gap.first, gap.last) for gap in log.gaps] == [(6, 10)]
     assert log.chunks[1].first == 11
-    extract = Extract(log)
-    walk = extract.begin(6, 11)
-    loss = walk.next()
+    reader = RangeReader(log)
+    scan = reader.begin(6, 11)
+    loss = scan.next()
     assert isinstance(loss, Loss)
     assert (loss.first, loss.last) == (6, 10)
-    assert extract.settle(loss)
-    assert walk.next() is None
-    walk.close()
+    assert reader.settle(loss)
+    assert scan.next() is None
+    scan.close()
 
 
 def test_a_walk_may_be_given_descriptor_0(open_log: Open, directory: Path) -> None:
@@ -149,17 +149,17 @@ def test_a_walk_may_be_given_descriptor_0(open_log: Open, directory: Path) -> No
     log = open_log()
     put(log, *[name * 30 for name in (b"one", b"two", b"three")])
     damage(log, b"two" * 30)
-    extract = Extract(log)
-    walk = extract.begin(1, 4)
+    reader = RangeReader(log)
+    scan = reader.begin(1, 4)
     stdin = os.dup(0)
     os.close(0)
     try:
-        found = walk.next()
+        found = scan.next()
         assert os.readlink("/proc/self/fd/0") == str(directory / log.chunks[0].name)
         while found is not None:
-            assert not isinstance(found, Loss) or extract.settle(found)
-            found = walk.next()
-        walk.close()
+            assert not isinstance(found, Loss) or reader.settle(found)
+            found = scan.next()
+        scan.close()
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(0)
     finally:
@@ -172,13 +172,13 @@ def test_a_walk_may_be_given_descriptor_0(open_log: Open, directory: Path) -> No
 
 def told(log: Log, first: int, end: int) -> list[tuple[int, int, str]]:
     """What comes of a range, and what is said of that."""
-    extract = Extract(log)
-    walk = extract.begin(first, end)
+    reader = RangeReader(log)
+    scan = reader.begin(first, end)
     found: list[tuple[int, int, str]] = []
-    for one in iter(walk.next, None):
-        what = "" if isinstance(one, Slice) else "lost" if extract.settle(one) else "empty"
+    for one in iter(scan.next, None):
+        what = "" if isinstance(one, Slice) else "lost" if reader.settle(one) else "empty"
         found.append((one.first, one.last, what))
-    walk.close()
+    scan.close()
     return found
 
 
@@ -216,8 +216,8 @@ def test_what_nobody_was_given_is_empty_from_wherever_to_wherever_it_is_read(ope
     assert told(log, 1, new + 1) == [(1, 2, ""), (3, new - 1, "empty"), (new, new, "")]
     assert told(log, 5, 10) == [(5, 9, "empty")]
     assert told(log, new - 1, new + 1) == [(new - 1, new - 1, "empty"), (new, new, "")]
-    extract = Extract(log)
-    assert [extract.behind(position) for position in (2, 3, 9, new - 1, new)] == [2, new, new, new, new]
+    reader = RangeReader(log)
+    assert [reader.behind(position) for position in (2, 3, 9, new - 1, new)] == [2, new, new, new, new]
 
 
 @pytest.mark.parametrize("left", [2, 4])

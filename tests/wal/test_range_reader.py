@@ -15,8 +15,8 @@ from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, checkpoint, commit, put
 from walflow.errors import DiskFull
 from walflow.wal import Log, Options, Record
-from walflow.wal.extract import Extract, Loss, Slice, Trimmed
 from walflow.wal.format import crc
+from walflow.wal.range_reader import Loss, RangeReader, Slice, Trimmed
 
 HEADER = struct.Struct("<4sI QqQ I HHI I")  # as docs/reference/wal-format.md has it
 
@@ -43,22 +43,22 @@ def records_of(found: Slice) -> list[Record]:
     return records
 
 
-def extracted(extract: Extract, first: int, end: int) -> Found:
-    walk = extract.begin(first, end)
+def read_range(reader: RangeReader, first: int, end: int) -> Found:
+    scan = reader.begin(first, end)
     records: list[Record] = []
     lost: list[tuple[int, int]] = []
     expected = first
-    while (found := walk.next()) is not None:
+    while (found := scan.next()) is not None:
         if isinstance(found, Loss):
-            extract.settle(found)
+            reader.settle(found)
             lost.append((found.first, found.last))
             assert found.first == expected
         else:
-            extract.passed(found)
+            reader.passed(found)
             assert found.first <= expected
             records += records_of(found)
         expected = found.last + 1
-    walk.close()
+    scan.close()
     assert expected >= end
     return Found(records, lost)
 
@@ -101,12 +101,12 @@ def test_any_range_gives_the_records_that_overlap_it(
     with TemporaryDirectory() as path:
         log = Log(Options(path, chunk_size, 100))
         appended = fill(log, sizes)
-        extract = Extract(log, window, step)
+        reader = RangeReader(log, window, step)
         for one, other in ranges:  # the later ones find places remembered
             first, end = sorted(1 + round(share * log.durable) for share in (one, other))
-            assert extracted(extract, first, end) == (overlapping(appended, first, end) if end > first else [], [])
-            assert 0 <= extract.size(first, end) <= log.used
-            reach = extract.reach(first, end, window)
+            assert read_range(reader, first, end) == (overlapping(appended, first, end) if end > first else [], [])
+            assert 0 <= reader.size(first, end) <= log.used
+            reach = reader.reach(first, end, window)
             assert first <= reach <= end
         log.close()
 
@@ -135,15 +135,15 @@ def test_what_is_damaged_is_lost_and_nothing_else(
                 file.seek(offset)
                 file.write(bytes((byte[0] ^ 0x55,)))
         first = 1 + int(share * (log.durable - 1))
-        extract = Extract(log, window)
-        found = extracted(extract, first, log.durable + 1)
+        reader = RangeReader(log, window)
+        found = read_range(reader, first, log.durable + 1)
         right = overlapping(appended, first, log.durable + 1)
         assert [record for record in found.records if record not in right] == []
         lost = {position for one, last in found.lost for position in range(one, last + 1)}
         for record in right:
             assert (record in found.records) == lost.isdisjoint(range(max(first, record.position), _after(record)))
         assert len(right) - len(found.records) <= len(where)
-        assert extracted(extract, first, log.durable + 1) == found  # told again to whoever asks again
+        assert read_range(reader, first, log.durable + 1) == found  # told again to whoever asks again
         assert sum(len(log.unacked(one, last)) for one, last in found.lost) == 0
         assert {position for gap in log.gaps for position in range(gap.first, gap.last + 1)} >= lost
         log.close()
@@ -158,12 +158,12 @@ def test_a_chunk_that_is_missing_is_lost_wholly(open_log: Open, directory: Path)
     appended = [Record(position, 1, b"", bytes(400), 7) for position in put(log, *[bytes(400)] * 10)]
     second = log.chunks[1]
     (directory / second.name).unlink()
-    extract = Extract(log)
-    found = extracted(extract, 1, log.durable + 1)
+    reader = RangeReader(log)
+    found = read_range(reader, 1, log.durable + 1)
     assert found.lost == [(second.first, second.last)]
     assert found.records == [record for record in appended if not second.first <= record.position <= second.last]
     assert log.gaps[0].reason == "its file is gone"
-    found = extracted(extract, second.last, second.last + 2)
+    found = read_range(reader, second.last, second.last + 2)
     assert found.lost == [(second.last, second.last)]
 
 
@@ -174,7 +174,7 @@ def test_positions_that_no_chunk_holds_are_lost(open_log: Open) -> None:
     log.ack(1, 5)
     checkpoint(log)
     first = log.chunks[0].first
-    found = extracted(Extract(log), 1, log.durable + 1)
+    found = read_range(RangeReader(log), 1, log.durable + 1)
     assert found.lost == [(1, first - 1)]
     assert found.records[0].position == first
     assert log.gaps == []  # nobody has lost anything that was not acked
@@ -193,7 +193,7 @@ def test_a_bad_sector_costs_what_lies_on_it(open_log: Open) -> None:
     log = open_log(1 << 20, 4, disk=disk)
     put(log, *[bytes(1000)] * 30)
     disk.bad = True
-    found = extracted(Extract(log), 1, 31)
+    found = read_range(RangeReader(log), 1, 31)
     assert 20 <= len(found.records) < 30
     assert log.gaps[0].reason == "the disk cannot read them"
     disk.bad = False
@@ -203,22 +203,22 @@ def test_with_no_descriptor_left_it_is_tried_again(open_log: Open) -> None:
     disk = FaultyDisk()
     log = open_log(1 << 20, 4, disk=disk)
     put(log, b"one")
-    walk = Extract(log).begin(1, 2)
+    scan = RangeReader(log).begin(1, 2)
     disk.fault = lambda operation, path: errno.EMFILE if operation == "open" else None
     with pytest.raises(DiskFull, match="cannot open"):
-        walk.next()
+        scan.next()
     disk.fault = lambda operation, path: None
-    assert isinstance(walk.next(), Slice)
-    walk.close()
+    assert isinstance(scan.next(), Slice)
+    scan.close()
 
 
 def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_log: Open) -> None:
     log = open_log(1 << 16, 16)
     payloads = [b"%d" % number * 2000 for number in range(100)]
     put(log, *payloads)
-    extract = Extract(log, window=8192)
-    walk = extract.begin(1, 101)
-    found = walk.next()
+    reader = RangeReader(log, window=8192)
+    scan = reader.begin(1, 101)
+    found = scan.next()
     assert isinstance(found, Slice)
     log.ack(1, 100)
     checkpoint(log)
@@ -227,15 +227,15 @@ def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_
         log.ack(1, log.durable)
         checkpoint(log)
     given = {record.payload for record in records_of(found)}
-    for found in iter(walk.next, None):
+    for found in iter(scan.next, None):
         if isinstance(found, Loss):
             with pytest.raises(Trimmed, match="committed and deleted while they were read"):
-                extract.settle(found)
+                reader.settle(found)
             break
         given |= {record.payload for record in records_of(found)}
     else:
         pytest.fail("all of it was read from a file that had been written over")
-    walk.close()
+    scan.close()
     assert given <= set(payloads)
     assert log.gaps == []
 
@@ -244,28 +244,28 @@ def test_only_what_was_durable_when_it_began_is_given(open_log: Open) -> None:
     log = open_log(1 << 20, 4)
     put(log, b"one", b"two")
     log.append(b"", b"three", 1, 7)
-    walk = Extract(log).begin(1, 100)
+    scan = RangeReader(log).begin(1, 100)
     put(log, b"four")
-    found = walk.next()
+    found = scan.next()
     assert isinstance(found, Slice)
     assert [record.payload for record in records_of(found)] == [b"one", b"two"]
-    assert walk.next() is None
-    walk.close()
+    assert scan.next() is None
+    scan.close()
 
 
 def test_a_large_record_is_a_slice_of_its_own(open_log: Open) -> None:
     log = open_log(8 << 20, 4)
     sizes = [100, 3 << 20, 100, 100, 2 << 20]
     put(log, *map(bytes, sizes))
-    walk = Extract(log).begin(1, 6)
-    slices = [found for found in iter(walk.next, None) if isinstance(found, Slice)]
+    scan = RangeReader(log).begin(1, 6)
+    slices = [found for found in iter(scan.next, None) if isinstance(found, Slice)]
     assert [[len(record.payload) for record in records_of(found)] for found in slices] == [
         [100],
         [3 << 20],
         [100, 100],
         [2 << 20],
     ]
-    walk.close()
+    scan.close()
 
 
 def test_a_later_range_does_not_walk_from_the_beginning(open_log: Open) -> None:
@@ -281,11 +281,11 @@ def test_a_later_range_does_not_walk_from_the_beginning(open_log: Open) -> None:
     log = open_log(64 << 20, 2, disk=disk)
     for _ in range(16):
         put(log, *[bytes(60_000)] * 16)
-    extract = Extract(log)
+    reader = RangeReader(log)
     spent: list[int] = []
     for first in (256, 250, 256, 120):
         before = disk.read_bytes
-        assert [record.position for record in extracted(extract, first, first + 1).records] == [first]
+        assert [record.position for record in read_range(reader, first, first + 1).records] == [first]
         spent.append(disk.read_bytes - before)
     assert spent[0] > 14 << 20  # cold
     assert max(spent[1:]) < 3 << 20
@@ -293,26 +293,26 @@ def test_a_later_range_does_not_walk_from_the_beginning(open_log: Open) -> None:
 
 def test_places_are_bounded_and_go_with_their_chunks(open_log: Open) -> None:
     log = open_log(1 << 16, 16)
-    extract = Extract(log, window=1024, step=1)
+    reader = RangeReader(log, window=1024, step=1)
     for _ in range(50):
         put(log, *[bytes(500)] * 100)
-        extracted(extract, log.low + 1, log.durable + 1)
+        read_range(reader, log.low + 1, log.durable + 1)
         log.ack(1, log.durable - 10)
         checkpoint(log)
-    assert int(repr(extract).rpartition(", ")[2].split()[0]) < 2000
+    assert int(repr(reader).rpartition(", ")[2].split()[0]) < 2000
 
 
 def test_size_and_reach_agree_with_what_is_there(open_log: Open) -> None:
     log = open_log(1 << 20, 64)
     for size in (100, 3000, 50, 20_000):
         put(log, *[bytes(size)] * 200, count=10)
-    extract = Extract(log)
-    extracted(extract, 1, log.durable + 1)
+    reader = RangeReader(log)
+    read_range(reader, 1, log.durable + 1)
     ends = list(itertools.accumulate((48 + size + 7) & ~7 for size in (100, 3000, 50, 20_000) for _ in range(200)))
     for first, end in ((1, 8001), (1, 2001), (2001, 4001), (3000, 7000), (6001, 8001)):
         real = ends[(end - 2) // 10] - (ends[(first - 1) // 10 - 1] if first > 10 else 0)
-        assert abs(extract.size(first, end) - real) < 300_000 + real // 10
-        assert abs(extract.size(first, extract.reach(first, end, real // 2)) - real // 2) < 300_000
+        assert abs(reader.size(first, end) - real) < 300_000 + real // 10
+        assert abs(reader.size(first, reader.reach(first, end, real // 2)) - real // 2) < 300_000
 
 
 def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Path) -> None:
@@ -332,12 +332,12 @@ def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Pat
     for _ in range(2):
         log = Log(Options(str(directory), 1 << 16, 16))
         assert log.gaps == []
-        walk = Extract(log).begin(1, log.durable + 1)
-        found = list(iter(walk.next, None))
+        scan = RangeReader(log).begin(1, log.durable + 1)
+        found = list(iter(scan.next, None))
         losses = [one for one in found if isinstance(one, Loss)]
         assert [(one.first, one.last) for one in losses] == [(3, 3)]
-        assert [Extract(log).settle(one) for one in losses] == [False]
-        walk.close()
+        assert [RangeReader(log).settle(one) for one in losses] == [False]
+        scan.close()
         put(log, b"after")
         log.close()
 
@@ -350,11 +350,11 @@ def test_what_was_lost_in_an_earlier_life_is_still_lost(directory: Path) -> None
     data = bytearray(chunk.read_bytes())
     data[data.index(b"3" * 100)] ^= 1
     chunk.write_bytes(data)
-    assert extracted(Extract(log), 1, 12).lost == [(4, 4)]
+    assert read_range(RangeReader(log), 1, 12).lost == [(4, 4)]
     log.close()
     log = Log(Options(str(directory), 1 << 16, 16))
-    walk = Extract(log).begin(1, 12)
-    (loss,) = [one for one in iter(walk.next, None) if isinstance(one, Loss)]
-    assert Extract(log).settle(loss)
-    walk.close()
+    scan = RangeReader(log).begin(1, 12)
+    (loss,) = [one for one in iter(scan.next, None) if isinstance(one, Loss)]
+    assert RangeReader(log).settle(loss)
+    scan.close()
     log.close()
