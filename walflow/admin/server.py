@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,13 +12,13 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from pydantic import SecretStr
 
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
 from walflow.admin.rates import Rates
 from walflow.admin.text import printable
+from walflow.admin.token import TokenFile
 from walflow.admin.view import status
 from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
@@ -35,11 +36,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def serve(
-    daemon: Daemon, endpoint: Endpoint, token: SecretStr | None, lines_dropped: Callable[[], int]
+    daemon: Daemon, endpoint: Endpoint, token: TokenFile | None, lines_dropped: Callable[[], int]
 ) -> AsyncGenerator[None]:
     """Listens as long as the block lasts. Raises Unavailable if the address is not to be had."""
     rates = Rates(daemon.metrics)
-    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), Guard(endpoint, token))
+    guard = Guard(endpoint, token.current if token is not None else None)
+    if token is not None:
+        token.warn()
+        daemon.on_reopen.append(partial(_renew, guard, token))
+    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), guard)
     with _listening(endpoint) as sockets:
         looking = asyncio.create_task(rates.run(), name="admin rates")
         runner = await answers.runner()
@@ -52,6 +57,11 @@ async def serve(
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
             await runner.cleanup()
+
+
+def _renew(guard: Guard, token: TokenFile) -> None:
+    token.renew()
+    guard.renew(token.current)
 
 
 @contextmanager
