@@ -171,7 +171,8 @@ class LogPromises:
     def lose_the_newest(self) -> None:
         """Of what the cursor does not know no more is expected than that it is not altered."""
         self.damaged = self.newest_lost = True
-        for known in (self.promised, self.told, self.done, self.unsafe, self.skipped):
+        self.skipped.clear()  # an event that was being skipped may have gone with the file, before its bytes were kept
+        for known in (self.promised, self.told, self.done, self.unsafe):
             known -= {position for position in known if position > self.noted}
         self._key = None
 
