@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from bench import document, report
+from bench import against, document, report
 from bench.cases import CASES, Timing
 from bench.document import Document, Row
 from bench.rounds import FAILED, in_turn
@@ -32,9 +32,17 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Print such a file, run nothing.")] = None,
     into: Annotated[Path | None, typer.Option(help="A page that has the rows between its markers.")] = None,
+    revision: Annotated[
+        str, typer.Option("--against", help="A commit: its walflow and this one in turn, and their ratios.")
+    ] = "",
+    floor: Annotated[
+        float, typer.Option(min=0, help="With --against: a row whose median ratio is below it ends the run with 1.")
+    ] = 0.95,
 ) -> None:
     """Events a second, CPU, memory, latency and space: walflow beside others, in turns."""
     console = Console(highlight=False, soft_wrap=True, width=None if os.isatty(1) else WIDE)
+    if revision:
+        raise typer.Exit(_against(console, revision, rounds, Timing(warmup, seconds), only, floor))
     if markdown_file is None:
         found = _measured(console, rounds, Timing(warmup, seconds), only)
         if found is None:
@@ -54,18 +62,44 @@ def main(
         _put_into(console, into, found)
 
 
-def _measured(console: Console, rounds: int, timing: Timing, only: str) -> Document | None:
-    """Raises typer.Exit."""
-    cases = [case for case in CASES if any(only in said for said in (case.name, case.key, case.table))]
+def _against(console: Console, revision: str, rounds: int, timing: Timing, only: str, floor: float) -> int:
+    """The exit code."""
+    cases = against.rows(only)
     if not cases:
-        console.print(f"no system has {escape(only)!r} in its name")
-        return None
+        console.print(f"no row of walflow's own has {escape(only)!r} in its name")
+        return 2
+    _prepare(console)
+    try:
+        with against.checked_out(ROOT, revision) as tree:
+            older = against.program(tree, tree.parent / "older")
+            this = against.program(ROOT, tree.parent / "this")
+            found = against.compare(cases, older, this, rounds, timing, WORK, console)
+    except against.NoCheckout as error:
+        console.print(escape(f"{revision}: {error}"))
+        return 2
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+    console.print(against.table(found, revision, floor))
+    return 1 if any(row.is_below(floor) for row in found) else 0
+
+
+def _prepare(console: Console) -> None:
+    """Raises typer.Exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     _allow_files()
     WORK.mkdir(exist_ok=True)
     if shutil.disk_usage(WORK).free < NEEDED:
         console.print(f"{WORK} needs {NEEDED >> 30} GiB of free disk")
         raise typer.Exit(2)
+
+
+def _measured(console: Console, rounds: int, timing: Timing, only: str) -> Document | None:
+    """Raises typer.Exit."""
+    cases = [case for case in CASES if any(only in said for said in (case.name, case.key, case.table))]
+    if not cases:
+        console.print(f"no system has {escape(only)!r} in its name")
+        return None
+    _prepare(console)
     missing = {case.key: reason for case in cases if (reason := case.absent()) is not None}
     machine = document.machine() | {"rsyslog": version(RSYSLOG), "redis": version(REDIS)}
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from bench.load import Target
-from demo.server import FLOWS as ECHO_FLOWS, Server, free_port, write_flow
+from demo.server import FLOWS as ECHO_FLOWS, INSTALLED, Program, Server, free_port, write_flow
 
 FLOWS: Final = Path(__file__).resolve().parent / "flows"
 SERVER: Final = ECHO_FLOWS / "server.troy"
@@ -36,10 +36,15 @@ class System(Protocol):
 class Walflow:
     """A flow file with the arg `url`, of its file `server_out` or without it."""
 
-    def __init__(self, name: str, flow: Path, *, file: bool = False) -> None:
+    def __init__(self, name: str, flow: Path, *, file: bool = False, program: Program = INSTALLED) -> None:
         self.name = name
         self.flow = flow
         self._file = file
+        self._program = program
+
+    def run_by(self, program: Program) -> "Walflow":
+        """The same, by another walflow."""
+        return Walflow(self.name, self.flow, file=self._file, program=program)
 
     def absent(self) -> str | None:
         return None
@@ -48,7 +53,7 @@ class Walflow:
     def running(self, workdir: Path) -> Iterator[Target]:
         port = free_port()
         flow = write_flow(workdir, self.flow, {"url": f"127.0.0.1:{port}"}, None if self._file else "server_out")
-        with Server(flow, workdir) as server:
+        with Server(flow, workdir, program=self._program) as server:
             server.start()
             server.wait_for("ready")
             yield Target(port, server.pid)

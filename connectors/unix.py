@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from walflow.net.client import ClientConnector, Connection, StreamClient, acks_o
 from walflow.net.server import SINK, ServerConnector, StreamServer
 from walflow.net.sockets import UnixListener
 
+LOOK: Final = 1.0  # seconds between looks at the socket file
 PATH: Final = r"^[^\x00]+$"
 
 
@@ -21,7 +23,8 @@ class UnixSocketServer(ServerConnector):
     path: str = Field(
         pattern=PATH,
         max_length=107,
-        description="The socket file. One that a dead process left is replaced; it is removed at the end.",
+        description="The socket file. One that a dead process left is replaced; one that is removed is made again within "
+        "a second; it is removed at the end.",
     )
     permissions: str = Field(
         default="=600", pattern=r"^(=|0o)?[0-7]{3,4}$", description="Of the file: `=600`, or octal."
@@ -39,12 +42,32 @@ class UnixSocketServer(ServerConnector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         server = StreamServer(self, inlet, out, self._meta)
-        listener = UnixListener(self.path, self.mode, self.backlog)
+        file = UnixListener(self.path, self.mode, self.backlog)
+        out.log.info("listening", address=self.path)
+        serving = asyncio.ensure_future(server.serve([file.socket]))
         try:
-            out.log.info("listening", address=self.path)
-            await server.serve([listener.socket])
+            await self._keep(file, server, serving, out)
         finally:
-            listener.remove()
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            file.remove()
+
+    async def _keep(
+        self, file: UnixListener, server: StreamServer, serving: "asyncio.Future[None]", out: Outlet
+    ) -> None:
+        """Looks once a second whether clients still find the socket, and makes the file again where they do not. Raises
+        CannotListen where it cannot be made: the run ends, and the daemon is not ready until it is there."""
+        before: socket.socket | None = None
+        while not (await asyncio.wait([serving], timeout=LOOK))[0]:
+            if before is not None and server.listener is not None:
+                server.listener.drop(before)  # whoever waited there has been accepted since
+                before = None
+            if server.listener is not None and not file.is_there():
+                out.log.warning("socket file is gone", path=self.path, advice="no client found it; made again")
+                before = file.renew()
+                server.listener.add(file.socket)
+                out.log.info("listening", address=self.path)
+        await serving
 
     @property
     def mode(self) -> int:

@@ -140,7 +140,7 @@ class Running:
         on_commit = self._written if config.sync == "interval" else self._measure
         make_way = Dropping(log, inlet, self.reader.forget).make_way if config.on_full == "drop_oldest" else None
         self.writer = Writer(
-            log, inlet, tags, self.reader.pump, self._want_space, on_commit, make_way, config.max_elements
+            log, inlet, tags, self.reader.pump, self.checkpoints, on_commit, make_way, config.max_elements
         )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)
@@ -151,10 +151,6 @@ class Running:
         self.writer.stop()
         self.syncing.stop()
         self.checkpoints.stop()
-
-    def _want_space(self, wanted: bool) -> None:
-        self.checkpoints.wanted = wanted
-        self.checkpoints.acked()
 
     def _written(self, commit: Commit) -> None:
         self._measure(commit)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import orjson
 
@@ -25,16 +25,26 @@ class ServerFailed(Exception):
     """It ended, or did not start, and nobody asked it to. The text says what it said last."""
 
 
+class Program(NamedTuple):
+    """How walflow is called. `environment`: None for ours."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str] | None = None
+
+
+INSTALLED: Final = Program((str(Path(sys.executable).with_name("walflow")),))
+
+
 class Server:
     """Runs a flow file in a directory; may be started again and again. What it logs stays in `daemon.log` there.
 
     It is in a process group of its own, so that a Ctrl-C meant for us does not reach it; `close` kills it.
     """
 
-    def __init__(self, flow: Path, workdir: Path, options: Sequence[str] = ()) -> None:
-        program = Path(sys.executable).with_name("walflow")
+    def __init__(self, flow: Path, workdir: Path, options: Sequence[str] = (), program: Program = INSTALLED) -> None:
+        self._environment = program.environment
         self._command: list[str | Path] = [
-            program,
+            *program.command,
             "run",
             flow,
             "--workdir",
@@ -64,7 +74,12 @@ class Server:
     def start(self) -> None:
         with self._log.open("ab") as log, self._printed.open("ab") as printed:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=printed, stderr=log, process_group=0
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=log,
+                process_group=0,
+                env=self._environment,
             )
 
     def events(self) -> list[Event]:

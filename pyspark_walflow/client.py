@@ -163,6 +163,7 @@ def _connect(endpoint: Endpoint) -> socket.socket:
         if endpoint.cafile is None:
             return raw
         context = ssl.create_default_context(cafile=endpoint.cafile or None)
+        context.hostname_checks_common_name = False  # a name is a subjectAltName, or it is none
         return context.wrap_socket(raw, server_hostname=endpoint.host)
     except BaseException:
         with contextlib.suppress(OSError):

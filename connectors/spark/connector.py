@@ -89,7 +89,9 @@ class _Running:
             measured(commit)
             self._ranges.committed(commit)
 
-        self._writer = Writer(log, inlet, Tags(), self._heads.moved, self._want_space, committed)
+        self._writer = Writer(
+            log, inlet, Tags(), self._heads.moved, self._checkpoints, committed, on_full=self._tell_full
+        )
 
     async def serve(self) -> None:
         results = Results(self._config, self._inlet, self._out) if self._out.linked else None
@@ -140,11 +142,8 @@ class _Running:
                 group.create_task(driver.run())
             await asyncio.get_running_loop().create_future()
 
-    def _want_space(self, wanted: bool) -> None:
-        self._checkpoints.wanted = wanted
-        self._checkpoints.acked()
-        if wanted:
-            self._consumers.tell(full=True)
+    def _tell_full(self) -> None:
+        self._consumers.tell(full=True)
 
     def _look(self) -> None:
         if self._log.fill >= HELD:

@@ -229,12 +229,13 @@ class Results:
         self._still_open()
         while not log.fits(len(tag), len(data)):
             await self._room()
-        self._checkpoints.wanted = False
+        self._checkpoints.want_space(False)
         log.append(tag, data, count, time.time_ns())
         commit = log.commit()
         assert commit is not None
         await self._insist(commit.flush)
         log.committed(commit)
+        self._checkpoints.committed()
         self._reader.pump()
 
     async def _room(self) -> None:
@@ -244,8 +245,7 @@ class Results:
                 "results wait", reason=f"their log is full: {self._log.used} of {self._log.budget} bytes"
             )
         self._woken.clear()
-        self._checkpoints.wanted = True
-        self._checkpoints.acked()
+        self._checkpoints.want_space(True)
         await self._woken.wait()
         self._still_open()
 

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Self, cast
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from websockets.client import ClientProtocol
@@ -13,6 +14,7 @@ from connectors.ws.wire import SHOWN, SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Stream
 from walflow.event import Block
 from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
+from walflow.net.address import check_brackets
 from walflow.net.client import CLOSING, Connection, StreamClient
 from walflow.net.dial import Dial
 from walflow.net.writing import Writing
@@ -342,6 +344,7 @@ def _parse(url: str, *, secure: bool) -> WebSocketURI:
     try:
         uri = parse_uri(text)
         check_host(uri.host)
+        check_brackets(urlsplit(text).netloc.rpartition("@")[2])
     except (InvalidURI, ValueError) as error:
         raise ValueError(f"{url!r} is not ws://host:port/path: {_short(error)}") from None
     if uri.username is not None:

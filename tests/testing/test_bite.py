@@ -8,10 +8,12 @@ import pytest
 
 from tests.testing.repairing import Repair
 from tests.testing.sidecar import FilePromises, Sidecar
+from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.testing.imports import Import
 from walflow.testing.judge import Broken
 from walflow.testing.proof import Effort, Proof
+from walflow.testing.relayed import Relayed
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
 from walflow.wal import Checkpoint, Commit, Gap, Log, Options
@@ -146,6 +148,17 @@ def test_a_log_with_one_thing_wrong(broken: type[Log]) -> None:
 
     with pytest.raises(Broken):
         tell()
+
+
+class HearsOfNoCommit(Checkpoints):
+    """The cursor follows acks alone."""
+
+    def committed(self) -> None: ...
+
+
+def test_a_cursor_that_does_not_follow_commits() -> None:
+    with pytest.raises(Broken, match="its newest file is "):
+        Proof(Relayed(0, checkpoints=HearsOfNoCommit), Random(0)).run()
 
 
 def test_what_is_said_of_a_broken_promise() -> None:

@@ -13,6 +13,7 @@ from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.imports import Import
 from walflow.testing.ledger import Row
 from walflow.testing.proof import Proof, Story
+from walflow.testing.relayed import Relayed
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
 from walflow.wal import Log, Options
@@ -33,6 +34,7 @@ BLOCKS: list[tuple[Source, Sequence[int], int]] = [
     (scripted, range(3, len(SCRIPTS), 4), 1_900),
     (Import, range(8), 1_500),
     (Repair, range(len(DAMAGES)), 150),
+    (Relayed, range(8), 3_500),
     *[(Sidecar, range(first, first + 2), 7_400) for first in range(0, 12, 2)],
     *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]

@@ -14,6 +14,10 @@ class Guard:
         self._token = token
         self._named = token is None and not isinstance(endpoint, UnixPath)
 
+    def renew(self, token: SecretStr) -> None:
+        """From now on this one opens, and the one before does not."""
+        self._token = token
+
     def refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """HTTP status and a line; None: the request may pass."""
         if self._token is not None:
@@ -26,11 +30,15 @@ class Guard:
     @staticmethod
     def _has_token(headers: Mapping[str, str], token: SecretStr) -> bool:
         scheme, _, given = headers.get("Authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())
+        # a header may hold any byte; what is no UTF-8 comes as surrogates
+        given_bytes = given.strip().encode(errors="surrogatepass")
+        same = hmac.compare_digest(given_bytes, token.get_secret_value().encode())
         return same and scheme.lower() == "bearer"
 
 
 def _loopback(host: str) -> bool:
+    if not set(host).isdisjoint("/?#@\\"):  # of a URL, and never of a Host header
+        return False
     try:
         address: Address = parse_address(host, scheme="http", default_port=80)
     except ValueError:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,13 +12,13 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from pydantic import SecretStr
 
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
 from walflow.admin.rates import Rates
 from walflow.admin.text import printable
+from walflow.admin.token import TokenFile
 from walflow.admin.view import status
 from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
@@ -26,6 +27,7 @@ from walflow.runtime.daemon import Daemon
 
 BACKLOG: Final = 16
 CLOSING: Final = 0.5  # seconds that an answer under way gets when the daemon has ended
+LOOK: Final = 1.0  # seconds between looks at the socket file
 IDLE: Final = 15.0  # seconds that a connection is kept for the next question
 
 log = structlog.get_logger(component="admin")
@@ -35,44 +37,77 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def serve(
-    daemon: Daemon, endpoint: Endpoint, token: SecretStr | None, lines_dropped: Callable[[], int]
+    daemon: Daemon, endpoint: Endpoint, token: TokenFile | None, lines_dropped: Callable[[], int]
 ) -> AsyncGenerator[None]:
     """Listens as long as the block lasts. Raises Unavailable if the address is not to be had."""
     rates = Rates(daemon.metrics)
-    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), Guard(endpoint, token))
-    with _listening(endpoint) as sockets:
-        looking = asyncio.create_task(rates.run(), name="admin rates")
+    guard = Guard(endpoint, token.current if token is not None else None)
+    if token is not None:
+        token.warn()
+        daemon.on_reopen.append(partial(_renew, guard, token))
+    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), guard)
+    with _listening(endpoint) as (sockets, file):
+        tasks = [asyncio.create_task(rates.run(), name="admin rates")]
         runner = await answers.runner()
         try:
-            for sock in sockets:
-                await web.SockSite(runner, sock, backlog=BACKLOG).start()
+            sites = [web.SockSite(runner, sock, backlog=BACKLOG) for sock in sockets]
+            for site in sites:
+                await site.start()
             _tell(endpoint, sockets[0])
+            if file is not None:
+                tasks.append(asyncio.create_task(_keep(file, runner, sites[0]), name="admin socket"))
             yield
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await runner.cleanup()
 
 
+def _renew(guard: Guard, token: TokenFile) -> None:
+    token.renew()
+    guard.renew(token.current)
+
+
 @contextmanager
-def _listening(endpoint: Endpoint) -> Generator[list[socket.socket]]:
+def _listening(endpoint: Endpoint) -> Generator[tuple[list[socket.socket], UnixListener | None]]:
+    file = None
     try:
         if isinstance(endpoint, UnixPath):
             file = UnixListener(endpoint.path, 0o600, BACKLOG)
-            sockets, remove = [file.socket], file.remove
+            sockets = [file.socket]
         else:
-            sockets, remove = listen_tcp(endpoint, BACKLOG, SocketOptions()), _nothing
+            sockets = listen_tcp(endpoint, BACKLOG, SocketOptions())
     except CannotListen as error:
         raise Unavailable(f"admin: {error}; --admin names another address, or off") from error
     try:
-        yield sockets
+        yield sockets, file
     finally:
         for sock in sockets:
             sock.close()
-        remove()
+        if file is not None:
+            file.remove()
 
 
-def _nothing() -> None: ...
+async def _keep(file: UnixListener, runner: web.AppRunner, site: web.SockSite) -> None:
+    """Looks once a second whether the socket file is there, and makes it again."""
+    told = ""
+    while True:
+        await asyncio.sleep(LOOK)
+        if file.is_there():
+            continue
+        try:
+            file.renew()
+        except CannotListen as error:
+            if told != str(error):
+                log.error("admin socket file is gone", reason=str(error))
+                told = str(error)
+            continue
+        told = ""
+        log.warning("admin socket file is gone", path=file.path, advice="no client found it; made again")
+        await site.stop()
+        site = web.SockSite(runner, file.socket, backlog=BACKLOG)
+        await site.start()
 
 
 def _tell(endpoint: Endpoint, sock: socket.socket) -> None:

@@ -16,8 +16,7 @@ from walflow.cli import logs
 from walflow.cli.stderr import Stderr
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
-
+    from walflow.admin.token import TokenFile
     from walflow.runtime.daemon import Beside
 
 EX_USAGE = 2
@@ -43,7 +42,8 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files."""
+    """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files, and reads
+    certificates and the admin token anew."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.assemble import load
     from walflow.diagnostics import render
@@ -88,21 +88,18 @@ def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
     return partial(serve, endpoint=endpoint, token=token, lines_dropped=lambda: stderr.dropped)
 
 
-def _token(file: Path | None, stderr: Stderr) -> "SecretStr | None":
+def _token(file: Path | None, stderr: Stderr) -> "TokenFile | None":
     """systemd's credential `admin-token` where no file is named."""
-    from walflow.net.secrets import CREDENTIALS, NoSecret, Secret
+    from walflow.admin.token import TokenFile
+    from walflow.net.secrets import CREDENTIALS, NoSecret
 
     credential = Path(os.environ.get(CREDENTIALS, ""), CREDENTIAL)
     if file is None and not (CREDENTIALS in os.environ and credential.is_file()):
         return None
     try:
-        token = Secret.model_validate({"file": str(file or credential)}).read()
+        return TokenFile(file or credential)
     except NoSecret as error:
         raise _refused(stderr, f"--admin-token-file: {error}") from None
-    text = token.get_secret_value()
-    if not (text and text.isascii() and text.isprintable() and " " not in text):
-        raise _refused(stderr, f"--admin-token-file: {file or credential} holds no token: ASCII without white space")
-    return token
 
 
 def _refused(stderr: Stderr, reason: str) -> typer.Exit:

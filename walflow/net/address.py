@@ -1,8 +1,11 @@
 """`host:port` as flow files write it."""
 
 import ipaddress
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+_BRACKETED: Final = re.compile(r"\[[0-9a-fA-F:.]+(%[^\[\]]+)?\](:[0-9]*)?")  # IPv6
 
 
 class Address(NamedTuple):
@@ -32,9 +35,16 @@ def parse_address(url: str, *, scheme: str, default_port: int) -> Address:
     beside = parts.query or parts.fragment or parts.username is not None
     if parts.scheme != scheme or parts.path not in ("", "/") or beside:
         raise ValueError(f"{url!r} is not host:port")
+    check_brackets(parts.netloc)
     host = parts.hostname or "localhost"
     check_host(host)
     return Address(host, default_port if port is None else port)
+
+
+def check_brackets(netloc: str) -> None:
+    """Raises ValueError for more than an IPv6 address and a port: urlsplit forgets what else is there."""
+    if "[" in netloc and not _BRACKETED.fullmatch(netloc):
+        raise ValueError(f"{netloc!r} is not host:port")
 
 
 def check_host(host: str) -> None:

@@ -45,6 +45,18 @@ class Listener:
         for sock in self._sockets:
             self._loop.add_reader(sock, self._accept, sock)
 
+    def add(self, sock: socket.socket) -> None:
+        """From now on it is accepted from too."""
+        self._sockets = (*self._sockets, sock)
+        if not self._paused:
+            self._loop.add_reader(sock, self._accept, sock)
+
+    def drop(self, sock: socket.socket) -> None:
+        """Closes it; the others stay."""
+        self._sockets = tuple(other for other in self._sockets if other is not sock)
+        self._loop.remove_reader(sock)
+        sock.close()
+
     async def close(self) -> None:
         self._closed = True
         self._stop()

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from walflow.errors import WalflowError
+from walflow.net.files import open_plain
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"  # where systemd puts what LoadCredential= names
 LONGEST: Final = 64 << 10
@@ -74,7 +75,7 @@ class Secret(BaseModel):
 
 def _from_file(path: Path) -> SecretStr:
     try:
-        with path.open("rb") as file:
+        with open(open_plain(path), "rb") as file:
             data = file.read(LONGEST + 1)
     except OSError as error:
         raise NoSecret(f"cannot read the secret in {path}: {error.strerror}") from None

@@ -98,6 +98,7 @@ class StreamServer:
         self.clients: dict[int, Peer] = {}
         self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
         self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first
+        self.listener: Listener | None = None
         self._meta = meta
         self._make = peer
         self._prepare = prepare
@@ -119,7 +120,7 @@ class StreamServer:
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Until it is cancelled."""
         self.out.max_event_bytes = self.config.max_event_bytes
-        listener = Listener(sockets, self._arrived, self.out)
+        self.listener = listener = Listener(sockets, self._arrived, self.out)
         self.inlet.serve(self.accept)
         self.inlet.on_reopen(self._reload)
         listener.start()

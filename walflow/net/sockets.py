@@ -75,22 +75,38 @@ class UnixListener:
 
     def __init__(self, path: str, permissions: int, backlog: int) -> None:
         self.path = path
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.setblocking(False)
+        self._permissions = permissions
+        self._backlog = backlog
+        self.socket, self._made = self._listen()
+
+    def is_there(self) -> bool:
+        """Whether the file is the one that was made: without it no client finds the socket."""
+        return _identity(self.path) == self._made
+
+    def renew(self) -> socket.socket:
+        """Makes the file again, with a new socket. Returns the one before: clients may wait to be accepted there.
+        Raises CannotListen; then nothing has changed."""
+        before = self.socket
+        self.socket, self._made = self._listen()
+        return before
+
+    def _listen(self) -> tuple[socket.socket, tuple[int, int] | None]:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
         try:
-            with _alone_in(os.path.dirname(path) or "."):
+            with _alone_at(self.path):
                 self._clear()
                 # bind makes the file with the mode of the socket, so it is at no moment open to more than it should
-                os.fchmod(self.socket.fileno(), permissions)
-                self.socket.bind(path)
-            os.chmod(path, permissions)  # what the umask took away
-            self.socket.listen(backlog)
-            self._made = _identity(path)
+                os.fchmod(sock.fileno(), self._permissions)
+                sock.bind(self.path)
+                os.chmod(self.path, self._permissions)  # what the umask took away
+                sock.listen(self._backlog)
+                return sock, _identity(self.path)
         except OSError as error:
-            self.socket.close()
-            raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
+            sock.close()
+            raise CannotListen(f"cannot listen on {self.path}: {error.strerror or error}") from error
         except CannotListen:
-            self.socket.close()
+            sock.close()
             raise
 
     def remove(self) -> None:
@@ -132,13 +148,24 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 @contextmanager
-def _alone_in(directory: str) -> Generator[None]:
-    """Two that find the same dead socket file must not both replace it: the second would remove the first's."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _alone_at(path: str) -> Generator[None]:
+    """Two that find the same dead socket file must not both replace it: the second would remove the first's. The lock
+    is a file of our own that no other user can open; the directory's could be held by whoever may read it."""
+    lock = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.lock")
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise OSError(errno.EAGAIN, "another process is making a socket in this directory") from error
+        found = os.fstat(fd)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+            raise OSError(errno.EACCES, f"{lock} is not ours alone; remove it")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OSError(errno.EAGAIN, "another process is making it") from error
+        if _identity(lock) != (found.st_dev, found.st_ino):  # its holder has removed it meanwhile, and is done
+            raise OSError(errno.EAGAIN, "another process has just made it")
+        try:
+            yield
+        finally:
+            os.unlink(lock)
     finally:
         os.close(fd)

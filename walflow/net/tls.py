@@ -1,13 +1,16 @@
 """What a flow file says about TLS, as contexts; and what went wrong in a handshake, in words."""
 
+import ipaddress
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
+from walflow.net.files import held
 from walflow.net.secrets import Secret
 
 MinVersion = Literal["1.2", "1.3"]
@@ -33,7 +36,9 @@ class ServerTls(_Tls):
         default=None, min_length=1, description="PEM file: clients need a certificate signed by one of these."
     )
     client_names: tuple[str, ...] = Field(
-        default=(), description="Of those clients only the ones whose certificate has one of these as subjectAltName."
+        default=(),
+        description="Of those clients only the ones whose certificate has one of these as subjectAltName: a DNS name, "
+        "or `URI:…`, `IP:…`, `email:…` for a name of that type.",
     )
 
     @model_validator(mode="after")
@@ -78,6 +83,7 @@ class ClientTls(_Tls):
     def context(self) -> ssl.SSLContext:
         """Raises WalflowError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.hostname_checks_common_name = False  # a name is a subjectAltName, or it is none (RFC 9525)
         _restrict(context, self.min_version)
         if self.cafile is not None:
             _load_authorities(context, self.cafile)
@@ -118,12 +124,11 @@ def _restrict(context: ssl.SSLContext, oldest: MinVersion) -> None:
 def _load_pair(context: ssl.SSLContext, cert: str, key: str, password: Secret | None) -> None:
     # without a callable OpenSSL asks for the password of an encrypted key on the terminal
     secret = password.read().get_secret_value() if password else ""
-    for path in (cert, key):
-        _check_readable(path)
-    try:
-        context.load_cert_chain(cert, key, lambda: secret)
-    except (ssl.SSLError, ValueError, OSError) as error:
-        raise BadCertificate(f"cannot use certificate {cert} with key {key}: {_of_pair(error)}") from None
+    with _held(cert) as cert_file, _held(key) as key_file:
+        try:
+            context.load_cert_chain(cert_file, key_file, lambda: secret)
+        except (ssl.SSLError, ValueError, OSError) as error:
+            raise BadCertificate(f"cannot use certificate {cert} with key {key}: {_of_pair(error)}") from None
 
 
 def _of_pair(error: Exception) -> str:
@@ -136,26 +141,32 @@ def _of_pair(error: Exception) -> str:
 
 
 def _load_authorities(context: ssl.SSLContext, path: str) -> None:
-    _check_readable(path)
-    try:
-        context.load_verify_locations(path)
-    except (ssl.SSLError, OSError):
-        raise BadCertificate(f"{path} holds no certificates") from None
+    with _held(path) as file:
+        try:
+            context.load_verify_locations(file)
+        except (ssl.SSLError, OSError):
+            raise BadCertificate(f"{path} holds no certificates") from None
 
 
-def _check_readable(path: str) -> None:
+@contextmanager
+def _held(path: str) -> Generator[str]:
     """OpenSSL's own errors do not say which file."""
-    try:
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise BadCertificate(f"cannot read {path}: {error.strerror}") from None
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(held(path))
+        except OSError as error:
+            raise BadCertificate(f"cannot read {path}: {error.strerror}") from None
+        yield file
+
+
+# what `getpeercert` calls the types of subjectAltNames, and what stands before one in `client_names`
+_PREFIXES: Final = {"DNS": "", "URI": "URI:", "IP Address": "IP:", "email": "email:"}
 
 
 def check_name(peer: ssl.SSLObject, allowed: tuple[str, ...]) -> str | None:
     """Why this client, whose certificate is a good one, may not come in; None: it may."""
     names = _alternative_names(peer)
-    if not allowed or not names.isdisjoint(allowed):
+    if not allowed or not names.isdisjoint(map(_canonical, allowed)):
         return None
     return f"its certificate is for {', '.join(sorted(names)) or 'no name'}, which is not among client_names"
 
@@ -164,7 +175,19 @@ def _alternative_names(peer: ssl.SSLObject) -> set[str]:
     certificate = peer.getpeercert() or {}
     found = certificate.get("subjectAltName", ())
     assert isinstance(found, tuple)
-    return {str(name[1]) for name in found}
+    return {_canonical(f"{_PREFIXES[kind]}{name}") for kind, name, *_ in found if kind in _PREFIXES}
+
+
+def _canonical(name: str) -> str:
+    """A name of one type never equals one of another: who may ask a CA for an e-mail address of theirs may not call
+    itself a host by it."""
+    prefix, _, rest = name.partition(":")
+    if prefix == "IP":
+        try:
+            return f"IP:{ipaddress.ip_address(rest)}"
+        except ValueError:
+            return name
+    return name if prefix in {"URI", "email"} else name.removeprefix("DNS:").lower()
 
 
 _PLAIN: Final = {

@@ -11,6 +11,7 @@ from typing import Final
 from walflow.contract import Inlet
 from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block
+from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log
 
@@ -26,9 +27,13 @@ LONGEST_RETRY: Final = 1.0
 def _unmeasured(commit: Commit) -> None: ...
 
 
+def _untold() -> None: ...
+
+
 class Writer:
     """`make_way`, if there is one, drops what is oldest for a record with a tag and a payload of so many bytes; then a
-    full log never stops its sources. A full disk always does. `most`: how many events may wait in the log."""
+    full log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: the
+    sources are stopped for want of room."""
 
     def __init__(
         self,
@@ -36,19 +41,21 @@ class Writer:
         inlet: Inlet,
         tags: Tags,
         on_durable: Callable[[], None],
-        want_space: Callable[[bool], None],
+        checkpoints: Checkpoints,
         on_commit: Callable[[Commit], None] = _unmeasured,
         make_way: Callable[[int, int], None] | None = None,
         most: int | None = None,
+        on_full: Callable[[], None] = _untold,
     ) -> None:
         self._log = log
         self._inlet = inlet
         self._tags = tags
         self._on_durable = on_durable
-        self._want_space = want_space
+        self._checkpoints = checkpoints
         self._on_commit = on_commit
         self._make_way = make_way
         self._most = most
+        self._on_full = on_full
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
@@ -88,7 +95,7 @@ class Writer:
             self._push(self._make_way)
         elif self._full and not self._held and self._is_low():
             self._full = False
-            self._want_space(False)
+            self._checkpoints.want_space(False)
             self._signal()
 
     def _admit(self, block: Block) -> None:
@@ -113,7 +120,7 @@ class Writer:
             make_way(len(self._tags.encode(block)), len(block.frames.data))
         if self._held or self._full:
             self._full = bool(self._held)
-            self._want_space(self._full)
+            self._checkpoints.want_space(self._full)
 
     def _append(self, block: Block) -> bool:
         log, frames = self._log, block.frames
@@ -189,6 +196,7 @@ class Writer:
         self._log.committed(commit)
         self._last_end = self._scheduler.time()
         self._commit()  # the disk works again before we deliver
+        self._checkpoints.committed()
         self._on_commit(commit)
         for block in commit.refs:
             assert isinstance(block, Block)
@@ -215,7 +223,8 @@ class Writer:
     def _fill_up(self) -> None:
         if not self._full:
             self._full = True
-            self._want_space(True)
+            self._checkpoints.want_space(True)
+            self._on_full()
             self._signal()
 
     def _signal(self) -> None:

@@ -63,6 +63,7 @@ class Daemon:
         self.connectors, self.operators = build(assembly, self.metrics)
         self.started = time.monotonic()
         self._settings = settings
+        self.on_reopen: list[Callable[[], None]] = []  # called on SIGHUP, after the connectors
         self._beside = beside
         self._notifier = Notifier.from_environment()
         self._said_ready = False
@@ -143,6 +144,8 @@ class Daemon:
         self._notifier.reloading()
         for nodes in self.connectors:
             nodes.sink.reopen()
+        for call in self.on_reopen:
+            call()
         if self._said_ready:
             self._notifier.say("READY=1")
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
 from walflow.errors import WalflowError
-from walflow.testing.disk import MemoryDisk
+from walflow.testing.disk import Kept, MemoryDisk, parent
 from walflow.wal import Commit, Log, Options, Reader
+from walflow.wal.format import SLOT, unpack_slot
 
 EVERYTHING: Final = 1 << 40
 FRESH: Final = (b"fresh", b"", b"and again" * 9)
@@ -44,7 +45,9 @@ class LogPromises:
     `done`: that were acked; those the cursor has not heard of may come again. `damaged`: bytes that
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
     and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
-    come is kept and reported."""
+    come is kept and reported. `noted`: up to there the cursor says what was durable, so what is missing is reported
+    though the newest file vanish. `noted_twice`: both of its slots say it. A start writes the newer slot anew, and a cut
+    may garble it then: the older one counts."""
 
     def __init__(self, options: Options, open_log: OpenLog = Log) -> None:
         self.options = options
@@ -55,6 +58,9 @@ class LogPromises:
         self.done: set[int] = set()
         self.unsafe: set[int] = set()
         self.skipped: set[int] = set()
+        self.noted = self.noted_twice = 0
+        self.starting = False
+        self.newest_lost = False
         self.damaged = False
         self.bad_from: Mapping[str, int] = {}  # as the disk's
         self._key: Hashable = None
@@ -67,6 +73,8 @@ class LogPromises:
         other.done = set(self.done)
         other.unsafe = set(self.unsafe)
         other.skipped = set(self.skipped)
+        other.noted, other.noted_twice = self.noted, self.noted_twice
+        other.starting, other.newest_lost = self.starting, self.newest_lost
         other.damaged = self.damaged
         other.bad_from = self.bad_from
         other._key = self._key
@@ -76,7 +84,8 @@ class LogPromises:
     def key(self) -> Hashable:
         if self._key is None:
             positions = map(frozenset, (self.promised, self.told, self.done, self.unsafe, self.skipped))
-            self._key = hash((*positions, tuple(self.appended.items())))
+            noted = self.noted, self.noted_twice, self.starting
+            self._key = hash((*positions, noted, tuple(self.appended.items())))
         return self._key
 
     # what happens
@@ -86,9 +95,13 @@ class LogPromises:
         given = set(range(first, first + positions)) & (self.done | self.promised | self.unsafe)
         if given:
             raise Broken(f"position {min(given)} is given out again")
+        self.heard(first, positions, tag, payload)
+        return first
+
+    def heard(self, first: int, positions: int, tag: bytes, payload: bytes) -> None:
+        """It was appended, whoever did it."""
         self.appended[first] = Appended(positions, tag, payload)
         self._key = None
-        return first
 
     def committed(self, log: Log, commit: Commit) -> None:
         for record, _, _ in commit.entries:
@@ -100,6 +113,11 @@ class LogPromises:
         safe = {position for position in self.unsafe if position <= log.safe}
         self.unsafe -= safe
         self.promised |= safe
+        self._key = None
+
+    def note(self, position: int) -> None:
+        """A cursor that was synced says that all up to there was durable."""
+        self.noted = max(self.noted, position)
         self._key = None
 
     def ack(self, log: Log, first: int, last: int) -> None:
@@ -129,15 +147,48 @@ class LogPromises:
 
     def judge(self, disk: MemoryDisk) -> None:
         disk.bad_from = self.bad_from
+        self._heed_the_cursor(disk)
+        if self.noted and not self.damaged:
+            self._judge_without_the_newest(disk)
         log, _ = self.reopen(disk)
         try:
             self._goes_on(log, disk)
         finally:
             log.abandon()
 
+    def _judge_without_the_newest(self, disk: MemoryDisk) -> None:
+        """A copy of the disk, on which the newest file has vanished too, or is empty: now this, now that."""
+        emptied = len(self.promised) % 2 == 1
+        copy = MemoryDisk(without_the_newest(disk.snapshot(), self.options.path, emptied=emptied))
+        copy.preallocates = disk.preallocates
+        other = self.copy()
+        other.lose_the_newest()
+        try:
+            other.judge(copy)
+        except Broken as broken:
+            raise Broken(f"{broken} (its newest file is {'empty' if emptied else 'gone'})") from broken
+
+    def lose_the_newest(self) -> None:
+        """Of what the cursor does not know no more is expected than that it is not altered."""
+        self.damaged = self.newest_lost = True
+        self.skipped.clear()  # an event that was being skipped may have gone with the file, before its bytes were kept
+        for known in (self.promised, self.told, self.done, self.unsafe):
+            known -= {position for position in known if position > self.noted}
+        self._key = None
+
+    def _heed_the_cursor(self, disk: MemoryDisk) -> None:
+        """A start was cut: one slot may be garbled that was sound before."""
+        if self.starting and self.noted > self.noted_twice and not has_both_slots(disk, self.options.path):
+            self.noted = self.noted_twice
+            if self.newest_lost:
+                self.lose_the_newest()
+
     def reopen(self, disk: MemoryDisk, *, killed: bool = False) -> tuple[Log, Reader]:
         """The log, open, and a reader that has read everything. `killed`: the process was and the machine was not, so
         nothing that was written is lost."""
+        self._heed_the_cursor(disk)
+        self.starting = True
+        self._key = None
         try:
             log = self.open_log(self.options, disk)
         except (WalflowError, OSError) as error:
@@ -209,6 +260,8 @@ class LogPromises:
         self.told = (found - self.promised - self.unsafe | self.told & found) - self.done
         self.promised = found - self.done
         self.unsafe.clear()
+        self.noted = self.noted_twice = log.durable
+        self.starting = False
         self.appended = {first: what for first, what in self.appended.items() if first <= log.durable}
         self._key = None
 
@@ -236,6 +289,22 @@ def reported(log: Log, disk: MemoryDisk) -> set[int]:
             report = json.loads(disk.content(f"{folder}/{name}"))
             lost.append((report["first"], report["last"]))
     return positions(lost)
+
+
+def has_both_slots(disk: MemoryDisk, path: str) -> bool:
+    cursor = disk.content(f"{path}/cursor") if disk.is_file(f"{path}/cursor") else b""
+    return all(unpack_slot(cursor[at : at + SLOT]) is not None for at in (0, SLOT))
+
+
+def without_the_newest(files: Mapping[str, Kept], path: str, *, emptied: bool) -> dict[str, Kept]:
+    """The files of a log but for the chunk with the highest first position."""
+    left = dict(files)
+    chunks = [name for name in files if name.endswith(".wal") and parent(name) == path]
+    if chunks:
+        newest = left.pop(max(chunks))
+        if emptied:
+            left[max(chunks)] = newest._replace(data=b"")
+    return left
 
 
 def within_budget(log: Log, disk: MemoryDisk) -> None:

@@ -23,7 +23,12 @@ from walflow.testing.proof import Proof, Story
 
 Source = Callable[[int], Story]
 
-OURS: Final = ("walflow.testing.stories", "walflow.testing.scripts", "walflow.testing.imports")
+OURS: Final = (
+    "walflow.testing.stories",
+    "walflow.testing.scripts",
+    "walflow.testing.imports",
+    "walflow.testing.relayed",
+)
 SAVE_SECONDS: Final = 5.0
 A_MOMENT: Final = 1e-3
 

@@ -8,7 +8,7 @@ from typing import Final
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept, PowerCut, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises, OpenLog
+from walflow.testing.judge import Broken, LogPromises, OpenLog, without_the_newest
 from walflow.testing.proof import USUAL, Effort, Story
 from walflow.wal import Commit, Log, Options, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
@@ -83,6 +83,7 @@ class Life:
             self.disk.fault = self.disk.capacity = None
             one.flush()
         self.log.checkpointed(one)
+        self.promises.note(self.log.durable)
 
     def sync(self) -> None:
         """Of a relaxed log; another one has nothing to sync."""
@@ -128,6 +129,13 @@ class Life:
         after |= {f"{self.promises.options.path}/{name}": data for name, data in files.items()}
         self.disk.become(after)
         self.promises.damaged = True
+        self.gone()
+
+    def lose_the_newest(self, *, emptied: bool) -> None:
+        """While nobody has the log, its newest file goes, or what is in it."""
+        self.disk.become(without_the_newest(self.disk.snapshot(), self.promises.options.path, emptied=emptied))
+        self.promises.lose_the_newest()
+        self._killed = False  # that is more than a kill
         self.gone()
 
     def close(self) -> None:

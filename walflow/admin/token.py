@@ -1,0 +1,43 @@
+"""The token that opens the admin interface, in a file that may change while the daemon runs."""
+
+import os
+from pathlib import Path
+
+import structlog
+from pydantic import SecretStr
+
+from walflow.net import NoSecret, Secret
+from walflow.net.files import open_to_others
+
+log = structlog.get_logger(component="admin")
+
+
+class TokenFile:
+    """Raises NoSecret. `current` is what was read last: if the file cannot be used later, it stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.path.abspath(path)  # the daemon changes its directory
+        self.current = self._read()
+
+    def renew(self) -> None:
+        """What the file has now, and a line that says how it went."""
+        try:
+            self.current = self._read()
+        except NoSecret as error:
+            log.error("admin token not reloaded", error=str(error))
+        else:
+            log.info("admin token reloaded", file=self.path)
+            self.warn()
+
+    def warn(self) -> None:
+        """Where others than its owner may read it."""
+        mode = open_to_others(self.path)
+        if mode is not None:
+            log.warning("token open to others", file=self.path, mode=mode, advice=f"chmod 600 {self.path}")
+
+    def _read(self) -> SecretStr:
+        token = Secret.model_validate({"file": self.path}).read()
+        text = token.get_secret_value()
+        if not (text and text.isascii() and text.isprintable() and " " not in text):
+            raise NoSecret(f"{self.path} holds no token: ASCII without white space")
+        return token

@@ -1,0 +1,56 @@
+"""Files that an operator has put somewhere for us: secrets, certificates, keys. Whatever has such a name is opened in a
+way that never waits: a named pipe without a writer would hold up the loop, and with it every connection."""
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+LARGEST: Final = 16 << 20  # bytes: a hundred times what a system has as authorities
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_plain(path: str | Path) -> int:
+    """A descriptor to read from. Raises OSError, also for what is no plain file; its `strerror` is for a log line."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+            raise OSError(errno.EINVAL, f"it is {kind}, and must be a plain file")
+        if found.st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST:,} bytes")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextmanager
+def held(path: str) -> Generator[str]:
+    """For a library that wants a name: one that stays this file's, whatever is renamed meanwhile. Raises OSError."""
+    fd = open_plain(path)
+    try:
+        by_number = f"/dev/fd/{fd}"
+        yield by_number if os.path.exists(by_number) else path
+    finally:
+        os.close(fd)
+
+
+def open_to_others(path: str | Path) -> str | None:
+    """The mode of a file that others than its owner may read or write; None: they may not, or it is gone."""
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+    return f"{mode:04o}" if mode & 0o077 else None
