@@ -243,7 +243,7 @@ async def test_a_bug_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -
     def stumble(*_: object) -> None:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr("os.pwritev", stumble)
+    monkeypatch.setattr("os.writev", stumble)
     scheduler = Scheduler()
     inlet = MemoryInlet(scheduler)
     inlet.give(inlet.block(b"1\n"))
