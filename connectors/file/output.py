@@ -16,6 +16,7 @@ from walflow.event import Block
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away
+MOMENT: Final = 0.01  # seconds: a write that another process has begun is over by then
 GRACE: Final = 1.0  # seconds: logrotate makes the new file right after the rename, and wants no other one there
 
 
@@ -75,6 +76,7 @@ class Output:
         self._fd: int | None = None
         self._identity = (0, 0)
         self._last = b""  # the byte before `size`, where it may be the end of an unended line
+        self._grew = False  # what stands before `size` was appended by another process, a moment ago
         self._torn: Landed | None = None  # where bytes of a failed batch may be
         self._renamed_at: float | None = None  # since when the path names no file, and this one has another name
         self._told_of_others = False
@@ -108,7 +110,7 @@ class Output:
     def _write(self, fd: int, batch: Batch) -> bool:
         """False: another process took it away again."""
         parts = batch.parts
-        if self._last and batch.separator and self._last != batch.separator:
+        if self._is_unended(fd, batch.separator):
             parts = [batch.separator, *parts]
         try:
             end = self._put(fd, parts, batch)
@@ -120,9 +122,22 @@ class Output:
             raise
         self._torn = None
         self._last = b""
+        self._grew = False
         self.size = end
         self._put_is_done()
         return True
+
+    def _is_unended(self, fd: int, separator: bytes) -> bool:
+        """Whether the last line is. One that another process is just writing across pages is seen in parts, so an end
+        that is new is looked at again."""
+        while separator and self._last and self._last != separator:
+            if not self._grew:
+                return True
+            time.sleep(MOMENT)
+            size = self._disk.stat(fd).size
+            self._grew = size != self.size
+            self._go_behind(fd, size)
+        return False
 
     def reopen(self) -> None:
         """The path may name another file now. As `open` where it is not open."""
@@ -241,6 +256,7 @@ class Output:
         elif size > self.size:
             self._others_appended(self.size)
             self._go_behind(fd, size)
+            self._grew = True
 
     def _others_appended(self, behind: int) -> None:
         if not self._told_of_others:
