@@ -127,7 +127,8 @@ class Appending(Output):
             stat = self._disk.stat(fd)
             here = Here(self._boot, stat.identity, stat.size)
             read = partial(self._disk.read, fd)
-            if not is_known_again(state, here, read) or not self._disk.lock(fd):
+            named_alike = os.path.basename(path).startswith(os.path.basename(self.path))
+            if not is_known_again(state, here, read, named_alike=named_alike) or not self._disk.lock(fd):
                 return False
             found = judge(state, here, read)
             self._tell(path, found, stat.size)

@@ -51,7 +51,7 @@ def judge(state: State | None, here: Here, read: Read) -> Found:
         return Found(here.size, note=f"was cut from {state.size} to {here.size} bytes by another process")
     if end_mark(read, state.size, state.end[0]) != state.end:
         return Found(here.size, note=f"was changed before byte {state.size} by another process")
-    power_cut = not state.clean and (not here.boot or state.boot != here.boot)
+    power_cut = _power_was_cut(state, here)
     if power_cut and not state.synced:
         return Found(here.size, note='may be damaged at its end: the machine stopped, and sync is "never"')
     return _judge_tail(state, here, power_cut, read)
@@ -85,15 +85,23 @@ def is_same_file(state: State, here: Here) -> bool:
     return state.file[1] == here.identity[1]  # device numbers are dealt out anew at each boot
 
 
-def is_known_again(state: State, here: Here, read: Read) -> bool:
-    """Under another name: by its number, which a new file may have got, and its content. Nothing else may be cut."""
+def is_known_again(state: State, here: Here, read: Read, *, named_alike: bool) -> bool:
+    """Under another name: by its number, which a new file may have got, and its content. Nothing else may be cut.
+
+    Of a file that was empty a power cut leaves no content to know it by; then its name must begin as it did."""
     if not is_same_file(state, here) or here.size < state.size:
         return False
     if state.size > 0:
         return end_mark(read, state.size, state.end[0]) == state.end
-    if here.size == 0:
+    if here.size == 0 or (named_alike and _power_was_cut(state, here)):
         return True
-    return state.intent is not None and _proven(state.intent, 0, 0, here.size, read) > 0
+    return (
+        state.intent is not None and bool(state.intent.head) and _find(state.intent, 0, here.size, read) is not None
+    )
+
+
+def _power_was_cut(state: State, here: Here) -> bool:
+    return not state.clean and (not here.boot or state.boot != here.boot)
 
 
 def events_of(state: State) -> int:
