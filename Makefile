@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pages docs bench soak mutation clean strace java node rsyslog redis
+.PHONY: help demo test check pages docs bench soak mutation clean strace logrotate java node rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ help: ## this list
 demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
-test: $(VENV)/.test strace java node rsyslog redis ## the tests; ARGS="-k name" for some of them
+test: $(VENV)/.test strace logrotate java node rsyslog redis ## the tests; ARGS="-k name" for some of them
 	@tests() { $(RUN) -m pytest "$$@" $(ARGS); }; \
 	tests -m "alone and not soak"; alone=$$?; \
 	tests -m "not soak and not alone" -n $(or $(JOBS),3) --dist loadfile; beside=$$?; \
@@ -86,6 +86,13 @@ strace:
 	    echo "installing strace"; { apt-get update && apt-get install --yes --no-install-recommends strace; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "strace is missing, the tests that watch system calls skip: sudo apt-get install strace"
+
+logrotate:
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v logrotate >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing logrotate"; { apt-get update && apt-get install --yes --no-install-recommends logrotate; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "logrotate is missing, the tests that rotate files skip: sudo apt-get install logrotate"
 
 node:
 	@command -v node >/dev/null && command -v npm >/dev/null || { \

@@ -84,6 +84,13 @@ WS_CLIENT = "connectors/test_ws_client.py::"
 WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
 WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 APPEND = "connectors/test_file_append.py::"
+SHARED = "connectors/test_file_shared.py::"
+OTHERS_AT_THE_FILE = (
+    f"{SHARED}test_what_went_to_a_file_without_a_name_is_written_again_before_it_is_acked",
+    f"{SHARED}test_what_is_cut_off_right_after_its_sync_is_written_again",
+    f"{SHARED}test_what_went_to_a_renamed_file_is_acked",
+    f"{SHARED}test_what_is_appended_right_before_a_write_is_not_written_over",
+)
 
 # What a sentence begins with: the tests that would fail if it were not so.
 HELD = {
@@ -91,39 +98,49 @@ HELD = {
     "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start empties": [
         f"{FILE}test_when_it_syncs",
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
+        *OTHERS_AT_THE_FILE,
     ],
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
     "until the next start empties": [
         f"{FILE}test_when_it_syncs",
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
+        *OTHERS_AT_THE_FILE,
     ],
     "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start writes": [
         f"{FILE}test_when_it_syncs",
         f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind",
         f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
+        *OTHERS_AT_THE_FILE,
     ],
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
     "until the next start writes": [
         f"{FILE}test_when_it_syncs",
         f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind",
         f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
+        *OTHERS_AT_THE_FILE,
     ],
     "every start writes over f": [f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind"],
     "every start empties f": [
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write"
     ],
-    "an event is acked after it was written and fdatasync returned: it survives a power cut; after kill -9": [
+    "an event is acked after it was written and fdatasync returned: it survives a power cut, until another": [
         f"{APPEND}test_nothing_is_acked_before_both_files_are_synced",
         f"{APPEND}test_killed_at_every_change_to_the_disk",
         f"{APPEND}test_power_cuts_at_every_moment",
         f"{APPEND}test_with_several_ways_from_the_log_nothing_is_skipped",
         f"{APPEND}test_a_block_that_lost_events_on_its_way_is_not_remembered",
         KILLS,
+        *OTHERS_AT_THE_FILE,
+        f"{SHARED}test_killed_at_every_change_while_it_finishes_the_renamed_file",
+        "system/test_file_shared.py::test_renamed_and_killed_at_once_each_line_is_there_once",
+        "system/test_file_shared.py::test_moved_elsewhere_and_killed_what_may_come_again_is_said",
     ],
-    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut; "
-    "after kill -9": [
+    "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut, "
+    "until another": [
         f"{APPEND}test_killed_at_every_change_to_the_disk",
         f"{APPEND}test_without_sync_a_power_cut_cuts_nothing_and_ranges_are_not_believed",
+        *OTHERS_AT_THE_FILE,
+        f"{SHARED}test_renamed_after_a_kill_it_is_finished_under_its_new_name",
     ],
     "an event is made only while the flow takes events": [
         "connectors/test_metronome.py::test_paused_it_makes_nothing_and_ids_have_no_gap",

@@ -11,10 +11,18 @@ IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
 
 
 class Stat(NamedTuple):
-    """What is asked of a file. `identity` is (device, inode)."""
+    """What is asked of a file. `identity` is (device, inode); `links`: how many names it has, 0 once it was removed."""
 
     size: int
     identity: tuple[int, int]
+    links: int = 1
+
+
+class Landed(NamedTuple):
+    """Where bytes are that were appended: from `start` on, up to `end`."""
+
+    start: int
+    end: int
 
 
 class Disk(Protocol):
@@ -37,6 +45,11 @@ class Disk(Protocol):
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         """All of it, or OSError with any prefix written."""
+        ...
+
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        """One write at the end of the file (O_APPEND), wherever other processes have put that by then. It may be
+        short; OSError means that nothing was written. `write` is not for this descriptor any more."""
         ...
 
     def sync(self, fd: int) -> None:
@@ -74,6 +87,14 @@ class Disk(Protocol):
 
     def names(self, path: str) -> list[str]: ...
     def stat(self, fd: int) -> Stat: ...
+    def look(self, path: str) -> Stat | None:
+        """Of the file that now has this name. None: there is none, or it is no regular file."""
+        ...
+
+    def find(self, directory: str, inode: int) -> list[str]:
+        """Paths of the regular files in it with that number, links to them left out."""
+        ...
+
     def is_file(self, path: str) -> bool:
         """A regular file, not a link to one."""
         ...
@@ -127,6 +148,14 @@ class RealDisk:
                     written += os.pwrite(fd, memoryview(rest)[written:], offset + written)
             offset += wanted
 
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+        if not flags & os.O_APPEND:
+            fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_APPEND)
+        written = os.writev(fd, parts if len(parts) <= IOV_MAX else [b"".join(parts)])
+        end = os.lseek(fd, 0, os.SEEK_CUR)  # the descriptor is ours alone, so this is where our bytes end
+        return Landed(end - written, end)
+
     def sync(self, fd: int) -> None:
         os.fdatasync(fd)
 
@@ -173,7 +202,22 @@ class RealDisk:
 
     def stat(self, fd: int) -> Stat:
         result = os.fstat(fd)
-        return Stat(result.st_size, (result.st_dev, result.st_ino))
+        return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
+
+    def look(self, path: str) -> Stat | None:
+        try:
+            result = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not stat.S_ISREG(result.st_mode):
+            return None
+        return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
+
+    def find(self, directory: str, inode: int) -> list[str]:
+        with os.scandir(directory) as entries:
+            return sorted(
+                entry.path for entry in entries if entry.inode() == inode and entry.is_file(follow_symlinks=False)
+            )
 
     def is_file(self, path: str) -> bool:
         try:
@@ -225,6 +269,11 @@ class RecordingDisk(RealDisk):
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         super().write(fd, parts, offset)
         self.operations.append(("write", self._paths.get(fd), sum(map(len, parts))))
+
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        landed = super().append(fd, parts)
+        self.operations.append(("append", self._paths.get(fd), landed.end - landed.start))
+        return landed
 
     def sync(self, fd: int) -> None:
         super().sync(fd)

@@ -20,7 +20,29 @@ Mode = Literal["read", "write", "truncate", "overwrite", "append"]
 
 
 class File(Connector):
-    """Reads a file from beginning to end, or writes one."""
+    """Reads a file from beginning to end, or writes one.
+
+    To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
+    `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
+    Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has after one second,
+    walflow makes it.
+
+    Other programs may append whole lines, each with one write (`O_APPEND`, as `>>` in a shell does). All modes but
+    `overwrite` write at the end of the file only, so no program writes over another. In mode `overwrite` no other program
+    should write to the file.
+
+    `sed -i`, most editors and `mv new out.log` replace the file. walflow logs a warning and goes on in the new file; a
+    batch that is not acked yet is written again there. Events that walflow wrote after the editor had read the file are
+    not in the new file: they are lost.
+
+    `copytruncate`, `truncate` and `> out.log` cut the file. walflow logs a warning and goes on at the new end, without a
+    hole and without a torn line. Events written between the copy and the cut are lost; after a crash, events of the copy
+    may come again.
+
+    In mode `append`, a start looks for the file that walflow wrote to last, by its inode, in the directory of `path`. If
+    that file was renamed, walflow finishes it there, and no event comes twice. If it is not in the directory (`olddir`,
+    `compress` without `delaycompress`, removed), a warning says how many events may come again.
+    """
 
     ports: ClassVar[Ports] = Ports()
 
@@ -81,15 +103,18 @@ class File(Connector):
             if synced
             else " to the operating system: it survives a crash of walflow, not a power cut"
         )
+        others = "another process cuts, replaces or removes"
         if self.mode == "append":
-            return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}")
+            return Guarantee(sink=f"{ack}, until {others} the file; {_after_a_crash(behind_log, synced)}")
         if self.mode == "overwrite":
             torn = "after kill -9 the last line may be torn, and go on as what the file held before"
             over = f"every start writes over {self.path} from its beginning, also after a crash, and leaves what is "
             over += 'behind its last event; mode = "append" keeps what was acked'
-            return Guarantee(sink=f"{ack}, until the next start writes over it; {torn}", warnings=(over,))
+            return Guarantee(
+                sink=f"{ack}, until the next start writes over it, or {others} it; {torn}", warnings=(over,)
+            )
         return Guarantee(
-            sink=f"{ack}, until the next start empties the file",
+            sink=f"{ack}, until the next start empties the file, or {others} it",
             warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps what was acked',),
         )
 
@@ -130,7 +155,11 @@ def _after_a_crash(behind_log: bool, synced: bool) -> str:
     if not behind_log:
         power = "after a power cut neither" if synced else "after a power cut the last lines may be"
         return f"{torn}, {power}"
-    once = "and none comes twice where the events have one way from the log and come whole"
+    once = "and none comes twice where the events have one way from the log and come whole, also where the file was "
+    once += (
+        "renamed in its directory; where it was moved elsewhere, cut, replaced or compressed just before, its last "
+    )
+    once += "lines may come twice"
     if synced:
         return f"{torn} {once}; after a power cut none is torn or lost, and the last may come twice"
     return f"{torn} {once}; after a power cut the last lines may be torn or lost, or come twice"

@@ -4,16 +4,20 @@ on the sink's thread."""
 import errno
 import os
 import stat
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from connectors.file.ranges import Ranges
-from walflow.disk import Disk
+from walflow.disk import Disk, Landed
 from walflow.errors import WalflowError
 from walflow.event import Block
 
 MODE: Final = 0o666  # less the umask, as any program's output
+ATTEMPTS: Final = 3  # to write a batch that another process takes away
+MOMENT: Final = 0.01  # seconds: a write that another process has begun is over by then
+GRACE: Final = 1.0  # seconds: logrotate makes the new file right after the rename, and wants no other one there
 
 
 class CannotWrite(WalflowError):
@@ -49,13 +53,18 @@ class Batch:
 class Output:
     """The modes that keep no memory: `truncate`, here.
 
-    `size` is where the next batch goes. Others may write to the file too: what they append is kept, what they cut
-    is gone, and neither is ever overwritten. `notes` is for whoever logs.
+    `size` is where the next batch goes. Other processes may write to the file too: all writes are at its end, so what
+    they append is kept, and what they cut is gone. They may also rename it, replace it or remove it: before a batch is
+    written and after it was synced, the path must still name this file, or else the file must have another name. A
+    batch that went to a file without a name, or was cut off, is written again before it is acked. `notes` is for
+    whoever logs.
     """
 
     remembers = False
 
-    def __init__(self, path: str, disk: Disk, *, sync: bool, empty: bool) -> None:
+    def __init__(
+        self, path: str, disk: Disk, *, sync: bool, empty: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.path = path
         self.size = 0
         self.emptied = not empty
@@ -63,9 +72,13 @@ class Output:
         self.notes: list[str] = []
         self._disk = disk
         self._sync = sync
+        self._clock = clock
         self._fd: int | None = None
+        self._identity = (0, 0)
         self._last = b""  # the byte before `size`, where it may be the end of an unended line
-        self._torn = 0  # at most so many bytes of a failed batch stand behind `size`
+        self._grew = False  # what stands before `size` was appended by another process, a moment ago
+        self._torn: Landed | None = None  # where bytes of a failed batch may be
+        self._renamed_at: float | None = None  # since when the path names no file, and this one has another name
         self._told_of_others = False
 
     def __repr__(self) -> str:
@@ -86,23 +99,45 @@ class Output:
 
     def write(self, batch: Batch) -> None:
         """Raises OSError or CannotWrite: nothing of the batch counts as written; call it again."""
-        fd = self._opened()
-        if self._torn:
+        for _ in range(ATTEMPTS):
+            fd = self._opened()
             self._take_back(fd)
-        self._notice_others(fd)
+            self._notice_others(fd, self._disk.stat(fd).size)
+            if self._write(fd, batch):
+                return
+        raise CannotWrite(f"cannot write {self.path}: another process cuts or replaces it again and again")
+
+    def _write(self, fd: int, batch: Batch) -> bool:
+        """False: another process took it away again."""
         parts = batch.parts
-        if self._last and batch.separator and self._last != batch.separator:
+        if self._is_unended(fd, batch.separator):
             parts = [batch.separator, *parts]
-        length = sum(map(len, parts))
-        self._torn = length
         try:
-            self._put(fd, parts, batch)
-        except OSError:
+            end = self._put(fd, parts, batch)
+            if not self._is_kept(fd, end):
+                self._take_back(fd)
+                return False
+        except (OSError, CannotWrite):
             self._try_to_take_back(fd)
             raise
-        self._torn = 0
+        self._torn = None
         self._last = b""
-        self.size += length
+        self._grew = False
+        self.size = end
+        self._put_is_done()
+        return True
+
+    def _is_unended(self, fd: int, separator: bytes) -> bool:
+        """Whether the last line is. One that another process is just writing across pages is seen in parts, so an end
+        that is new is looked at again."""
+        while separator and self._last and self._last != separator:
+            if not self._grew:
+                return True
+            time.sleep(MOMENT)
+            size = self._disk.stat(fd).size
+            self._grew = size != self.size
+            self._go_behind(fd, size)
+        return False
 
     def reopen(self) -> None:
         """The path may name another file now. As `open` where it is not open."""
@@ -113,11 +148,10 @@ class Output:
         # the old file stays open until the new one is: else that may get the inode of one that was removed
         fd = open_regular(self._disk, self.path)
         try:
-            if self._disk.stat(fd).identity == self._disk.stat(old).identity:
+            if self._disk.stat(fd).identity == self._identity:
                 self._disk.close(fd)
                 return
-            if self._torn:
-                self._take_back(old)
+            self._take_back(old)
             self._end(old, moved=True)
         except BaseException:
             self._disk.close(fd)
@@ -136,8 +170,7 @@ class Output:
         if self._fd is None:
             return
         try:
-            if self._torn:
-                self._take_back(self._fd)
+            self._take_back(self._fd)
             self._end(self._fd, moved=False)
         finally:
             self._close()
@@ -148,10 +181,12 @@ class Output:
         if self._sync:
             self._disk.sync_directory(os.path.dirname(self.path) or ".")
         self._begin(fd)
-        self._torn = 0
+        self._identity = self._disk.stat(fd).identity
+        self._torn = None
+        self._renamed_at = None
         self._told_of_others = False
 
-    # what appending does otherwise
+    # what appending and overwriting do otherwise
 
     def _begin(self, fd: int) -> None:
         if not self.emptied:
@@ -159,10 +194,14 @@ class Output:
             self.emptied = True
         self._go_behind(fd, self._disk.stat(fd).size)
 
-    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> None:
-        self._disk.write(fd, parts, self.size)
+    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> int:
+        """At which byte the batch then ends."""
+        landed = self._append(fd, parts)
         if self._sync:
             self._disk.sync(fd)
+        return landed.end
+
+    def _put_is_done(self) -> None: ...
 
     def _taken_back(self) -> None: ...
 
@@ -174,32 +213,75 @@ class Output:
         self._disk.close(self._fd)
         self._fd = None
 
-    # others at the same file
+    # other processes at the same path
 
     def _opened(self) -> int:
-        """A file that was removed takes no more events; one that was renamed is followed at SIGHUP or here."""
-        if self._fd is not None and not self._disk.is_file(self.path):
-            self.notes.append(f"{self.path} is no longer there, a new one begins")
-            self.reopen()
+        """The file at the path now. One that was renamed is written on to until SIGHUP, or until another one is at
+        the path, which whoever renamed it may be about to make: at the latest for a second."""
         if self._fd is None:
             self.open()
-        assert self._fd is not None
+            assert self._fd is not None
+            return self._fd
+        there = self._disk.look(self.path)
+        if there is not None and there.identity == self._identity:
+            self._renamed_at = None
+            return self._fd
+        has_a_name = self._disk.stat(self._fd).links > 0
+        if there is None:
+            if has_a_name and not self._is_overdue():
+                return self._fd
+            self.notes.append(f"{self.path} is no longer there, a new one begins")
+        elif not has_a_name:
+            self.notes.append(f"{self.path} was replaced by another process, and goes on in the new file")
+        self.reopen()
         return self._fd
 
-    def _notice_others(self, fd: int) -> None:
-        size = self._disk.stat(fd).size
+    def _is_overdue(self) -> bool:
+        now = self._clock()
+        if self._renamed_at is None:
+            self._renamed_at = now
+        return now - self._renamed_at >= GRACE
+
+    def _is_kept(self, fd: int, end: int) -> bool:
+        """Whether what was just written is still in a file that has a name."""
+        there = self._disk.look(self.path)
+        if there is None or there.identity != self._identity:
+            there = self._disk.stat(fd)
+        return there.links > 0 and there.size >= end
+
+    def _notice_others(self, fd: int, size: int) -> None:
         if size < self.size:
             self.notes.append(f"{self.path} was cut from {self.size} to {size} bytes by another process")
             self._go_behind(fd, size)
         elif size > self.size:
-            if not self._told_of_others:
-                self._told_of_others = True
-                self.notes.append(f"{self.path} has bytes that another process appended behind byte {self.size}")
+            self._others_appended(self.size)
             self._go_behind(fd, size)
+            self._grew = True
+
+    def _others_appended(self, behind: int) -> None:
+        if not self._told_of_others:
+            self._told_of_others = True
+            self.notes.append(f"{self.path} has bytes that another process appended behind byte {behind}")
 
     def _go_behind(self, fd: int, size: int) -> None:
         self.size = size
         self._last = self._disk.read(fd, 1, size - 1) if size else b""
+
+    def _append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        length = sum(map(len, parts))
+        landed = self._torn = self._disk.append(fd, parts)
+        if landed.start > self.size:  # just now
+            self._others_appended(self.size)
+        while rest := length - (landed.end - landed.start):
+            more = self._disk.append(fd, [b"".join(parts)[-rest:]])
+            if more.start != landed.end:
+                self._torn = more
+                raise CannotWrite(
+                    f"cannot write {self.path}: another process wrote into the middle of a batch, so a torn line ends "
+                    f"at byte {landed.end}"
+                )
+            landed = self._torn = Landed(landed.start, more.end)
+        return landed
 
     # a failed batch
 
@@ -210,19 +292,21 @@ class Output:
             pass  # `_torn` stands, so it comes first next time
 
     def _take_back(self, fd: int) -> None:
+        if self._torn is None:
+            return
+        start, end = self._torn
         size = self._disk.stat(fd).size
-        if size > self.size + self._torn:
-            # our bytes end somewhere in there: nobody can tell where any more, so nothing is cut
+        if size > end:  # what stands behind it is another process's, and is not cut
             self.notes.append(
-                f"{self.path} has {size - self.size} bytes from byte {self.size} on that may begin with a torn line: "
+                f"{self.path} has {size - start} bytes from byte {start} on that may begin with a torn line: "
                 "another process appended to it while a write failed"
             )
             self._go_behind(fd, size)
-        elif size > self.size:
-            self._disk.truncate(fd, self.size)
+        elif size > start:
+            self._disk.truncate(fd, start)
             if self._sync:  # else a power cut may put it back, and by then the file may have another name
                 self._disk.sync(fd)
-        self._torn = 0
+        self._torn = None
         self._taken_back()
 
 

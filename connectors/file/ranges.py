@@ -28,6 +28,10 @@ class Ranges:
     def __len__(self) -> int:
         return sum(map(len, self._logs.values()))
 
+    def total(self) -> int:
+        """How many positions."""
+        return sum(last - first + 1 for ranges in self._logs.values() for first, last in ranges)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ranges) and self._logs == other._logs
 

@@ -16,6 +16,9 @@ from connectors.file.sidecar import Intent, State
 PIECE: Final = 4096  # a page: a killed write ends at one, nearly always
 PIECES: Final = 256  # and one more where the first begins inside a page: what a slot has room for
 END: Final = 4096
+HEAD: Final = 32
+LOOK: Final = 1 << 20  # so much may be appended by others between our look at the size and our write
+CANDIDATES: Final = 10_000  # lines that begin as the batch does
 
 Read = Callable[[int, int], bytes]  # size, offset
 
@@ -42,13 +45,13 @@ class Found:
 def judge(state: State | None, here: Here, read: Read) -> Found:
     if state is None:
         return Found(here.size)
-    if not _same_file(state, here):
+    if not is_same_file(state, here):
         return Found(here.size, ranges=Ranges(state.ranges if state.moved else None))
     if here.size < state.size:
         return Found(here.size, note=f"was cut from {state.size} to {here.size} bytes by another process")
     if end_mark(read, state.size, state.end[0]) != state.end:
         return Found(here.size, note=f"was changed before byte {state.size} by another process")
-    power_cut = not state.clean and (not here.boot or state.boot != here.boot)
+    power_cut = _power_was_cut(state, here)
     if power_cut and not state.synced:
         return Found(here.size, note='may be damaged at its end: the machine stopped, and sync is "never"')
     return _judge_tail(state, here, power_cut, read)
@@ -63,26 +66,90 @@ def _judge_tail(state: State, here: Here, power_cut: bool, read: Read) -> Found:
     if state.clean or state.intent is None:
         return Found(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
     intent = state.intent
-    proven = _proven(intent, size, here.size, read)
+    place = _find(intent, size, here.size, read)
+    if place is None:
+        return Found(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
+    start, proven = place
     if proven == intent.length:
         ranges.update(Ranges(intent.adds))
         return Found(here.size, ranges=ranges)
-    if proven == here.size - size:
-        return Found(size, ranges=ranges)
+    if start + proven == here.size:
+        return Found(start, ranges=ranges)
     note = "ended in bytes that may be half a batch or another process's"
-    return Found(size, aside=size + proven, ranges=ranges, note=note)
+    return Found(start, aside=start + proven, ranges=ranges, note=note)
 
 
-def _same_file(state: State, here: Here) -> bool:
+def is_same_file(state: State, here: Here) -> bool:
     if state.boot == here.boot:
         return state.file == here.identity
     return state.file[1] == here.identity[1]  # device numbers are dealt out anew at each boot
 
 
-def _proven(intent: Intent, start: int, size: int, read: Read) -> int:
-    """How many bytes from `start` on are those of the batch."""
+def is_known_again(state: State, here: Here, read: Read, *, named_alike: bool) -> bool:
+    """Under another name: by its number, which a new file may have got, and its content. Nothing else may be cut.
+
+    Of a file that was empty a power cut leaves no content to know it by; then its name must begin as it did."""
+    if not is_same_file(state, here) or here.size < state.size:
+        return False
+    if state.size > 0:
+        return end_mark(read, state.size, state.end[0]) == state.end
+    if here.size == 0 or (named_alike and _power_was_cut(state, here)):
+        return True
+    return (
+        state.intent is not None and bool(state.intent.head) and _find(state.intent, 0, here.size, read) is not None
+    )
+
+
+def _power_was_cut(state: State, here: Here) -> bool:
+    return not state.clean and (not here.boot or state.boot != here.boot)
+
+
+def events_of(state: State) -> int:
+    """How many may be in the file, and not known to be acked by all logs."""
+    known = Ranges(state.ranges)
+    if state.intent is not None:
+        known.update(Ranges(state.intent.adds))
+    return known.total()
+
+
+def _find(intent: Intent, planned: int, size: int, read: Read) -> tuple[int, int] | None:
+    """Where behind `planned` the batch begins, and how many bytes are proven to be its. None: nothing of it is there.
+
+    A killed write ends at a page, nearly always, which proves it. So if the bytes at `planned` do not even begin as the
+    batch does, it comes behind what other processes appended meanwhile, or it is not there.
+    """
+    proven = _proven(intent, planned, planned, size, read)
+    if proven or not intent.head:
+        return planned, proven
+    window = read(min(size - planned, intent.length + LOOK), planned)
+    first = next(_ends(planned, intent.length, intent.piece))
+    torn: int | None = None
+    for number, at in enumerate(_occurrences(intent.head, window)):
+        proven = _proven(intent, planned, planned + at, size, read)
+        if proven:
+            return planned + at, proven
+        if number == CANDIDATES:
+            return planned, 0
+        if torn is None and (at == 0 or planned + at + first > size):
+            torn = planned + at  # less than a piece of it, or bytes that begin alike
+    return None if torn is None else (torn, 0)
+
+
+def _occurrences(head: bytes, data: bytes) -> Iterator[int]:
+    """Also the one that the end of `data` cuts off."""
+    at = data.find(head)
+    while at >= 0:
+        yield at
+        at = data.find(head, at + 1)
+    for at in range(max(0, len(data) - len(head) + 1), len(data)):
+        if head.startswith(data[at:]):
+            yield at
+
+
+def _proven(intent: Intent, planned: int, start: int, size: int, read: Read) -> int:
+    """How many bytes from `start` on are those of the batch, which is cut into pieces as if it began at `planned`."""
     at = 0
-    for number, end in enumerate(_ends(start, intent.length, intent.piece)):
+    for number, end in enumerate(_ends(planned, intent.length, intent.piece)):
         if start + end > size:
             break
         checksum = int.from_bytes(intent.sums[4 * number :][:4], "little")
@@ -101,7 +168,7 @@ def intend(data: bytes, start: int, adds: Ranges) -> Intent:
     for end in _ends(start, len(data), piece):
         sums.append(crc32c(data[at:end]).to_bytes(4, "little"))
         at = end
-    return Intent(len(data), piece, b"".join(sums), adds.dump())
+    return Intent(len(data), piece, b"".join(sums), adds.dump(), data[:HEAD])
 
 
 def _ends(start: int, length: int, piece: int) -> Iterator[int]:

@@ -26,13 +26,15 @@ ROOM: Final = SLOT - HEADER.size
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """The batch being written at `State.size`. `sums`: the CRC32C of each piece of it, cut where the file's own
-    offset is a multiple of `piece`."""
+    """The batch being written at `State.size`, or behind it, where another process appended in that moment. `sums`:
+    the CRC32C of each piece of it, cut where the file's own offset is a multiple of `piece`. `head`: its first bytes,
+    by which it is found behind others, and its absence known; empty in sidecars of walflow 0.1 before it had this."""
 
     length: int
     piece: int
     sums: bytes
     adds: dict[str, list[Range]]
+    head: bytes = b""
 
 
 class State(msgspec.Struct, frozen=True):

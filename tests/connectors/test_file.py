@@ -60,32 +60,43 @@ SYNCED = "an event is acked after it was written and fdatasync returned: it surv
 WRITTEN = (
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
 )
-OVER = "until the next start writes over it; after kill -9 the last line may be torn, and go on as what the file held before"
-ONCE = "after kill -9 no line is torn and none comes twice where the events have one way from the log and come whole"
+OTHERS = "another process cuts, replaces or removes"
+OVER = f"until the next start writes over it, or {OTHERS} it; after kill -9 the last line may be torn, and go on as what the file held before"
+ONCE = (
+    "after kill -9 no line is torn and none comes twice where the events have one way from the log and come whole, also "
+    "where the file was renamed in its directory; where it was moved elsewhere, cut, replaced or compressed just before, "
+    "its last lines may come twice"
+)
+KEPT = f"until {OTHERS} the file"
 
 
 @pytest.mark.parametrize(
     ("mode", "sync", "behind_log", "sink"),
     [
-        ("truncate", None, True, f"{SYNCED}, until the next start empties the file"),
-        ("write", None, False, f"{WRITTEN}, until the next start empties the file"),
-        ("truncate", "always", False, f"{SYNCED}, until the next start empties the file"),
+        ("truncate", None, True, f"{SYNCED}, until the next start empties the file, or {OTHERS} it"),
+        ("write", None, False, f"{WRITTEN}, until the next start empties the file, or {OTHERS} it"),
+        ("truncate", "always", False, f"{SYNCED}, until the next start empties the file, or {OTHERS} it"),
         (
             "append",
             None,
             True,
-            f"{SYNCED}; {ONCE}; after a power cut none is torn or lost, and the last may come twice",
+            f"{SYNCED}, {KEPT}; {ONCE}; after a power cut none is torn or lost, and the last may come twice",
         ),
         (
             "append",
             "never",
             True,
-            f"{WRITTEN}; {ONCE}; after a power cut the last lines may be torn or lost, or come twice",
+            f"{WRITTEN}, {KEPT}; {ONCE}; after a power cut the last lines may be torn or lost, or come twice",
         ),
-        ("append", None, False, f"{WRITTEN}; after kill -9 no line is torn, after a power cut the last lines may be"),
+        (
+            "append",
+            None,
+            False,
+            f"{WRITTEN}, {KEPT}; after kill -9 no line is torn, after a power cut the last lines may be",
+        ),
         ("overwrite", None, True, f"{SYNCED}, {OVER}"),
         ("overwrite", None, False, f"{WRITTEN}, {OVER}"),
-        ("append", "always", False, f"{SYNCED}; after kill -9 no line is torn, after a power cut neither"),
+        ("append", "always", False, f"{SYNCED}, {KEPT}; after kill -9 no line is torn, after a power cut neither"),
     ],
 )
 def test_what_an_ack_is_worth(mode: str, sync: str | None, behind_log: bool, sink: str) -> None:
@@ -243,7 +254,7 @@ async def test_a_bug_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -
     def stumble(*_: object) -> None:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr("os.pwritev", stumble)
+    monkeypatch.setattr("os.writev", stumble)
     scheduler = Scheduler()
     inlet = MemoryInlet(scheduler)
     inlet.give(inlet.block(b"1\n"))

@@ -60,7 +60,7 @@ def test_nothing_is_acked_before_both_files_are_synced(path: Path) -> None:
     sink.scheduler.holding = False
     sink.scheduler.run()
     sidecar = str(path.parent / ".out.log.walflow")
-    batch = [("write", sidecar, 4096), ("write", str(path), 2), ("sync", str(path), 0)]
+    batch = [("write", sidecar, 4096), ("append", str(path), 2), ("sync", str(path), 0)]
     batch += [("write", sidecar, 4096), ("sync", sidecar, 0)]
     assert disk.operations == batch * 2  # the second came while the first was in the air
     sink.stop()
@@ -72,7 +72,7 @@ def test_what_waits_goes_in_one_batch(path: Path) -> None:
     disk.operations.clear()
     sink.inlet.give(*(sink.inlet.lines_of(b"%d" % number) for number in range(10)))
     sink.scheduler.run()
-    assert [operation for operation in disk.operations if operation[1] == str(path)] == [("write", str(path), 20)]
+    assert [operation for operation in disk.operations if operation[1] == str(path)] == [("append", str(path), 20)]
     sink.stop()
 
 
@@ -385,14 +385,18 @@ def test_another_file_at_the_path(path: Path, renamed: bool) -> None:
     sink = appending(path)
     sink.write(b"1", first=1)
     sink.die()
+    path.with_name("other").write_bytes(b"theirs\n")  # while the first is there, so with another inode
     path.rename(path.with_name("out.log.1"))
     if not renamed:
         path.with_name("out.log.1").unlink()
-    path.with_name("other").write_bytes(b"theirs\n")
     path.with_name("other").rename(path)
     sink = appending(path)
     sink.write(b"1", first=1)
-    assert path.read_bytes() == b"theirs\n1\n"
+    lost = (
+        f"{path} is not the file that walflow wrote to last, and that one is not in its directory: up to 1 events that "
+        "it got last may come again"
+    )
+    assert (path.read_bytes(), sink.inlet.lines) == ((b"theirs\n", []) if renamed else (b"theirs\n1\n", [lost]))
     sink.stop()
 
 
@@ -410,12 +414,13 @@ def test_sighup_goes_on_in_a_new_file(path: Path, create: bool) -> None:
     sink.inlet.reopen()
     sink.scheduler.holding = False
     sink.write(b"2", first=2)
-    assert (old.read_bytes(), path.read_bytes()) == ((b"1\n", b"2\n") if create else (b"", b"1\n2\n"))
+    # what was under way goes to the new file where there is one
+    assert (old.read_bytes(), path.read_bytes()) == ((b"", b"1\n2\n") if create else (b"1\n", b"2\n"))
     assert len(sink.inlet.acked) == 2
     sink.die()
     sink = appending(path)
     sink.write(b"1", b"2", first=1)
-    assert path.read_bytes() == (b"2\n" if create else b"1\n2\n")  # what is in the old file is not written again
+    assert path.read_bytes() == (b"1\n2\n" if create else b"2\n")  # what is in the old file is not written again
     sink.stop()
 
 

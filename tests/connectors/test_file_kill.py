@@ -70,7 +70,12 @@ def test_killed_at_each_write(tmp_path: Path) -> None:
     dice = random.Random()
     cursor = acked = 0
     for number in range(1, LIVES):
-        kill = ["-e", "trace=pwritev,pwritev2", "-e", f"inject=pwritev,pwritev2:signal=KILL:when={number}"]
+        kill = [
+            "-e",
+            "trace=pwritev,pwritev2,writev",
+            "-e",
+            f"inject=pwritev,pwritev2,writev:signal=KILL:when={number}",
+        ]
         acked = max(acked, live(path, cursor, acked + 60, ["strace", "-f", "-o", "/dev/null", *kill]))
         is_whole(path, acked)
         cursor = dice.randint(cursor, acked)

@@ -11,7 +11,7 @@ from typing import Self
 from connectors.file.appending import Appending
 from connectors.file.output import Output
 from connectors.file.writing import Writer
-from walflow.disk import Disk, RealDisk
+from walflow.disk import Disk, Landed, RealDisk
 from walflow.event import Origin
 from walflow.testing import MemoryInlet, Scheduler
 
@@ -59,20 +59,42 @@ class Sink:
             self.inlet.fail(block, Killed())
 
 
+class Clock:
+    """Stands still, in seconds."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def to_append(
-    path: Path, *, disk: Disk | None = None, boot: str = "boot-1", sync: bool = True, sole_path: bool = True
+    path: Path,
+    *,
+    disk: Disk | None = None,
+    boot: str = "boot-1",
+    sync: bool = True,
+    sole_path: bool = True,
+    clock: Clock | None = None,
 ) -> Sink:
-    return Sink(Appending(str(path), disk or RealDisk(), sync=sync, boot=lambda: boot), sole_path=sole_path)
+    output = Appending(str(path), disk or RealDisk(), sync=sync, boot=lambda: boot, clock=clock or Clock())
+    return Sink(output, sole_path=sole_path)
 
 
 def appending(
-    path: Path, *, disk: Disk | None = None, boot: str = "boot-1", sync: bool = True, sole_path: bool = True
+    path: Path,
+    *,
+    disk: Disk | None = None,
+    boot: str = "boot-1",
+    sync: bool = True,
+    sole_path: bool = True,
+    clock: Clock | None = None,
 ) -> Sink:
-    return to_append(path, disk=disk, boot=boot, sync=sync, sole_path=sole_path).start()
+    return to_append(path, disk=disk, boot=boot, sync=sync, sole_path=sole_path, clock=clock).start()
 
 
-def truncating(path: Path, *, disk: Disk | None = None, sync: bool = True) -> Sink:
-    return Sink(Output(str(path), disk or RealDisk(), sync=sync, empty=True)).start()
+def truncating(path: Path, *, disk: Disk | None = None, sync: bool = True, clock: Clock | None = None) -> Sink:
+    return Sink(Output(str(path), disk or RealDisk(), sync=sync, empty=True, clock=clock or Clock())).start()
 
 
 class Killed(BaseException):
@@ -92,6 +114,12 @@ class DeadlyDisk(RealDisk):
             super().write(fd, [b"".join(parts)[: self.written]], offset)
             raise Killed
         super().write(fd, parts, offset)
+
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        if self._is_fatal():
+            super().append(fd, [b"".join(parts)[: self.written]])
+            raise Killed
+        return super().append(fd, parts)
 
     def sync(self, fd: int) -> None:
         self._die_before()  # a process that dies loses nothing of what it wrote, so the disk need not work
@@ -129,6 +157,7 @@ class FailingDisk(RealDisk):
         self.written = 0
         self.only = ""
         self.paths: dict[int, str] = {}
+        self._short = False
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
         self._fail("open", path)
@@ -143,6 +172,18 @@ class FailingDisk(RealDisk):
             super().write(fd, [b"".join(parts)[: self.written]], offset)
             raise
         super().write(fd, parts, offset)
+
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        """Where it fails, it is short first, as on a disk that gets full."""
+        short, self._short = not self._short and bool(self.written), False
+        try:
+            self._fail("write", self.paths[fd])
+        except OSError:
+            if not short:
+                raise
+            self._short = True
+            return super().append(fd, [b"".join(parts)[: self.written]])
+        return super().append(fd, parts)
 
     def sync(self, fd: int) -> None:
         self._fail("sync", self.paths[fd])

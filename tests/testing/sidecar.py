@@ -1,12 +1,14 @@
-"""Lives of an output file and its sidecar: the power is cut at any operation, and each event is in the file once."""
+"""Lives of an output file and its sidecar, and of other processes at that file: the power is cut at any operation, and
+each event is in the file once."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from random import Random
 from typing import Final, Self
 
 from connectors.file.appending import Appending
-from connectors.file.output import Batch, CannotWrite
+from connectors.file.output import GRACE, Batch, CannotWrite
 from connectors.file.ranges import Ranges
+from walflow.disk import Landed
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
 from walflow.testing.judge import Broken
@@ -18,24 +20,29 @@ LOG: Final = "of this log"
 
 class FilePromises:
     """`events` by position, as they come from a log; those up to `cursor` do not come again. `acked`: by the sink.
-    `twice`: those that may be there twice, since somebody renamed the file and walflow never heard of it."""
+    `twice`: those that may be there twice, since an editor put a copy in the file's place. `others`: lines that other
+    processes appended and synced; the first `named` of them to a file whose name was synced too."""
 
     def __init__(self) -> None:
         self.events: dict[int, bytes] = {}
         self.acked: set[int] = set()
         self.twice: set[int] = set()
+        self.others: list[bytes] = []
+        self.named = 0
         self.cursor = 0
         self.boots = 0
 
     @property
     def key(self) -> Hashable:
-        return len(self.events), frozenset(self.acked), len(self.twice), self.cursor
+        return len(self.events), frozenset(self.acked), len(self.twice), self.named, self.cursor
 
     def copy(self) -> Self:
         other = type(self)()
         other.events = dict(self.events)
         other.acked = set(self.acked)
         other.twice = set(self.twice)
+        other.others = list(self.others)
+        other.named = self.named
         other.cursor = self.cursor
         other.boots = self.boots
         return other
@@ -70,8 +77,11 @@ class FilePromises:
         self.acked.update(positions)
 
     def intact(self, disk: MemoryDisk) -> None:
-        """Every acked event is there, none twice, and nothing that is none."""
-        lines = list(written(disk))
+        """Every acked event is there, none twice, and nothing that is none; and every line of others somewhere."""
+        theirs = set(self.others)
+        if gone := set(self.others[: self.named]).difference(*(lines_of(disk, path) for path in disk.sizes())):
+            raise Broken(f"{min(gone)!r} of another process is gone")
+        lines = [line for line in written(disk) if line not in theirs]
         there = set(lines)
         again = set() if len(there) == len(lines) else {line for line in there if lines.count(line) > 1}
         if again := again - {self.events[position] for position in self.twice}:
@@ -100,25 +110,46 @@ def written(disk: MemoryDisk) -> Iterator[bytes]:
     """The lines of the file, and of those it was renamed to."""
     for path in disk.sizes():
         if path == PATH or path.removeprefix(f"{PATH}.").isdigit():
-            yield from disk.content(path).splitlines(keepends=True)
+            yield from lines_of(disk, path)
+
+
+def lines_of(disk: MemoryDisk, path: str) -> list[bytes]:
+    return disk.content(path).splitlines(keepends=True)
+
+
+class SharedDisk(SimulatedDisk):
+    """Another process gets in right before a batch."""
+
+    def __init__(self) -> None:
+        self.others: Callable[[], None] | None = None
+        super().__init__()
+
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        others, self.others = self.others, None
+        if others is not None:
+            others()
+        return super().append(fd, parts)
 
 
 class Sidecar:
-    """What its seed says: batches of all sizes, kills, rotation, a disk that is full."""
+    """What its seed says: batches of all sizes, kills, a disk that is full; the file is renamed, edited and appended to
+    by others, with walflow's knowledge and without."""
 
     def __init__(self, seed: int, steps: int = 25, effort: Effort = USUAL) -> None:
         self.name = f"sidecar {seed}"
         self.kind = "sidecar"
-        self.disk = SimulatedDisk()
+        self.disk = SharedDisk()
         self.effort = effort
         self.promises = FilePromises()
         self._dice = Random(seed)
         self._steps = steps
         self._output: Appending | None = None
         self._rotated = 0
+        self._now = 0.0
 
     def live(self) -> None:
         acts = [self._write] * 6 + [self._trim] * 2 + [self._kill, self._close, self._rotate, self._fill, self._cut]
+        acts += [self._rename, self._edit, self._append_theirs, self._append_theirs_later]
         for _ in range(self._steps):
             try:
                 self._dice.choice(acts)()
@@ -130,7 +161,7 @@ class Sidecar:
     def _opened(self) -> Appending:
         """What was not acked comes again, and so does what the log's cursor has not heard of."""
         if self._output is None:
-            output = Appending(PATH, self.disk, sync=True, boot=lambda: f"boot {self.promises.boots}")
+            output = Appending(PATH, self.disk, sync=True, boot=self._boot, clock=self._time)
             output.open()
             self._output = output
             self._deliver(self.promises.cursor + 1)
@@ -161,14 +192,58 @@ class Sidecar:
         self._opened().close()
         self._gone()
 
+    def _boot(self) -> str:
+        return f"boot {self.promises.boots}"
+
+    def _time(self) -> float:
+        return self._now
+
     def _rotate(self) -> None:
         output = self._opened()
-        self._rotated += 1
-        before = set(self.promises.twice)
-        self.promises.twice |= self.promises.acked
-        self.disk.rename(PATH, f"{PATH}.{self._rotated}")
+        self._rename()
         output.reopen()
-        self.promises.twice = before
+
+    def _rename(self) -> None:
+        """And walflow does not hear of it, while it runs or while it does not."""
+        if not self.disk.is_file(PATH):
+            return
+        self._rotated += 1
+        self._now += self._dice.choice((0, GRACE))
+        self.disk.rename(PATH, f"{PATH}.{self._rotated}")
+        if self._dice.random() < 0.5:
+            self.disk.close(self.disk.open(PATH, create=True))
+
+    def _edit(self) -> None:
+        """As `sed -i` does; half of the time it is over before the next batch, else walflow is killed first."""
+        output = self._opened()
+        if not self.disk.is_file(PATH) or self.promises.events.keys() - self.promises.acked or output._torn:
+            return
+        # those are in the copy; a walflow that was killed does not find the file that it knew
+        self.promises.twice |= {position for position in self.promises.events if position > self.promises.cursor}
+        content = self.disk.content(PATH)
+        new = self.disk.open(f"{PATH}.new", create=True)
+        self.disk.truncate(new, 0)
+        self.disk.write(new, [content], 0)
+        self.disk.sync(new)
+        self.disk.close(new)
+        self.disk.rename(f"{PATH}.new", PATH)
+        if self._dice.random() < 0.5:
+            self._kill()
+
+    def _append_theirs(self) -> None:
+        """One write that is on disk at once, and all that was in the file before with it."""
+        inode = self.disk.inodes.get(PATH)
+        if inode is None or inode.data is None or self.disk.capacity is not None:
+            return
+        line = b"theirs %d %s\n" % (len(self.promises.others), b"t" * self._dice.choice((0, 30, 600, 5000)))
+        self.promises.others.append(line)
+        self.disk._put(inode, line, len(inode.data))
+        inode.sync()
+        self.disk.sync_directory("/")
+        self.promises.named = len(self.promises.others)
+
+    def _append_theirs_later(self) -> None:
+        self.disk.others = self._append_theirs
 
     def _fill(self) -> None:
         self.disk.capacity = self.disk.used() + self._dice.choice((0, 300, 2000))

@@ -125,10 +125,22 @@ def _loaded(classes: Mapping[str, type[Connector]]) -> dict[str, type[Connector]
 
 def summary(connector: type[BaseModel]) -> str:
     """The first paragraph of the class's docstring, else of its module's."""
-    text = connector.__doc__ if connector.__doc__ and "__doc__" in vars(connector) else None
+    text = _own_docstring(connector)
     module = inspect.getmodule(connector)
-    text = text or (module.__doc__ if module else None) or ""
-    return " ".join(text.split("\n\n")[0].split())
+    return _paragraphs(text or (module.__doc__ if module else None) or "")[0]
+
+
+def details(connector: type[BaseModel]) -> list[str]:
+    """The other paragraphs of the class's docstring: what a user needs to know besides the keys."""
+    return _paragraphs(_own_docstring(connector))[1:]
+
+
+def _own_docstring(connector: type[BaseModel]) -> str:
+    return (connector.__doc__ or "") if "__doc__" in vars(connector) else ""
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
 
 
 def _document(kind: str, connector: type[Connector]) -> dict[str, object]:

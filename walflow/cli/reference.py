@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from walflow import codecs, framing
 from walflow.cli import app
-from walflow.cli.connectors import Key, keys, summary
+from walflow.cli.connectors import Key, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
 from walflow.operators import OPERATORS, Operator
@@ -91,6 +91,7 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     if listed:
         yield "\n| key | type | default | |\n|---|---|---|---|\n"
         yield from map(_row, listed)
+    yield from (f"\n{paragraph}\n" for paragraph in details(connector))
 
 
 def operators_page() -> str:

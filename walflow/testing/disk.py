@@ -15,7 +15,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple, Self
 
-from walflow.disk import Stat
+from walflow.disk import Landed, Stat
 
 SECTOR: Final = 512
 EMPTY: Final = bytes(SECTOR)
@@ -241,6 +241,18 @@ class MemoryDisk:
             raise
         self._put(inode, data, offset)
 
+    def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
+        path, inode = self._fds[fd]
+        assert inode.data is not None
+        start = len(inode.data)
+        try:
+            self._begin("append", path)
+            self._put(inode, b"".join(parts), start)
+        except OSError:
+            if len(inode.data) == start:  # of a full disk the space that was left is used
+                raise
+        return Landed(start, len(inode.data))
+
     def sync(self, fd: int) -> None:
         self._begin("sync", self._fds[fd][0])
 
@@ -302,7 +314,24 @@ class MemoryDisk:
     def stat(self, fd: int) -> Stat:
         inode = self._fds[fd][1]
         assert inode.data is not None
-        return Stat(len(inode.data), (1, inode.number))
+        return self._stat(inode)
+
+    def look(self, path: str) -> Stat | None:
+        inode = self.inodes.get(path)
+        return None if inode is None or inode.data is None else self._stat(inode)
+
+    def find(self, directory: str, inode: int) -> list[str]:
+        start = directory.rstrip("/") + "/"
+        return [f"{start}{name}" for name in self.names(start[:-1]) if self._number(f"{start}{name}") == inode]
+
+    def _number(self, path: str) -> int | None:
+        inode = self.inodes[path]
+        return None if inode.data is None else inode.number
+
+    def _stat(self, inode: Inode) -> Stat:
+        assert inode.data is not None
+        links = sum(other is inode for other in self.inodes.values())
+        return Stat(len(inode.data), (1, inode.number), links)
 
     def is_file(self, path: str) -> bool:
         inode = self.inodes.get(path)
