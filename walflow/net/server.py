@@ -217,6 +217,7 @@ class StreamServer:
         try:
             self._prepare(sock)
             await loop.connect_accepted_socket(lambda: self._protocol(peer), sock)
+            peer.hold()
         except OSError:  # it is gone already
             sock.close()
             self.left(peer)
