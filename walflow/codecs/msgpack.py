@@ -40,7 +40,7 @@ class Msgpack:
     def __repr__(self) -> str:
         return "<Msgpack>"
 
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         good: list[bytes] = []
         bad: list[tuple[bytes, str]] = []
         for payload in framing.payloads(data):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from walflow.framing.steps import Decoder, Item
+from walflow.framing.steps import Decoder, Item, Worked
 
 
 class RemoveEmpty:
@@ -22,8 +22,7 @@ class RemoveEmpty:
 
 class _Decoder:
     def feed(self, piece: bytes) -> Iterator[Item]:
-        if piece:
-            yield piece
+        yield piece or Worked(1)
 
     def lost(self) -> Iterator[Item]:
         return iter(())
