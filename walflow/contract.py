@@ -303,6 +303,11 @@ class Outlet(Half, Protocol):
         """As `Inlet.reject`, by the same err port."""
         ...
 
+    def next_turn(self, call: Callable[[], None]) -> None:
+        """For what has more to do than others should wait for: `call` in a later turn of the loop, and of all that
+        asked for it one a turn, in their order."""
+        ...
+
     def backlog(self, count: Callable[[], int]) -> None:
         """`count`: how many events this source still holds for its sinks. A drain waits for 0."""
         ...

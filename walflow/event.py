@@ -89,8 +89,8 @@ class Codec(Protocol):
     config: Mapping[str, object]
     transparent: bool
 
-    def validate(self, data: bytes, framing: Framing) -> "Verdict":
-        """Which of the frames decode. Never raises for what is in `data`."""
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> "Verdict":
+        """Which of the frames decode. Never raises for what is in `data`. `count`: how many there are, if it is known."""
         ...
 
     def decode(self, payload: bytes) -> object:

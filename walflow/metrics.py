@@ -157,7 +157,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "restarts_total": Family("counter", "How often the connector failed and was run again."),
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family(
-        "counter", "Connections closed because nothing crossed them, or no answer to a ping."
+        "counter", "Connections closed because nothing crossed them, no answer to a ping, or their place was wanted."
     ),
     "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
     "connections_total": Family("counter", "Connections made to the peer."),

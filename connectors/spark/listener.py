@@ -57,6 +57,7 @@ class SparkBridge:
         self._tls = config.tls
         self._contexts = Contexts(config.tls.context) if config.tls else None
         self._out = out
+        self._places: dict[Link, str] = {}  # who has one, from its arrival on; oldest first
         self._sessions: dict[Link, Session] = {}
         self._tasks: dict[Link, asyncio.Task[None]] = {}
         self._handshake_seconds = config.handshake_timeout / 1e9
@@ -83,18 +84,25 @@ class SparkBridge:
             with sock:
                 sock.send(control(Kind.ERROR, {"code": error.code, "message": str(error)}))
             return
+        self._make_room()
         task = asyncio.get_running_loop().create_task(self._set_up(self._link(address, received), sock))
         self._handed.add(task)
         task.add_done_callback(self._handed.discard)
 
     # who may come in
 
-    def _arrived(self, sock: socket.socket, address: object) -> Coroutine[object, object, None]:
+    def _arrived(self, sock: socket.socket, address: object) -> Coroutine[object, object, None] | None:
+        if not self._make_room() and self._tls is not None:  # a handshake only to be told so would be a place
+            self._say(_named(address), self._no_place())
+            sock.close()
+            return None
         return self._set_up(self._link(address, b""), sock)
 
     def _link(self, address: object, received: bytes) -> Link:
         peer = _named(address)
-        return Link(lambda link: self._began(link, peer), self._ended, received)
+        link = Link(lambda link: self._began(link, peer), self._ended, received)
+        self._places[link] = peer
+        return link
 
     async def _set_up(self, link: Link, sock: socket.socket) -> None:
         try:
@@ -106,6 +114,7 @@ class SparkBridge:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: self._protocol(link, peer), sock)
         except OSError:  # it is gone already
             sock.close()
+            self._places.pop(link, None)
 
     def _protocol(self, link: Link, peer: str) -> asyncio.Protocol:
         tls = self._tls
@@ -113,10 +122,11 @@ class SparkBridge:
             return link
 
         def failed(reason: str) -> None:
-            self._refused.value += 1
-            self._out.log.warning("TLS handshake failed", reason=reason, peer=peer)
+            if self._places.pop(link, None) is not None:
+                self._refused.value += 1
+                self._out.log.warning("TLS handshake failed", reason=reason, peer=peer)
 
-        return TlsProtocol(
+        layer = TlsProtocol(
             link,
             self._contexts.current,
             failed,
@@ -124,22 +134,32 @@ class SparkBridge:
             server_side=True,
             check=lambda client: check_name(client, tls.client_names),
         )
+        link.transport = layer.transport  # so that it can be closed in its handshake
+        return layer
 
     def _began(self, link: Link, peer: str) -> None:
         session = Session(self, link, peer)
-        self._make_room()
         self._sessions[link] = session
         self._tasks[link] = asyncio.get_running_loop().create_task(self._talk(session, link))
 
-    def _make_room(self) -> None:
-        """The oldest that has proved nothing goes first."""
-        if len(self._sessions) >= self._max_connections:
-            silent = [link for link, session in self._sessions.items() if not session.right]
-            if silent:
-                self._say(self._sessions[silent[0]].peer, Refused(Code.NO_SPACE, "its place was wanted"))
-                silent[0].abort()
+    def _make_room(self) -> bool:
+        """For one more. The oldest that has proved nothing goes first, a TLS handshake being no proof."""
+        if len(self._places) < self._max_connections:
+            return True
+        for link, peer in self._places.items():
+            session = self._sessions.get(link)
+            if session is None or not session.right:
+                del self._places[link]
+                self._say(peer, Refused(Code.NO_SPACE, "its place was wanted"))
+                link.abort()
+                return True
+        return False
+
+    def _no_place(self) -> Refused:
+        return Refused(Code.NO_SPACE, f"{self._max_connections} connections are open")
 
     def _ended(self, link: Link) -> None:
+        self._places.pop(link, None)
         self._sessions.pop(link, None)
         self.leases.ended(link)
         task = self._tasks.pop(link, None)
@@ -150,8 +170,8 @@ class SparkBridge:
 
     async def _talk(self, session: Session, link: Link) -> None:
         try:
-            if len(self._sessions) > self._max_connections:
-                raise Refused(Code.NO_SPACE, f"{self._max_connections} connections are open")
+            if len(self._places) > self._max_connections:
+                raise self._no_place()
             async with asyncio.timeout(self._handshake_seconds):
                 await session.greet()
             while True:
@@ -184,6 +204,9 @@ class SparkBridge:
         say("refused", peer=peer, code=error.code, reason=str(error))
 
     async def _close(self) -> None:
+        for link in [link for link in self._places if link not in self._sessions]:
+            del self._places[link]  # its handshake goes on no more
+            link.abort()
         links, tasks = list(self._sessions), [*self._tasks.values(), *self._handed]
         for task in tasks:
             task.cancel()

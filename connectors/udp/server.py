@@ -92,31 +92,44 @@ class _Receiving:
         self._buffer = bytearray(LARGEST)
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self._reading = False
+        self._pauses: set[str] = set()
+        self._decoding: asyncio.Task[None] | None = None
         self._losses = Losses(sockets, out)
 
     async def run(self) -> None:
-        self._reading = True
-        for sock in self._sockets:
-            self._loop.add_reader(sock, self._read, sock)
-        stream = self._stream = self._out.stream({}, pause=self._pause, resume=self._resume)
+        self._set_reading()
+        stream = self._stream = self._out.stream(
+            {}, pause=lambda: self._pause("gate"), resume=lambda: self._resume("gate")
+        )
         self._losses.start()
         try:
             await self._failed
         finally:
-            self._pause()
+            self._pause("end")
+            if self._decoding is not None:
+                self._decoding.cancel()
             stream.close()
             self._losses.end(sum(map(self._unread, self._sockets)))
 
-    def _pause(self) -> None:
+    def _pause(self, reason: str) -> None:
         """From here on the kernel holds what comes, and then drops it."""
-        self._reading = False
-        for sock in self._sockets:
-            self._loop.remove_reader(sock)
+        self._pauses.add(reason)
+        self._set_reading()
 
-    def _resume(self) -> None:
-        self._reading = True
+    def _resume(self, reason: str) -> None:
+        self._pauses.discard(reason)
+        self._set_reading()
+
+    def _set_reading(self) -> None:
+        reading = not self._pauses
+        if reading is self._reading:
+            return
+        self._reading = reading
         for sock in self._sockets:
-            self._loop.add_reader(sock, self._read, sock)
+            if reading:
+                self._loop.add_reader(sock, self._read, sock)
+            else:
+                self._loop.remove_reader(sock)
 
     def _read(self, sock: socket.socket) -> None:
         datagrams: list[bytes] = []
@@ -141,6 +154,13 @@ class _Receiving:
             stream = self._out.stream({})
             stream.feed(datagram)
             stream.eof(complete=True)
+        self._pause("decoding")
+        self._decoding = self._loop.create_task(self._decoded())
+
+    async def _decoded(self) -> None:
+        """Datagrams may hold more events than a turn takes: the next are read when these are delivered."""
+        await self._out.ready()
+        self._resume("decoding")
 
     def _fail(self, error: OSError) -> None:
         if not self._failed.done():

@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from pydantic import Field, field_validator
 from websockets.http11 import Request, Response
@@ -15,6 +15,11 @@ from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
 from walflow.net.server import CLOSING, SINK, StreamServer
 from walflow.net.writing import Writing
+
+TURN_FRAMES: Final = 4096  # taken before others have their turn: empty ones take as long as full ones
+TURN_BYTES: Final = 256 << 10  # the same for what they hold
+SLICE: Final = 16 << 10  # parsed at once, 2,700 frames at most
+INFLATED_SLICE: Final = 4 << 10  # the same of what is compressed: it may hold a thousand times as much
 
 
 class WsServer(Ws, TcpListening):
@@ -57,7 +62,11 @@ class WsServer(Ws, TcpListening):
 
 
 class WsPeer(Peer):
-    """`joined` once the handshake is done."""
+    """`joined` once the handshake is done.
+
+    A read of 256 KiB may hold 40,000 empty frames, or 250 MB once it is inflated. So it is parsed a turn at a time,
+    and only as far as events are wanted; the rest stays as it came.
+    """
 
     def __init__(
         self, server: StreamServer, meta: Mapping[str, object], origin: str | None, config: WsServer
@@ -75,6 +84,9 @@ class WsPeer(Peer):
         self._alive = self._pinged = server.time()
         self._timer: Timer | None = None
         self._closing = False
+        self._unread = b""  # came, and was not parsed
+        self._receiving = False
+        self._ended = False  # by the peer; it is heard of behind what is unread
 
     # the handshake
 
@@ -131,6 +143,7 @@ class WsPeer(Peer):
     # messages
 
     def data_received(self, data: bytes) -> None:
+        self.hold()
         if self._closing and not self.joined:
             return
         if not self.joined:
@@ -138,13 +151,52 @@ class WsPeer(Peer):
             if not self.joined:
                 return
         self._alive = self._ours.time()
-        read = self._wire.receive(data)
-        if read.messages and not self._closing:
+        self._unread += data
+        if not self._pauses:
+            self._receive()
+
+    def _go_on(self) -> None:
+        if self._receiving:  # what is fed may pause us, and resume us, at once
+            self._tire()
+            return
+        if self._unread:
+            self._receive()
+        if not self._pauses:
+            super()._go_on()
+
+    def _tire(self) -> None:
+        self._pause("turn")
+        self._ours.out.next_turn(lambda: self._resume("turn"))
+
+    def _receive(self) -> None:
+        """A turn."""
+        self._receiving = True
+        messages = self._parse()
+        if messages and not self._closing:
             self.heard()
-            self.stream.feed_messages(read.messages)
+            self.stream.feed_messages(messages)
         self._flush()
+        self._receiving = False
         if not self._wire.open and not self._closing:
+            self._unread = b""
             self._closed()
+        elif self._unread and not self._pauses:
+            self._tire()
+        elif self._ended and not self._unread:
+            self._end()
+
+    def _parse(self) -> list[bytes]:
+        messages: list[bytes] = []
+        frames = size = at = 0
+        step = INFLATED_SLICE if self._protocol.extensions else SLICE
+        while at < len(self._unread) and frames < TURN_FRAMES and size < TURN_BYTES:
+            read = self._wire.receive(self._unread[at : at + step])
+            at += step
+            messages += read.messages
+            frames += read.frames
+            size += read.size
+        self._unread = self._unread[at:]
+        return messages
 
     def _closed(self) -> None:
         """By its goodbye, or by ours for what it did."""
@@ -195,15 +247,23 @@ class WsPeer(Peer):
         self._flush()
         self._give_up()
         self._linger(CLOSING)
-        if self._pauses and not self.transport.is_closing():  # its own goodbye is to be read
+        if self._pauses:  # its own goodbye is to be read
             self._pauses.clear()
-            self.transport.resume_reading()
+            self._go_on()
 
     def eof_received(self) -> bool:
+        if self.joined and self._unread and not self._closing:
+            self._ended = True
+            return True
         if self.joined and not self._closing:
             self._give_up()
             self.stream.eof(complete=False)
         return False
+
+    def _end(self) -> None:
+        self._ended = False
+        self.eof_received()
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()

@@ -22,8 +22,11 @@ SHOWN: Final = 60  # of a peer's words in a line of ours
 
 @dataclass
 class Read:
-    """What some bytes brought, each kind in its order."""
+    """What some bytes brought, each kind in its order. `frames`: how many, of whatever kind. `size`: bytes of what they
+    hold, inflated."""
 
+    frames: int = 0
+    size: int = 0
     requests: list[Request] = field(default_factory=list[Request])
     messages: list[bytes] = field(default_factory=list[bytes])
     pongs: list[bytes] = field(default_factory=list[bytes])
@@ -60,6 +63,8 @@ class Wire:
         self.protocol.receive_data(data)
         for event in self.protocol.events_received():
             if isinstance(event, Frame):
+                read.frames += 1
+                read.size += len(event.data)
                 self._take(event, read)
             elif isinstance(event, Request):
                 read.requests.append(event)

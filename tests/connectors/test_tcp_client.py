@@ -352,3 +352,21 @@ def test_what_it_refuses(config: dict[str, object]) -> None:
 
 def test_the_default_port_is_tremors() -> None:
     assert TcpClient.model_validate({"url": "example.org"}).address == ("example.org", 4242)
+
+
+async def test_a_peer_that_sends_at_once_is_not_read_while_its_events_are_not_wanted() -> None:
+    """uvloop reads after a `connection_made` that has paused it: one read, and no more."""
+    world = World()
+    await world.peer.listen()
+    world.outlet.pause()
+    async with world.running():
+        await world.until(lambda: world.outlet.streams)
+        world.peer.send(b"1234567\n" * (4 << 20))
+        calm, before = 0, -1
+        while calm < 100:  # looks at which nothing moves
+            calm = calm + 1 if world.peer.unsent == before else 0
+            before = world.peer.unsent
+            await asyncio.sleep(0.001)
+        assert world.peer.unsent > 16 << 20
+        assert sum(map(len, world.fed)) <= 256 << 10
+        world.peer.leave()

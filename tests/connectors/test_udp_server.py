@@ -20,6 +20,7 @@ from walflow.codecs import JSON, STRING
 from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.net.sockets import CannotListen
+from walflow.runtime.ingress import TURN_EVENTS
 from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
 
 PATIENCE = 100.0
@@ -86,6 +87,23 @@ async def test_with_preprocessors_a_datagram_is_all_there_is() -> None:
             sock.send(datagram)
         await until(lambda: world.count("received_events_total") + world.count("rejected_events_total") >= 5)
         assert [value for block in taker.blocks for value in block.values] == [1, 2, 3, 4]
+
+
+async def test_no_datagram_is_read_before_the_last_one_had_all_its_turns() -> None:
+    """They would wait in memory, and not in the kernel, which has a bound."""
+    async with delivering(incoming([("separate", {})]), JSON) as (sock, world, _):
+        sock.send(b"1\n" * 30_000)
+        await until(lambda: world.count("received_events_total") == TURN_EVENTS)
+        sock.send(b"2\n")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert world.count("received_events_total") == TURN_EVENTS
+
+        def all_came() -> bool:
+            world.scheduler.run()
+            return world.count("received_events_total") == 30_001
+
+        await until(all_came)
 
 
 async def test_whatever_comes_is_an_event_or_rejected() -> None:

@@ -6,8 +6,9 @@ from hypothesis import given, strategies as st
 
 from tests.runtime.world import Taker, World
 from walflow.codecs import JSON, STRING
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, Receipt, StreamId
 from walflow.framing import LINES, WHOLE
+from walflow.runtime.ingress import TURN_EVENTS
 
 
 def errors(taker: Taker) -> list[object]:
@@ -109,14 +110,77 @@ def test_an_endless_event_keeps_no_memory() -> None:
 
 
 def test_blocks_have_at_most_4096_events_and_256_kib() -> None:
-    taker = Taker(ack=True)
-    stream = World().source(taker).stream({})
+    taker, world = Taker(ack=True), World()
+    stream = world.source(taker).stream({})
     stream.feed(b"1\n" * 10_000)
+    world.scheduler.run()
     assert [block.frames.count for block in taker.blocks] == [4096, 4096, 1808]
     taker.blocks.clear()
     stream.feed((b'"' + b"x" * 997 + b'"\n') * 1000)
     assert all(len(data) <= 256 << 10 for data in taker.data)
     assert sum(block.frames.count for block in taker.blocks) == 1000
+
+
+@pytest.mark.parametrize("codec", [JSON, STRING])
+def test_a_read_of_many_events_has_turns(codec: Codec) -> None:
+    """Its own source is paused meanwhile, and no other; what ends the stream comes behind it."""
+    good, bad, world = Taker(ack=True), Taker(ack=True), World()
+    out = world.source(good, bad, codec=codec)
+    paused: list[bool] = []
+    others: list[bool] = []
+    out.stream({}, pause=lambda: others.append(True), resume=lambda: others.append(False))
+    stream = out.stream({}, pause=lambda: paused.append(True), resume=lambda: paused.append(False))
+    stream.feed(b"1\n" * TURN_EVENTS + b"\n" * (3 * TURN_EVENTS) + b"2\n3")
+    assert good.data == [b"1\n" * TURN_EVENTS]
+    assert paused == [True]
+    assert not out.quiet
+    stream.feed(b"\n4\n")
+    stream.reject("this")
+    stream.eof(complete=True)
+    world.scheduler.run()
+    assert out.quiet
+    assert paused == [True, False]
+    assert others == []
+    assert not [each for each in out._streams.values() if each is stream]
+    lines = b"".join(good.data).split()
+    assert [lines[0], *lines[TURN_EVENTS:]] == [b"1", b"2", b"3", b"4"]
+    assert world.count("received_events_total") + world.count("rejected_events_total") == 4 * TURN_EVENTS + 4
+
+
+def test_one_of_all_that_have_much_has_its_turn() -> None:
+    taker, world = Taker(ack=True), World()
+    out = world.source(taker)
+    streams = [out.stream({}) for _ in range(3)]
+    for stream in streams:
+        stream.feed(b"1\n" * (3 * TURN_EVENTS))
+    world.scheduler.run()
+    assert [block.stream for block in taker.blocks] == [stream.id for stream in streams] * 3
+
+
+def test_what_was_read_comes_though_the_window_is_full() -> None:
+    """As it did before there were turns: a drain waits for all of it."""
+    taker, world = Taker(), World()
+    out = world.source(taker)
+    out.window = TURN_EVENTS
+    paused: list[bool] = []
+    stream = out.stream({}, pause=lambda: paused.append(True), resume=lambda: paused.append(False))
+    stream.feed(b"1\n" * (3 * TURN_EVENTS))
+    world.scheduler.run()
+    assert sum(block.frames.count for block in taker.blocks) == 3 * TURN_EVENTS
+    assert paused == [True]
+    taker.ack_all()
+    assert paused == [True, False]
+
+
+def test_errors_count_as_what_they_are() -> None:
+    """An empty line has no byte, what is said of it has some hundred."""
+    good, bad = Taker(), Taker()
+    out = World().source(good, bad)
+    out.stream({}).feed(b"\n" * 1000)
+    size = sum(map(len, bad.data))
+    assert size // 2 < out.inflight < size * 2
+    bad.ack_all()
+    assert out.inflight == 0
 
 
 def test_the_window_pauses_and_resumes_every_stream() -> None:

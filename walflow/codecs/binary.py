@@ -19,8 +19,8 @@ class Binary:
     def __repr__(self) -> str:
         return "<Binary>"
 
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
-        return Verdict(Frames(data, framing.count(data), framing))
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
+        return Verdict(Frames(data, framing.count(data) if count is None else count, framing))
 
     def decode(self, payload: bytes) -> object:
         return payload

@@ -42,11 +42,11 @@ class Json:
     def __repr__(self) -> str:
         return "<Json sorted>" if self._sort else "<Json>"
 
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         if framing is LINES:
-            count = _count_valid(data)
-            if count is not None:
-                return Verdict(Frames(data, count, framing))
+            valid = _count_valid(data, count)
+            if valid is not None:
+                return Verdict(Frames(data, valid, framing))
         return _sift(data, framing)
 
     def decode(self, payload: bytes) -> object:
@@ -75,12 +75,13 @@ class Json:
             raise CannotEncode(f"not JSON: {error}") from error
 
 
-def _count_valid(data: bytes) -> int | None:
-    """How many lines of JSON `data` is, each one value; None: not known to be that, look closer."""
+def _count_valid(data: bytes, lines: int | None = None) -> int | None:
+    """How many lines of JSON `data` is, each one value; None: not known to be that, look closer. `lines`: how many it
+    has, if it is known."""
     try:
         raws = _raw_lines(data)
         count = len(raws)
-        if count != len(data) - len(data.replace(b"\n", b"")):
+        if count != (LINES.count(data) if lines is None else lines):
             return None
         if not data.isascii():
             data.decode()

@@ -25,7 +25,7 @@ class EventCodec(ABC):
     def encode(self, value: object) -> bytes:
         """Raises CannotEncode for a value that this codec cannot write."""
 
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         good: list[bytes] = []
         bad: list[tuple[bytes, str]] = []
         for payload in framing.payloads(data):

@@ -17,10 +17,10 @@ class String:
     config: Mapping[str, object] = {}
     transparent = True
 
-    def validate(self, data: bytes, framing: Framing) -> Verdict:
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         # all at once only where no frame has bytes of its own that could complete a character, or are none
         if data.isascii() or (framing.name in _TEXTUAL and _is_text(data)):
-            return Verdict(Frames(data, framing.count(data), framing))
+            return Verdict(Frames(data, framing.count(data) if count is None else count, framing))
         good: list[bytes] = []
         bad: list[tuple[bytes, str]] = []
         for payload in framing.payloads(data):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from walflow.framing.processor import Processor
-from walflow.framing.steps import Decoder, Item
+from walflow.framing.steps import Decoder, Item, Worked
 from walflow.plugins import known_keys
 
 
@@ -24,8 +24,7 @@ class RemoveEmpty:
 
 class _Decoder(Decoder):
     def feed(self, piece: bytes) -> Iterator[Item]:
-        if piece:
-            yield piece
+        yield piece or Worked(1)
 
 
 def _step(config: Mapping[str, object]) -> RemoveEmpty:

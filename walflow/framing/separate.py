@@ -5,6 +5,8 @@ event. Unlike there, an event over the limit is not dropped in silence but rejec
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, count
+from operator import add
 from typing import Final, Self
 
 from walflow.errors import WalflowError
@@ -62,12 +64,7 @@ class Separate:
         return last
 
     def index(self, data: bytes) -> Sequence[int]:
-        ends: list[int] = []
-        end = data.find(self.separator) + 1
-        while end:
-            ends.append(end)
-            end = data.find(self.separator, end) + 1
-        return ends
+        return list(map(add, accumulate(map(len, self.payloads(data))), count(1)))
 
     def payloads(self, data: bytes) -> list[bytes]:
         lines = data.split(self.separator)

@@ -354,6 +354,8 @@ class Connection(asyncio.Protocol):
         """Once a second."""
 
     def data_received(self, data: bytes) -> None:
+        if not self.reading and not self.transport.is_closing():
+            self.transport.pause_reading()  # uvloop reads after a `connection_made` that has paused it
         self._heard = True
         if not self.ended.done():
             self._client.received(self, data)

@@ -81,6 +81,7 @@ class Peer(asyncio.Protocol):
         """Once a second."""
 
     def data_received(self, data: bytes) -> None:
+        self.hold()
         self.heard()
         self.stream.feed(data)
 
@@ -146,13 +147,22 @@ class Peer(asyncio.Protocol):
         for block in blocks:
             self._server.inlet.ack(block)
 
-    def _pause(self, reason: str) -> None:
-        if not self._pauses and not self.transport.is_closing():
+    def hold(self) -> None:
+        """uvloop begins to read once `connection_made` has returned, also if that has paused it. So the pause is asked
+        for again when the connection is set up, and when bytes come nevertheless: one read of them at most."""
+        if self._pauses and not self.transport.is_closing():
             self.transport.pause_reading()
+
+    def _pause(self, reason: str) -> None:
         self._pauses.add(reason)
+        self.hold()
 
     def _resume(self, reason: str) -> None:
         if reason in self._pauses:
             self._pauses.remove(reason)
-            if not self._pauses and not self.transport.is_closing():
-                self.transport.resume_reading()
+            if not self._pauses:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()

@@ -42,8 +42,9 @@ class ServerConnector(Connector):
     max_connections: int = Field(
         1000,
         ge=1,
-        description="Clients at a time. One more takes the place of whoever has been connected longest without "
-        "sending a byte; if there is none, it is closed at once.",
+        description="Clients at a time, with those that have sent their last byte and may still read. One more takes the "
+        "place of whoever has been connected longest without sending a byte, else of whoever sent its last byte first; "
+        "if there is none, it is closed at once.",
     )
     max_event_bytes: int = Field(
         1 << 20, ge=1, description="A larger event is rejected; the stream goes on behind it."
@@ -200,16 +201,23 @@ class StreamServer:
     def _refusal(self, origin: str | None) -> str | None:
         if self._per_origin is not None and origin is not None and self._origins[origin] >= self._per_origin:
             return f"{self._per_origin} clients of its address are connected"
-        if self._places < self.config.max_connections:
+        if self._places + len(self.leaving) < self.config.max_connections:
             return None
-        if not self.silent:
+        if self.silent:
+            self._evict(
+                next(iter(self.silent)), "silent client closed", "it has sent nothing, and its place was wanted"
+            )
+        elif self.leaving:
+            leaving = next(iter(self.leaving.values()))
+            self._evict(leaving, "leaving client closed", "it has sent its last byte, and its place was wanted")
+        else:
             return f"{self.config.max_connections} clients are connected"
-        self._evict(next(iter(self.silent)), "it has sent nothing, and its place was wanted")
         return None
 
-    def _evict(self, peer: Peer, reason: str) -> None:
+    def _evict(self, peer: Peer, event: str, reason: str) -> None:
+        """What is in the kernel still reaches it."""
         self._idle.value += 1
-        self.out.log.warning("silent client closed", reason=reason, peer=peer.origin)
+        self.out.log.warning(event, reason=reason, peer=peer.origin)
         self.left(peer)
         peer.abort()
 
@@ -218,6 +226,7 @@ class StreamServer:
         try:
             self._prepare(sock)
             await loop.connect_accepted_socket(lambda: self._protocol(peer), sock)
+            peer.hold()
         except OSError:  # it is gone already
             sock.close()
             self.left(peer)
@@ -254,12 +263,10 @@ class StreamServer:
         self.clients[client.stream.id.number] = client
 
     def half_closed(self, client: Peer) -> None:
-        """It may still read its answers, for a while, and not at the cost of others' places."""
+        """It may still read its answers, for a while, and until its place is wanted."""
         self.clients.pop(client.stream.id.number, None)
         self.leaving[client.stream.id.number] = client
         self._give_place_back(client)
-        if len(self.leaving) > self.config.max_connections:
-            next(iter(self.leaving.values())).transport.close()
 
     def left(self, client: Peer) -> None:
         self._give_place_back(client)
@@ -297,7 +304,7 @@ class StreamServer:
             if peer.since > before:
                 return
             if peer.joined:  # a handshake has a timeout of its own
-                self._evict(peer, "it has sent nothing within first_byte_timeout")
+                self._evict(peer, "silent client closed", "it has sent nothing within first_byte_timeout")
 
     def _look_at(self, client: Peer, now: float) -> None:
         if client.stirred:

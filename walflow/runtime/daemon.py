@@ -205,7 +205,7 @@ class Daemon:
             nodes.source.gate.trigger(DRAIN, "stopping")
 
     def _quiet(self, connectors: Sequence[ConnectorNodes]) -> bool:
-        return all(nodes.source.outlet is None or nodes.source.outlet.inflight == 0 for nodes in connectors)
+        return all(nodes.source.outlet is None or nodes.source.outlet.quiet for nodes in connectors)
 
     def _waiting(self) -> int:
         return sum(nodes.source.outlet.waiting() for nodes in self.connectors if nodes.source.outlet is not None)

@@ -1,12 +1,20 @@
-"""A stream's bytes into blocks: framing, the size limit, validation, the caps. Synchronous; never raises for data."""
+"""A stream's bytes into blocks: framing, the size limit, validation, the caps. Synchronous; never raises for data.
 
+One read may be a quarter of a million events, empty lines say, which take seconds where a block takes a millisecond.
+So a stream has turns: what is more than one waits until others had theirs, and its source is paused meanwhile.
+"""
+
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from walflow.codecs import JSON
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Cutting, Frames, Framing, StreamId
 from walflow.framing import LINES, MESSAGES, held
+
+TURN_EVENTS: Final = 4096  # judged and delivered before others have their turn
 
 
 class Delivery(Protocol):
@@ -15,12 +23,28 @@ class Delivery(Protocol):
     def deliver(self, stream: "IngressStream", frames: Frames, codec: Codec) -> None: ...
     def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None: ...
     def ended(self, stream: "IngressStream") -> None: ...
+    def next_turn(self, call: Callable[[], None]) -> None: ...
 
 
 class IngressStream:
     """One connection or open file. See `walflow.contract.Stream`."""
 
-    __slots__ = ("_codec", "_framing", "_max_bytes", "_skipped", "_tail", "_to", "id", "meta", "pause", "resume")
+    __slots__ = (
+        "_codec",
+        "_framing",
+        "_held",
+        "_max_bytes",
+        "_pause_source",
+        "_resume_source",
+        "_shut",
+        "_skipped",
+        "_source_paused",
+        "_tail",
+        "_tired",
+        "_to",
+        "id",
+        "meta",
+    )
 
     def __init__(
         self,
@@ -35,8 +59,12 @@ class IngressStream:
     ) -> None:
         self.id = stream_id
         self.meta = meta
-        self.pause = pause
-        self.resume = resume
+        self._pause_source = pause
+        self._resume_source = resume
+        self._source_paused = False
+        self._shut = False  # by the outlet
+        self._tired = False  # it has had its turn, and has more
+        self._held: deque[Callable[[], None]] = deque()  # what came behind that, in its order
         self._to = to
         self._codec = codec
         self._framing = framing
@@ -44,7 +72,76 @@ class IngressStream:
         self._tail = bytearray()
         self._skipped: int | None = None  # bytes so far of an event too large to keep, while one goes on
 
+    def pause(self) -> None:
+        self._shut = True
+        self._set_source()
+
+    def resume(self) -> None:
+        self._shut = False
+        self._set_source()
+
     def feed(self, data: bytes) -> None:
+        if self._held:
+            self._held.append(partial(self._feed, data))
+        else:
+            self._feed(data)
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        if self._framing is not MESSAGES:
+            for message in messages:
+                self.feed(message)
+        elif messages:
+            self._do(partial(self._take, *held(messages)))
+
+    def reject(self, reason: str) -> None:
+        self._do(lambda: self._to.refuse(self, [(b"", reason)]))
+
+    def emit(self, values: Sequence[object]) -> None:
+        self._do(partial(self._emit, values))
+
+    def eof(self, *, complete: bool) -> None:
+        self._do(partial(self._eof, complete=complete))
+
+    def close(self) -> None:
+        self._do(self._close)
+
+    # turns
+
+    def _do(self, call: Callable[[], None]) -> None:
+        if self._held:
+            self._held.append(call)
+        else:
+            call()
+
+    def _tire(self) -> None:
+        self._tired = True
+        self._set_source()
+        self._to.next_turn(self._turn)
+
+    def _turn(self) -> None:
+        self._tired = False
+        self._do_held()
+        self._set_source()
+
+    def _do_held(self) -> None:
+        """The next piece of what is held, also where the outlet is shut: it was read before."""
+        if self._held:
+            self._held.popleft()()
+        if self._held and not self._tired:
+            self._tire()
+
+    def _set_source(self) -> None:
+        pause = self._shut or self._tired
+        if pause is not self._source_paused:
+            self._source_paused = pause
+            if pause:
+                self._pause_source()
+            else:
+                self._resume_source()
+
+    # bytes to events
+
+    def _feed(self, data: bytes) -> None:
         if self._skipped is not None:
             data = self._skip(data)
         whole = self._framing.cut(self._tail, data)
@@ -54,17 +151,7 @@ class IngressStream:
         if whole:
             self._take(whole, self._framing)
 
-    def feed_messages(self, messages: Sequence[bytes]) -> None:
-        if self._framing is not MESSAGES:
-            for message in messages:
-                self.feed(message)
-        elif messages:
-            self._take(*held(messages))
-
-    def reject(self, reason: str) -> None:
-        self._to.refuse(self, [(b"", reason)])
-
-    def emit(self, values: Sequence[object]) -> None:
+    def _emit(self, values: Sequence[object]) -> None:
         try:
             payloads = [JSON.encode(value) for value in values]
         except CannotEncode as error:
@@ -72,7 +159,7 @@ class IngressStream:
             return
         self._to.deliver(self, Frames(LINES.join(payloads), len(payloads), LINES), JSON)
 
-    def eof(self, *, complete: bool) -> None:
+    def _eof(self, *, complete: bool) -> None:
         self._end_oversized()
         last = self._framing.finish(self._tail)
         if last:
@@ -82,7 +169,7 @@ class IngressStream:
                 self._to.refuse(self, [(last, "the stream ended inside an event")])
         self._to.ended(self)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._end_oversized()
         last = self._framing.finish(self._tail)
         if last:
@@ -93,11 +180,24 @@ class IngressStream:
         return all(map(self._codec.whole, self._framing.payloads(last)))
 
     def _take(self, whole: bytes, framing: Framing) -> None:
+        """As many of the events as a turn holds; the others are held."""
+        count = framing.count(whole) if len(whole) > TURN_EVENTS else None
+        if count is None or count <= TURN_EVENTS:
+            self._judge(whole, framing, count)
+            return
+        pieces = Frames(whole, count, framing).parts(_turns(count))
+        self._held.extendleft(partial(self._judge, each.data, framing, each.count) for each in reversed(pieces))
+        self._tired = True  # what is delivered may settle, and resume us, at once
+        self._held.popleft()()
+        self._tire()
+
+    def _judge(self, whole: bytes, framing: Framing, count: int | None) -> None:
         if len(whole) > self._max_bytes:
+            count = None
             whole = self._without_oversized(whole, framing)
             if not whole:
                 return
-        verdict = self._codec.validate(whole, framing)
+        verdict = self._codec.validate(whole, framing, count)
         if verdict.good is not None:
             self._to.deliver(self, verdict.good, self._codec)
         if verdict.bad:
@@ -131,3 +231,8 @@ class IngressStream:
     def _refuse_sizes(self, sizes: Sequence[int]) -> None:
         limit = self._max_bytes
         self._to.refuse(self, [(b"", f"event of {size} bytes exceeds max_event_bytes, {limit}") for size in sizes])
+
+
+def _turns(count: int) -> list[int]:
+    full, rest = divmod(count, TURN_EVENTS)
+    return [TURN_EVENTS] * full + ([rest] if rest else [])

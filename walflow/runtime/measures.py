@@ -34,8 +34,6 @@ def breaker(sink: SinkNode, health: Health) -> str | None:
 
 def shut_by(key: str) -> str:
     """A gate's key as one of GATE_REASONS: the other keys are the names of sinks."""
-    if key == "turn":  # what a stream may decode before others do
-        return "window"
     return key if key in ("window", DRAIN) else "sink"
 
 

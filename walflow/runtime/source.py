@@ -6,6 +6,7 @@ refuse, so what is full stops the source instead.
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -22,6 +23,7 @@ BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
 BLOCK_EVENTS: Final = 4096
 WINDOW: Final = 8 << 20
 MAX_EVENT_BYTES: Final = 1 << 20
+ERROR_BYTES: Final = 64  # of an error event, beside its reason
 
 
 def _nothing() -> None: ...
@@ -82,7 +84,6 @@ class SourceNode:
             self.outlet.void()
             self.outlet = None
         self.gate.restore("window")
-        self.gate.restore("turn")
 
     def _shut(self) -> None:
         if self.outlet is not None:
@@ -117,15 +118,19 @@ class RunOutlet(Surrounded):
         self._opened = surroundings.signal()
         self._backlog: Callable[[], int] = lambda: 0
         self._void = False
-        self._tired = False
+        self._turns: deque[Callable[[], None]] = deque()  # what waits for one
         self._received = self.counter("received_events_total")
         self._received_bytes = self.counter("received_bytes_total")
         self._lost = self.counter("lost_events_total")
-        if not self._gate.shut:
-            self._opened.set()
+        self._set_opened()
 
     def __repr__(self) -> str:
         return f"<Outlet {self.name} {self.inflight} of {self.window} bytes unsettled>"
+
+    @property
+    def quiet(self) -> bool:
+        """All that was read is settled."""
+        return not self.inflight and not self._turns
 
     @property
     def full(self) -> bool:
@@ -184,7 +189,7 @@ class RunOutlet(Surrounded):
     def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
         if self._void:
             return
-        size = sum(len(payload) for payload, _ in bad)
+        size = sum(ERROR_BYTES + len(reason) for _, reason in bad)
         self.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
         receipt = Receipt(self._settled, len(bad), size)
@@ -195,19 +200,29 @@ class RunOutlet(Surrounded):
     def ended(self, stream: IngressStream) -> None:
         self._streams.pop(stream.id.number, None)
 
-    def tire(self, stream: IngressStream) -> None:
+    def next_turn(self, call: Callable[[], None]) -> None:
         if self._void:
             return
-        if self._streams.pop(stream.id.number, None) is not None:
-            self._streams[stream.id.number] = stream  # behind those that have not had their turn
-        self._gate.trigger("turn", "others have theirs")
-        if not self._tired:
-            self._tired = True
-            self.scheduler.call_soon(self._rested)
+        if not self._turns:
+            self._opened.clear()
+            self.scheduler.call_soon(self._have_turn)
+        self._turns.append(call)
 
-    def _rested(self) -> None:
-        self._tired = False
-        self._gate.restore("turn")
+    def _have_turn(self) -> None:
+        if self._void:
+            return
+        self._turns[0]()  # still among them: what it asks for is not the first
+        self._turns.popleft()
+        if self._turns:
+            self.scheduler.call_soon(self._have_turn)
+        else:
+            self._set_opened()
+
+    def _set_opened(self) -> None:
+        if self._gate.shut or self._turns:
+            self._opened.clear()
+        else:
+            self._opened.set()
 
     def _settled(self, receipt: Receipt) -> None:
         if self._void:
@@ -260,7 +275,7 @@ class RunOutlet(Surrounded):
 
     async def ready(self) -> None:
         self._surroundings.up()
-        while self._gate.shut:  # what a stream held back may have shut it again
+        while self._gate.shut or self._turns:  # what a stream held back may have shut it again
             await self._opened.wait()
 
     def reject(self, block: Block, reason: str) -> None:
@@ -276,12 +291,12 @@ class RunOutlet(Surrounded):
         return self._backlog()
 
     def pause(self) -> None:
-        self._opened.clear()
+        self._set_opened()
         for stream in self._streams.values():
             stream.pause()
 
     def resume(self) -> None:
-        self._opened.set()
+        self._set_opened()
         for stream in list(self._streams.values()):
             if self._gate.shut:  # what one stream held filled the window again
                 return

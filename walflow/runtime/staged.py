@@ -7,7 +7,7 @@ events are wanted, and no longer than a turn at a time: the rest stays as it cam
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from walflow.event import Codec, StreamId
 from walflow.framing import Incoming, Worked, decoders, held, last_pieces, pieces
@@ -16,12 +16,7 @@ from walflow.runtime.ingress import Delivery, IngressStream
 
 GATHER: Final = 256 << 10  # bytes of decoded events that are judged at once
 TURN: Final = 512 << 10  # decoded bytes after which others have their turn
-
-
-class Turns(Delivery, Protocol):
-    def tire(self, stream: IngressStream) -> None:
-        """It has had its turn, and has more: all streams are paused, and resumed in the next turn of the loop."""
-        ...
+ITEM: Final = 32  # bytes that take as long to decode as it takes to come upon an event, or upon nothing
 
 
 class StagedStream(IngressStream):
@@ -34,18 +29,13 @@ class StagedStream(IngressStream):
         "_decoders",
         "_discarded",
         "_ending",
-        "_pause_source",
-        "_paused",
         "_pumping",
-        "_resume_source",
-        "_source_paused",
-        "_turns",
         "_work",
     )
 
     def __init__(
         self,
-        to: Turns,
+        to: Delivery,
         stream_id: StreamId,
         meta: Mapping[str, object],
         codec: Codec,
@@ -55,15 +45,11 @@ class StagedStream(IngressStream):
         resume: Callable[[], None],
         broken: Callable[[], None],
     ) -> None:
-        super().__init__(to, stream_id, meta, codec, incoming.framing, max_event_bytes, self._pause, self._resume)
-        self._turns = to
+        super().__init__(to, stream_id, meta, codec, incoming.framing, max_event_bytes, pause, resume)
         self._cut = incoming.cut
         self._decoders = decoders(incoming.steps, self._max_bytes, messages=incoming.messages, cut=incoming.cut)
         self._work: deque[Iterator[Item]] = deque()
-        self._pause_source = pause
-        self._resume_source = resume
         self._broken = broken
-        self._paused = self._source_paused = False
         self._pumping = False
         self._dead = False
         self._discarded = 0
@@ -95,31 +81,30 @@ class StagedStream(IngressStream):
             self._work.append(last_pieces(self._decoders, complete=complete))
         self._pump()
 
-    def _pause(self) -> None:
-        self._paused = True
-        if not self._source_paused:
-            self._source_paused = True
-            self._pause_source()
+    def resume(self) -> None:
+        self._shut = False
+        if self._work and not self._tired:
+            self._tire()  # however many are resumed, one has its turn now
+        self._set_source()
 
-    def _resume(self) -> None:
-        self._paused = False
+    def _turn(self) -> None:
+        self._tired = False
+        self._do_held()
         self._pump()
-        if not self._paused and self._source_paused:
-            self._source_paused = False
-            self._resume_source()
+        self._set_source()
 
     def _pump(self) -> None:
         if self._pumping:  # what is delivered may settle, and resume us, at once
             return
         self._pumping = True
         decoded = 0
-        while self._work and not self._paused:
+        while self._work and not self._shut and not self._tired:
             if decoded >= TURN:
-                self._turns.tire(self)
+                self._tire()
                 break
             decoded += self._advance()
         self._pumping = False
-        if not self._work and self._ending is not None:
+        if not self._work and not self._held and self._ending is not None:
             ending, self._ending = self._ending, _ended
             if self._discarded:
                 self._to.refuse(self, [(b"", f"{self._discarded} bytes behind it are dropped")])
@@ -131,20 +116,20 @@ class StagedStream(IngressStream):
         refused: list[str] = []
         size = 0
         for item in self._work[0]:
+            size += ITEM
             if isinstance(item, bytes):
                 found.append(item)
-                size += len(item) + 1
+                size += len(item)
             elif isinstance(item, Worked):
                 size += item.size
             else:
-                size += 1
                 refused.append(item.reason)
                 if self._cut:
                     self._cut_off(found, refused)
                 if item.ends:
                     self._dead = True
                     break
-            if size >= GATHER:
+            if size >= GATHER or self._tired:
                 break
         else:
             self._work.popleft()

@@ -401,6 +401,9 @@ class MemoryOutlet(_Half):
         self.sent.append(block)
         return True
 
+    def next_turn(self, call: Callable[[], None]) -> None:
+        self.scheduler.call_soon(call)
+
     def on_ready(self, call: Callable[[], None]) -> None:
         self._on_ready = call
 

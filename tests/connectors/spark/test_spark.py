@@ -114,6 +114,31 @@ async def test_tls_from_end_to_end_and_new_certificates(tmp_path: Path) -> None:
         peer.close()
 
 
+async def test_a_handshake_takes_a_place(tmp_path: Path) -> None:
+    """Whoever has not even said hello has proved nothing, and goes first."""
+    authority = Authority(tmp_path)
+    pair = authority.issue("localhost", "localhost", "127.0.0.1")
+    hour = 3_600_000_000_000
+    async with World(tmp_path / "log", tls=pair, max_connections=3, handshake_timeout=hour).running() as world:
+        silent = [await world.raw() for _ in range(6)]
+        await world.until(lambda: len(world.said("refused")) == 3)
+        for raw in silent[:3]:
+            assert await raw.rest() == b""
+        peers = [await world.client(endpoint=Endpoint("127.0.0.1", world.port, authority.file)) for _ in range(3)]
+        assert {line["reason"] for line in world.said("refused")} == {"its place was wanted"}
+        for raw in silent[3:]:
+            assert await raw.rest() == b""
+        late = await world.raw()  # all have proved who they are
+        assert await late.rest() == b""
+        assert world.said("refused")[-1]["reason"] == "3 connections are open"
+        for peer in peers:
+            assert await peer.call(Kind.HEAD)
+            peer.close()
+        for raw in (*silent, late):
+            await raw.close()
+        assert not world.said("TLS handshake failed")
+
+
 def _serial(port: int, authority: Authority) -> object:
     context = authority.client_context()
     with (

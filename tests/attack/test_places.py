@@ -1,0 +1,38 @@
+"""`max_connections` bounds descriptors, whatever those who had a place did last."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import PATIENCE, Client, echo_flow, running, wait_until
+from tests.system.test_attacks import is_served
+from walflow.net.listener import AT_ONCE
+
+LIMIT = 1000  # the default
+MANY = 4000
+CLOSING = 4 * AT_ONCE  # descriptors whose place is another's already: a loop closes them in its next turns
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_whoever_sends_four_bytes_and_closes(tmp_path: Path, loop: str) -> None:
+    """They may still read, so they are kept for a while: but not more of them than there are places."""
+    with running(echo_flow(tmp_path), tmp_path, "--loop", loop) as daemon:
+        port = daemon.port()
+
+        def descriptors() -> int:
+            return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+        is_served(Client(port), 1)
+        idle = descriptors()
+        most = 0
+        for number in range(MANY):
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as sock:
+                sock.sendall(b"1234")
+            if number % 100 == 0:
+                most = max(most, descriptors())
+        is_served(Client(port), 1)
+        assert max(most, descriptors()) <= idle + LIMIT + CLOSING
+        wait_until(lambda: descriptors() <= idle + LIMIT)
+        assert daemon.terminate() == 0

@@ -1,0 +1,174 @@
+"""Many events that are next to nothing: whoever sends them has turns, and a good client is served in between."""
+
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from websockets.frames import Frame, Opcode
+from websockets.sync.client import connect
+
+from tests.system.admin import LOOPBACK, Admin
+from tests.system.daemon import PATIENCE, Client, running, wait_until
+from tests.system.test_ws import Raw, request
+
+ROUNDS = 30  # echoes that a good client waits for, one after the other
+PATIENT = 1.0  # seconds for each of them
+WINDOW = 8 << 20
+
+ECHO = """\
+define flow echo
+flow
+  use tremor::pipelines;
+  define connector in from KIND with codec = "json", CHAIN config = CONFIG end;
+  create connector in;
+  create pipeline main from pipelines::passthrough;
+  connect /connector/in to /pipeline/main;
+  connect /pipeline/main to /connector/in;
+end;
+deploy flow echo;
+"""
+HELD = """\
+define flow held
+flow
+  use tremor::pipelines;
+  define connector in from ws_server with codec = "json", config = {"url": "127.0.0.1:0", "compression": true} end;
+  define connector held from `tests.system.stubborn:Unready` with codec = "json", config = {"directory": "DIRECTORY"} end;
+  create connector in;
+  create connector held;
+  create pipeline main from pipelines::passthrough;
+  connect /connector/in to /pipeline/main;
+  connect /pipeline/main to /connector/held;
+end;
+deploy flow held;
+"""
+
+
+def echo_flow(directory: Path, kind: str, *preprocessors: str) -> Path:
+    flow = directory / "echo.troy"
+    chain = f"preprocessors = {json.dumps(preprocessors)}, " if preprocessors else ""
+    chain += 'postprocessors = ["separate"],' if preprocessors else ""
+    text = ECHO.replace("KIND", kind).replace("CHAIN", chain).replace("CONFIG", '{"url": "127.0.0.1:0"}')
+    flow.write_text(text)
+    return flow
+
+
+def worst(echo: Callable[[int], None], attackers: Sequence[socket.socket], data: bytes) -> float:
+    """Seconds that one of a good client's echoes took at most, while all these send."""
+
+    def attack(sock: socket.socket) -> None:
+        try:
+            sock.sendall(data)
+        except OSError:
+            pass  # the daemon was ended first
+
+    threads = [threading.Thread(target=attack, args=(sock,)) for sock in attackers]
+    for thread in threads:
+        thread.start()
+    took = 0.0
+    for number in range(ROUNDS):
+        begun = time.monotonic()
+        echo(number)
+        took = max(took, time.monotonic() - begun)
+        time.sleep(0.01)  # the attack goes on meanwhile
+    for sock in attackers:
+        sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+    for thread in threads:
+        thread.join(PATIENCE)
+    return took
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize(
+    ("preprocessors", "data", "attackers"),
+    [
+        (("separate",), b"\n" * 4_000_000, 5),
+        (("decompress", "separate"), gzip.compress(b"\n" * 30_000_000), 5),
+        (("decompress", "separate", "remove-empty"), gzip.compress(b"\n" * 30_000_000), 5),
+    ],
+    ids=["empty lines", "compressed empty lines", "compressed nothing"],
+)
+def test_empty_lines(tmp_path: Path, loop: str, preprocessors: Sequence[str], data: bytes, attackers: int) -> None:
+    flow = echo_flow(tmp_path, "tcp_server", *preprocessors)
+    with running(flow, tmp_path, "--loop", loop) as daemon:
+        port = daemon.port()
+        good = Client(port)
+
+        def echo(number: int) -> None:
+            line = b"%d" % number
+            good.send(gzip.compress(line + b"\n") if "decompress" in preprocessors else line + b"\n")
+            assert good.lines(1) == [line]
+
+        echo(0)
+        sockets = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(attackers)]
+        took = worst(echo, sockets, data)
+        good.close()
+        assert took < PATIENT
+        assert daemon.terminate() == 0
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        Frame(Opcode.TEXT, b"", False).serialize(mask=True)
+        + Frame(Opcode.CONT, b"", False).serialize(mask=True) * 10**6,
+        Frame(Opcode.TEXT, b"1").serialize(mask=True) * 10**6,
+        Frame(Opcode.PONG, b"").serialize(mask=True) * 10**6,
+    ],
+    ids=["fragments", "messages", "pongs"],
+)
+def test_small_frames(tmp_path: Path, loop: str, data: bytes) -> None:
+    with running(echo_flow(tmp_path, "ws_server"), tmp_path, "--loop", loop) as daemon:
+        port = daemon.port()
+        with connect(f"ws://127.0.0.1:{port}", compression=None) as good:
+
+            def echo(number: int) -> None:
+                good.send(str(number))
+                assert good.recv(PATIENCE) == str(number)
+
+            echo(0)
+            assert worst(echo, [Raw(port).socket for _ in range(10)], data) < PATIENT
+        assert daemon.terminate() == 0
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_what_is_inflated_counts(tmp_path: Path, loop: str) -> None:
+    """250 MB in 260 KB: no more of it is inflated than the window holds, and all of it comes."""
+    deflate = zlib.compressobj(wbits=-15)
+    small = deflate.compress(b'"' + b"0" * 999_998 + b'"') + deflate.flush(zlib.Z_FULL_FLUSH)[:-4]
+    message = bytes([0xC1, 0xFE]) + struct.pack("!H", len(small)) + bytes(4) + small
+    (tmp_path / "up").touch()
+    flow = tmp_path / "held.troy"
+    flow.write_text(HELD.replace("DIRECTORY", str(tmp_path)))
+    with running(flow, tmp_path, "--loop", loop, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        port = daemon.port()
+        admin.until_ready()
+        idle = daemon.memory
+        client = Raw(port, shake=False)
+        client.send(request(port, **{"Sec-WebSocket-Extensions": "permessage-deflate"}))
+        assert b"permessage-deflate" in client.read_until(b"\r\n\r\n")
+        client.send(message * 250)
+
+        def received() -> float:
+            return admin.metrics()["walflow_component_received_events_total", "in"]
+
+        wait_until(lambda: received() * 1_000_000 > WINDOW)
+        before = received()
+        assert before * 1_000_000 <= 2 * WINDOW
+        assert daemon.memory <= idle + 4 * WINDOW
+        (tmp_path / "ack").touch()
+        wait_until(lambda: received() == 250)
+        assert daemon.memory <= idle + 8 * WINDOW
+        client.socket.close()
+        assert daemon.terminate() == 0
