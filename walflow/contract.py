@@ -205,6 +205,12 @@ class Inlet(Half, Protocol):
         """What to send for each event of the block: itself, or within its frame where postprocessors are named."""
         ...
 
+    def share(self) -> tuple[int, int | None]:
+        """For a sink of many peers, each of which may keep it waiting: how many bytes (`Block.weight`) and events may
+        wait for all of them and not be settled, None: any number. It is a quarter of the smallest window upstream,
+        divided among the sinks that ask for theirs, so that the rest is left to whoever does not wait."""
+        ...
+
     def ack(self, block: Block) -> None: ...
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:

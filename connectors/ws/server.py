@@ -157,7 +157,7 @@ class WsPeer(Peer):
 
     def _give_up(self) -> None:
         self._closing = True
-        self._ours.orphan(self._writing.give_up())
+        self.drop_unwritten()
 
     def write(self, blocks: list[Block]) -> None:
         if self._closing:

@@ -178,6 +178,7 @@ class _Builder:
             sink = self._sinks[reached]
             sink.behind_log = sink.behind_log or source.transactional
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+            sink.windows.append(source)
         for place in self._graph.places_of(node) & self._places.keys():
             self._places[place].windows.append(source)
 

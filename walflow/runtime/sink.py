@@ -3,6 +3,7 @@ of codec and framing where what comes differs from what the sink writes."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from walflow import contract
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
@@ -14,6 +15,12 @@ from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
 
 
 def _nothing() -> None: ...
+
+
+class Window(Protocol):
+    """A source upstream."""
+
+    def share(self, sink: str) -> tuple[int, int | None]: ...
 
 
 class SinkGone(WalflowError):
@@ -41,6 +48,7 @@ class SinkNode(Surrounded):
         self.replaceable = False
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
+        self.windows: list[Window] = []  # of every source whose events may come here
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
@@ -195,6 +203,11 @@ class SinkNode(Surrounded):
             return frames.payloads()
         starts = [0, *frames.framing.index(frames.data)]
         return [frames.data[start:end] for start, end in pairwise(starts)]
+
+    def share(self) -> tuple[int, int | None]:
+        shares = [window.share(self.name) for window in self.windows]
+        counts = [events for _, events in shares if events is not None]
+        return min((size for size, _ in shares), default=0), min(counts, default=None)
 
     def ack(self, block: Block) -> None:
         frames = block.frames

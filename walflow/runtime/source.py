@@ -22,6 +22,7 @@ BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
 BLOCK_EVENTS: Final = 4096
 WINDOW: Final = 8 << 20
 MAX_EVENT_BYTES: Final = 1 << 20
+SHARES: Final = 4  # a part of the window that may wait for clients; the other three keep the flow going
 
 
 def _nothing() -> None: ...
@@ -52,6 +53,7 @@ class SourceNode:
         self.outlet: RunOutlet | None = None
         self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
         self._on_full: list[Callable[[], None]] = []
+        self._sharing: set[str] = set()  # sinks that may hold a part of the window for long
 
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
@@ -63,6 +65,13 @@ class SourceNode:
     def limits(self) -> tuple[int, int | None]:
         """Bytes and events that may be unsettled at most: what an operator that holds blocks has to stay below."""
         return (self.outlet.window, self.outlet.window_events) if self.outlet is not None else (WINDOW, None)
+
+    def share(self, sink: str) -> tuple[int, int | None]:
+        """What this sink may hold of the limits: see `walflow.contract.Inlet.share`."""
+        self._sharing.add(sink)
+        size, events = self.limits()
+        parts = SHARES * len(self._sharing)
+        return size // parts, None if events is None else events // parts
 
     @property
     def full(self) -> bool:
@@ -188,7 +197,15 @@ class RunOutlet(Surrounded):
         self.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
         receipt = Receipt(self._settled, len(bad), size)
-        block = Block(stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta)
+        block = Block(
+            stream.id,
+            frames,
+            self._node.codec,
+            receipt,
+            ingest_ns=time.time_ns(),
+            meta=stream.meta,
+            weight=size,
+        )
         self._node.err.take(block, [reason for _, reason in bad])
         self._look_at_window()
 
