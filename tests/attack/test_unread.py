@@ -55,7 +55,7 @@ class Served:
             total += size
             with self.connect() as probing:
                 probing.sendall(STEP * (size // len(STEP)))
-                wait_until(lambda: self.written >= total)
+                wait_until(lambda: self.written >= total)  # noqa: B023
                 if all(self.unsettled() for _ in range(100)):
                     return size
 

@@ -23,6 +23,7 @@ from walflow.runtime.loop import LoopScheduler
 from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
 from walflow.runtime.runner import run_connector
+from walflow.runtime.standstill import EVERY, Standstills
 
 DRAIN_SECONDS: Final = 10.0
 START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet
@@ -62,6 +63,7 @@ class Daemon:
         self.metrics = Metrics()
         self.connectors, self.operators = build(assembly, self.metrics)
         self.started = time.monotonic()
+        self.standstills = Standstills(self.connectors, self.metrics)
         self._settings = settings
         self._beside = beside
         self._notifier = Notifier.from_environment()
@@ -96,12 +98,15 @@ class Daemon:
     async def _run(self) -> int:
         schedulers = self._begin_operators()
         tasks = {
-            nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die, self.stop), name=nodes.name)
+            nodes.name: asyncio.create_task(
+                run_connector(nodes, self.metrics, die, self.stop), name=nodes.name
+            )
             for nodes in self.connectors
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
         gc.freeze()  # what start-up made lives as long as the process; collections need not look at it again
+        self._watch()
         await self._stop.wait()
         left = await self._drain()
         await self._end(tasks)
@@ -111,6 +116,11 @@ class Daemon:
             await scheduler.close()
         log.info("stopped", left=left, **self._totals())
         return 0
+
+    def _watch(self) -> None:
+        if not self.stopping:
+            self.standstills.look()
+            asyncio.get_running_loop().call_later(EVERY, self._watch)
 
     def _begin_operators(self) -> list[LoopScheduler]:
         schedulers = [LoopScheduler(operator.name) for operator in self.operators]

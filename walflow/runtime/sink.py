@@ -58,6 +58,8 @@ class SinkNode(Surrounded):
         self._encoders = outgoing.encoders if outgoing else ()
         self.encoded = bool(self._encoders)
         self._queue: list[Block] = []
+        self._held = 0  # bytes taken and not settled
+        self._outcomes = 0  # blocks, or parts of them
         self._accept: Callable[[Block], None] | None = None
         self._on_reopen: Callable[[], None] | None = None
         self._arrived: Signal | None = None
@@ -74,6 +76,7 @@ class SinkNode(Surrounded):
         self._acked = self.counter("acked_events_total")
         self._acked_bytes = self.counter("acked_bytes_total")
         self._failed = self.counter("failed_events_total")
+        self._held = sum(len(block.frames.data) for block in self._queue)
         if self._queue:
             self._arrived.set()
         self._taking = False
@@ -122,7 +125,14 @@ class SinkNode(Surrounded):
         if written is not None:
             self._pass(written)
 
+    def held(self) -> str:
+        return f"{self._held:,} bytes" if self._held > 0 else ""
+
+    def outcomes(self) -> int:
+        return self._outcomes
+
     def _pass(self, block: Block) -> None:
+        self._held += len(block.frames.data)
         if self._accept is not None:
             self._accept(block)
             return
@@ -213,13 +223,20 @@ class SinkNode(Surrounded):
         frames = block.frames
         self._acked.value += frames.count
         self._acked_bytes.value += len(frames.data)
+        self._let_go(frames)
         block.receipt.ack(self.name)
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
         self._failed.value += block.frames.count - done
+        self._let_go(block.frames)
         block.receipt.fail(cause, done, self.name)
 
+    def _let_go(self, frames: Frames) -> None:
+        self._held -= len(frames.data)
+        self._outcomes += 1
+
     def reject(self, block: Block, reason: str) -> None:
+        self._let_go(block.frames)
         self._err.take(block, [reason] * block.frames.count)
 
     def triggered(self) -> bool:

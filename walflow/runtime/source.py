@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, MESSAGES, Incoming
@@ -26,6 +26,15 @@ SHARES: Final = 4  # a part of the window that may wait for clients; the other t
 
 
 def _nothing() -> None: ...
+
+
+class Holder(NamedTuple):
+    """A sink or an operator downstream. `held`: what it has and has not settled, in words, "" for nothing. `outcomes`: a
+    number that changes whenever it settles something."""
+
+    name: str
+    held: Callable[[], str]
+    outcomes: Callable[[], float]
 
 
 class SourceNode:
@@ -53,6 +62,7 @@ class SourceNode:
         self.outlet: RunOutlet | None = None
         self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
         self._on_full: list[Callable[[], None]] = []
+        self.holders: list[Holder] = []
         self._sharing: set[str] = set()  # sinks that may hold a part of the window for long
 
     def __repr__(self) -> str:
@@ -115,6 +125,7 @@ class RunOutlet(Surrounded):
         self.window_events: int | None = None
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
+        self.delivered = 0  # blocks, in whole or in part
         self._events = 0  # in flight, of those that were given to `send`
         self.surround(surroundings)
         self._node = node
@@ -139,6 +150,13 @@ class RunOutlet(Surrounded):
     @property
     def full(self) -> bool:
         return self._refused or "window" in self._gate.reasons or self._has_all_events
+
+    @property
+    def stuck(self) -> bool:
+        """It has something to send, or cannot know, and may not before something is settled, or a sink takes events."""
+        if not self._node.transactional:
+            return self._gate.shut
+        return (self._gate.shut or self.full) and (self.inflight > 0 or self._backlog() > 0)
 
     @property
     def _has_all_events(self) -> bool:
@@ -234,6 +252,8 @@ class RunOutlet(Surrounded):
         if receipt.cause is not None:
             self._lost.value += receipt.count - receipt.done
             self.log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
+        if receipt.done:
+            self.delivered += 1
         self._give_back(size)
 
     def _give_back(self, size: int) -> None:
@@ -268,6 +288,8 @@ class RunOutlet(Surrounded):
         if self._void:
             return
         self._events -= receipt.count
+        if receipt.done:
+            self.delivered += 1
         settled(receipt)
         self._give_back(size)
 
