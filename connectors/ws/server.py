@@ -11,6 +11,7 @@ from connectors.ws.wire import SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Timer
 from walflow.event import Block
 from walflow.net import Address, NoSecret, parse_address
+from walflow.net.deadline import Deadline
 from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
 from walflow.net.server import CLOSING, SINK, StreamServer
@@ -227,7 +228,7 @@ class WsPeer(Peer):
 
     def _after(self, seconds: float, call: Callable[[], None]) -> None:
         self._stop_timer()
-        self._timer = self._ours.out.scheduler.call_later(seconds, call)
+        self._timer = Deadline(self._ours.out.scheduler, seconds, call)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

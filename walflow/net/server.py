@@ -101,7 +101,7 @@ class StreamServer:
         self.config = config
         self.inlet = inlet
         self.out = out
-        self.time = out.scheduler.time
+        self.time = out.scheduler.awake
         self.clients: dict[int, Peer] = {}
         self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
         self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first

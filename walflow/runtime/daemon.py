@@ -19,7 +19,7 @@ from walflow.assemble import Assembly
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.loop import LoopScheduler
+from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
 from walflow.runtime.runner import run_connector
@@ -96,10 +96,12 @@ class Daemon:
             self._notifier.close()
 
     async def _run(self) -> int:
+        awake = Awake()
+        awake.beat()
         schedulers = self._begin_operators()
         tasks = {
             nodes.name: asyncio.create_task(
-                run_connector(nodes, self.metrics, die, self.stop), name=nodes.name
+                run_connector(nodes, self.metrics, die, self.stop, awake), name=nodes.name
             )
             for nodes in self.connectors
         }

@@ -4,18 +4,44 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Final
 
 from walflow.contract import Timer
 
+BEAT: Final = 0.5  # seconds
+STOPPED: Final = 1.0  # without a beat: the loop did not turn
+
 Job = tuple[Callable[[], None], Callable[[BaseException | None], None]]
+
+
+class Awake:
+    """A clock that stands while the loop does not turn, be the process stopped or the machine too busy for it. One for
+    each loop; `beat` starts it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seen = self._loop.time()
+        self._stood = 0.0
+
+    def time(self) -> float:
+        now = self._loop.time()
+        if now - self._seen > STOPPED:
+            self._stood += now - self._seen
+        self._seen = now
+        return now - self._stood
+
+    def beat(self) -> None:
+        self.time()
+        self._loop.call_later(BEAT, self.beat)
 
 
 class LoopScheduler:
     """One per run of a connector. Its thread starts with the first job and takes them in order, so a log's commits
     and its cursor never overlap. After `close` nothing it was given is called any more."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, awake: Awake | None = None) -> None:
         self._name = name
+        self._awake = awake
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
         self._thread: threading.Thread | None = None
@@ -24,6 +50,9 @@ class LoopScheduler:
 
     def time(self) -> float:
         return self._loop.time()
+
+    def awake(self) -> float:
+        return self._awake.time() if self._awake is not None else self._loop.time()
 
     def call_soon(self, call: Callable[[], None]) -> None:
         self._loop.call_soon(self._call, call)

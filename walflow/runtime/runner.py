@@ -9,7 +9,7 @@ import structlog
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import Counter, Histogram, Metrics
 from walflow.runtime.graph import ConnectorNodes
-from walflow.runtime.loop import LoopScheduler
+from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.surroundings import Surroundings
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
@@ -26,7 +26,9 @@ Stop = Callable[[bool], None]  # gracefully, or at once
 def _nobody_stops(graceful: bool) -> None: ...
 
 
-async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops) -> None:
+async def run_connector(
+    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops, awake: Awake | None = None
+) -> None:
     """Returns when the connector has nothing more to say; raises only its cancellation."""
     delay = FIRST_DELAY
     clock = asyncio.get_running_loop().time
@@ -35,7 +37,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, s
     while True:
         started = clock()
         try:
-            await _run_once(nodes, metrics, fatal, stop)
+            await _run_once(nodes, metrics, fatal, stop, awake)
             nodes.health.becomes("finished")
             log.debug("finished")
             return
@@ -55,7 +57,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, s
         delay = min(LONGEST_DELAY, delay * GROWTH)
 
 
-async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop) -> None:
+async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop, awake: Awake | None) -> None:
     labels = nodes.plan.labels
     gauges: list[tuple[str, dict[str, str]]] = []
 
@@ -69,7 +71,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
     def histogram(name: str, bounds: Sequence[float]) -> Histogram:
         return metrics.histogram(name, bounds, **labels)
 
-    scheduler = LoopScheduler(nodes.name)
+    scheduler = LoopScheduler(nodes.name, awake)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     surroundings = Surroundings(
         scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop

@@ -72,6 +72,9 @@ class Scheduler:
     def time(self) -> float:
         return self._now
 
+    def awake(self) -> float:
+        return self._now
+
     def call_soon(self, call: Callable[[], None]) -> None:
         self._soon.append(call)
 
