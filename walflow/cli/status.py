@@ -32,7 +32,9 @@ def status(
         str, typer.Option(envvar="WALFLOW_ADMIN", help="As the daemon was given it: host:port or unix:/path.")
     ] = "127.0.0.1:9898",
     as_json: Annotated[bool, typer.Option("--json", help="The daemon's own words, for scripts.")] = False,
-    ready: Annotated[bool, typer.Option("--ready", help="Only whether it is ready (exit 69 if not), and what stands still.")] = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Only whether it is ready (exit 69 if not), and what stands still.")
+    ] = False,
     admin_token_file: Annotated[
         Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The file that the daemon was given.")
     ] = None,

@@ -22,13 +22,14 @@ from walflow.runtime.graph import ConnectorNodes, build
 from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
-from walflow.runtime.runner import run_connector
+from walflow.runtime.runner import run_connector, where
 from walflow.runtime.standstill import EVERY, Standstills
 
 DRAIN_SECONDS: Final = 10.0
 START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet
 
 EX_UNAVAILABLE: Final = 69
+EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
 EX_CONFIG: Final = 78
@@ -244,13 +245,23 @@ class Daemon:
 
 
 def _internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """A callback raised: a bug of ours. One line; the traceback at debug level."""
+    """A bug of ours. Raised for a connection, it has cost that connection. Raised by any other call of the loop, nobody
+    knows what is left undone: what is on disk is sound, so the process ends, and the next one begins there."""
     error = context.get("exception")
-    where = traceback.extract_tb(error.__traceback__)[-1] if isinstance(error, BaseException) else None
-    log.error(
-        "internal error", error=repr(error or context.get("message")), at=where and f"{where.name}:{where.lineno}"
-    )
+    at = where(error) if isinstance(error, BaseException) else ""
+    log.error("internal error", error=repr(error or context.get("message")), at=at)
     log.debug("internal error", exc_info=error)
+    if "handle" in context and isinstance(error, BaseException) and _is_ours(error):
+        log.critical("fatal", error=f"internal error: {error!r}, in {at}", exit_code=EX_SOFTWARE)
+        _exit(EX_SOFTWARE)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Raised within walflow, and not for a connection that has begun or ended."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(frame.f_code.co_name in ("connection_made", "connection_lost") for frame in frames):
+        return False
+    return any(str(frame.f_globals.get("__name__")).split(".")[0] in ("walflow", "connectors") for frame in frames)
 
 
 EXIT_CODES: Final[dict[type[WalflowError], int]] = {
@@ -264,6 +275,10 @@ def die(error: WalflowError) -> NoReturn:
     """One line, and out, without a further word to anyone: nothing may be acked any more."""
     code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
+    _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
     if sys.stderr is not None:  # it was closed
         sys.stderr.flush()
     os._exit(code)

@@ -37,11 +37,15 @@ class Awake:
 
 class LoopScheduler:
     """One per run of a connector. Its thread starts with the first job and takes them in order, so a log's commits
-    and its cursor never overlap. After `close` nothing it was given is called any more."""
+    and its cursor never overlap. After `close` nothing it was given is called any more. `failed` gets what a call raised:
+    whoever made the call cannot know that it was half done. Without it the loop does."""
 
-    def __init__(self, name: str, awake: Awake | None = None) -> None:
+    def __init__(
+        self, name: str, awake: Awake | None = None, failed: Callable[[Exception], None] | None = None
+    ) -> None:
         self._name = name
         self._awake = awake
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
         self._thread: threading.Thread | None = None
@@ -75,12 +79,17 @@ class LoopScheduler:
             self._thread.join()
 
     def _call(self, call: Callable[[], None]) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        try:
             call()
+        except Exception as error:  # it belongs to the run
+            if self._failed is None:
+                raise
+            self._failed(error)
 
     def _done(self, done: Callable[[BaseException | None], None], error: BaseException | None) -> None:
-        if not self._closed:
-            done(error)
+        self._call(lambda: done(error))
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

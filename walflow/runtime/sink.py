@@ -134,11 +134,18 @@ class SinkNode(Surrounded):
     def _pass(self, block: Block) -> None:
         self._held += len(block.frames.data)
         if self._accept is not None:
-            self._accept(block)
+            self._hand_over(self._accept, block)
             return
         self._queue.append(block)
         if self._arrived is not None:
             self._arrived.set()
+
+    def _hand_over(self, accept: Callable[[Block], None], block: Block) -> None:
+        """A connector that raises has a bug, which is its own trouble. The block fails as its receipt is collected."""
+        try:
+            accept(block)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self._surroundings.failed(error)
 
     def _as_it_is(self, block: Block) -> bool:
         return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
@@ -197,7 +204,7 @@ class SinkNode(Surrounded):
         self._up()
         queue, self._queue = self._queue, []
         for block in queue:
-            accept(block)
+            self._hand_over(accept, block)
         self._accept = accept
 
     def _up(self) -> None:
@@ -263,5 +270,9 @@ class SinkNode(Surrounded):
         self._on_reopen = call
 
     def reopen(self) -> None:
-        if self._on_reopen is not None:
+        if self._on_reopen is None:
+            return
+        try:
             self._on_reopen()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._surroundings.failed(error)

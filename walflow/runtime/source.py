@@ -206,7 +206,17 @@ class RunOutlet(Surrounded):
         self.inflight += size
         self._received_bytes.value += size
         receipt = Receipt(self._settled, frames.count, size)
-        to.accept(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta))
+        self._hand_on(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta), to)
+
+    def _hand_on(self, block: Block, to: Node) -> None:
+        """A node that raises has a bug. It costs this block, which fails as its receipt is collected, and no other one:
+        of a log it comes again, until it is alone."""
+        try:
+            to.accept(block)
+        except Exception as error:  # whatever it is
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
+            self.log.debug("internal error", exc_info=error)
 
     def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
         if self._void:
@@ -279,7 +289,7 @@ class RunOutlet(Surrounded):
         receipt.settled = partial(self._sent_settled, receipt.settled, size)
         self._received.value += block.frames.count
         self._received_bytes.value += size
-        self._node.out.accept(block)
+        self._hand_on(block, self._node.out)
         if self._has_all_events:
             self._node.tell_full()
         return True
