@@ -87,7 +87,7 @@ class UnixSocketClient(ClientConnector):
             await asyncio.get_running_loop().create_unix_connection(lambda: connection, self.path)
 
         meta = {"unix_socket_client": {"path": self.path}}
-        acks = acks_of(self, inlet, out.scheduler.time)
+        acks = acks_of(self, inlet, out.scheduler.awake)
         await StreamClient(
             self, inlet, out, peer=self.path, meta=meta, connect=connect, acks=acks, reads_answers=self.ack == "echo"
         ).run()

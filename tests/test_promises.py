@@ -190,6 +190,8 @@ HELD = {
     ],
     "an event is acked when it is written to the client's socket, or waits for a client that is slow to read": [
         "system/test_mute.py::test_a_mute_client_is_closed_and_the_others_get_all_their_echoes",
+        "attack/test_unread.py::test_clients_that_do_not_read_stop_nobody",
+        "attack/test_unread.py::test_they_are_closed_after_write_timeout",
         KILLS,
     ],
     "0.0.0.0:1 is open to the network without TLS": [

@@ -110,6 +110,11 @@ class Scheduler(Protocol):
         """Monotonic seconds."""
         ...
 
+    def awake(self) -> float:
+        """Monotonic seconds for which the loop turned. What a peer owes is judged by these: while the process was
+        stopped, nothing of what it sent was read."""
+        ...
+
     def call_soon(self, call: Callable[[], None]) -> None: ...
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
@@ -204,6 +209,12 @@ class Inlet(Half, Protocol):
 
     def messages(self, block: Block) -> list[bytes]:
         """What to send for each event of the block: itself, or within its frame where postprocessors are named."""
+        ...
+
+    def share(self) -> tuple[int, int | None]:
+        """For a sink of many peers, each of which may keep it waiting: how many bytes (`Block.weight`) and events may
+        wait for all of them and not be settled, None: any number. It is a quarter of the smallest window upstream,
+        divided among the sinks that ask for theirs, so that the rest is left to whoever does not wait."""
         ...
 
     def ack(self, block: Block) -> None: ...

@@ -283,10 +283,22 @@ class LostReceipt(Exception):
 class Block:
     """Events of one stream with the receipt that settles them. Immutable but for its lazily decoded values.
 
-    `meta` holds for all of its events; `event_metas`, where not None, has one mapping an event.
+    `meta` holds for all of its events; `event_metas`, where not None, has one mapping an event. `weight`: how many
+    bytes of its source's window stay taken until it is settled: its own, or those of the block it was made of.
     """
 
-    __slots__ = ("_values", "codec", "event_metas", "frames", "ingest_ns", "meta", "origin", "receipt", "stream")
+    __slots__ = (
+        "_values",
+        "codec",
+        "event_metas",
+        "frames",
+        "ingest_ns",
+        "meta",
+        "origin",
+        "receipt",
+        "stream",
+        "weight",
+    )
 
     def __init__(
         self,
@@ -299,6 +311,7 @@ class Block:
         meta: Mapping[str, object],
         event_metas: Sequence[Mapping[str, object]] | None = None,
         origin: Origin | None = None,
+        weight: int | None = None,
     ) -> None:
         self.stream = stream
         self.frames = frames
@@ -308,6 +321,7 @@ class Block:
         self.meta = meta
         self.event_metas = event_metas
         self.origin = origin
+        self.weight = len(frames.data) if weight is None else weight
         self._values: list[object] | None = None
 
     def __repr__(self) -> str:
@@ -333,6 +347,7 @@ class Block:
             meta=self.meta,
             event_metas=self.event_metas if frames.count == self.frames.count else None,
             origin=self.origin,
+            weight=self.weight,
         )
 
     def split(self, sizes: Sequence[int]) -> list[Self]:
@@ -341,6 +356,7 @@ class Block:
             return [self]
         parts: list[Self] = []
         start = 0
+        each = self.weight / max(1, len(self.frames.data))
         for frames, receipt in zip(self.frames.parts(sizes), self.receipt.split(sizes), strict=True):
             stop = start + frames.count
             part = type(self)(
@@ -352,6 +368,7 @@ class Block:
                 meta=self.meta,
                 event_metas=self.event_metas[start:stop] if self.event_metas is not None else None,
                 origin=self._origin_of(start, stop),
+                weight=round(len(frames.data) * each),
             )
             parts.append(part)
             start = stop

@@ -143,6 +143,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     ),
     "inflight_bytes": Family("gauge", "Bytes sent on and not yet settled by every sink."),
     "window_bytes": Family("gauge", "How many bytes may be in flight before the source stops reading."),
+    "standstill_seconds": Family(
+        "gauge",
+        "How long the source has been unable to send while nothing of it was delivered, from 10 s on; 0: it moves, or "
+        "has nothing to send.",
+    ),
     "gate_shut": Family("gauge", "1 while the source may not read, by what keeps it from that.", ("reason",)),
     # sinks
     "acked_events_total": Family("counter", "Events that the sink has acked."),

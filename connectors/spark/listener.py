@@ -16,6 +16,7 @@ from connectors.spark.session import Session, Staging, refusal
 from pyspark_walflow.wire import Code, Kind, Refused, control
 from walflow.contract import Inlet, Outlet
 from walflow.net import Contexts
+from walflow.net.deadline import within
 from walflow.net.listener import Listener
 from walflow.net.secure import TlsProtocol
 from walflow.net.tls import check_name
@@ -172,7 +173,7 @@ class SparkBridge:
         try:
             if len(self._places) > self._max_connections:
                 raise self._no_place()
-            async with asyncio.timeout(self._handshake_seconds):
+            async with within(self._handshake_seconds):
                 await session.greet()
             while True:
                 try:

@@ -16,6 +16,7 @@ from connectors.spark.heads import Heads
 from connectors.spark.sending import Sending, readable
 from pyspark_walflow.wire import PREFACE
 from walflow.contract import Half
+from walflow.net.deadline import within
 from walflow.net.listener import Listener
 from walflow.net.sockets import SocketOptions, listen_tcp
 from walflow.wal import Log
@@ -125,7 +126,7 @@ async def _first_words(sock: socket.socket) -> bytes | None:
     left."""
     said = b""
     try:
-        async with asyncio.timeout(SILENCE):
+        async with within(SILENCE):
             while len(said) < len(PREFACE) and PREFACE.startswith(said):
                 await readable(sock)
                 some = sock.recv(len(PREFACE) - len(said))

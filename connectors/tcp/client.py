@@ -39,7 +39,7 @@ class TcpClient(ClientConnector):
         dial = Dial(self.address, tls, self.socket_options)
         inlet.on_reopen(lambda: dial.reload(out))
         meta = {"tcp_client": {"tls": tls is not None, "peer": self.address._asdict()}}
-        acks = acks_of(self, inlet, out.scheduler.time)
+        acks = acks_of(self, inlet, out.scheduler.awake)
         await StreamClient(
             self,
             inlet,

@@ -178,7 +178,7 @@ class WsClient(Ws):
         ).run()
 
     def _acks(self, inlet: Inlet, out: Outlet) -> MessagesWritten:
-        time = out.scheduler.time
+        time = out.scheduler.awake
         if self.ack == "pong":
             return MessagesPonged(self, inlet, time)
         if self.ack == "message":

@@ -11,6 +11,7 @@ from connectors.ws.wire import SILENT, Wire
 from walflow.contract import Guarantee, Inlet, Outlet, Timer
 from walflow.event import Block
 from walflow.net import Address, NoSecret, parse_address
+from walflow.net.deadline import Deadline
 from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
 from walflow.net.server import CLOSING, SINK, StreamServer
@@ -143,7 +144,7 @@ class WsPeer(Peer):
     # messages
 
     def data_received(self, data: bytes) -> None:
-        self.hold()
+        self.keep_paused()
         if self._closing and not self.joined:
             return
         if not self.joined:
@@ -209,7 +210,7 @@ class WsPeer(Peer):
 
     def _give_up(self) -> None:
         self._closing = True
-        self._ours.orphan(self._writing.give_up())
+        self.drop_unwritten()
 
     def write(self, blocks: list[Block]) -> None:
         if self._closing:
@@ -287,7 +288,7 @@ class WsPeer(Peer):
 
     def _after(self, seconds: float, call: Callable[[], None]) -> None:
         self._stop_timer()
-        self._timer = self._ours.out.scheduler.call_later(seconds, call)
+        self._timer = Deadline(self._ours.out.scheduler, seconds, call)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

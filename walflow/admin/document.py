@@ -59,6 +59,15 @@ class FlowStatus(Struct):
     links: list[LinkStatus]
 
 
+class StandstillStatus(Struct):
+    """A source that may send nothing while nothing of it is delivered: why, and who holds what it sent."""
+
+    source: str
+    seconds: int
+    reason: str
+    held_by: list[str]
+
+
 class Status(Struct):
     version: str
     pid: int
@@ -68,3 +77,4 @@ class Status(Struct):
     not_ready: list[str]
     loop_lag_seconds: float
     flows: list[FlowStatus]
+    standstills: list[StandstillStatus] = []

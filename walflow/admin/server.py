@@ -148,9 +148,11 @@ class Answers:
 
     async def readyz(self, request: web.Request) -> web.Response:
         lacking = self._daemon.not_ready()
+        known = self._guard.refusal(request.headers) is None
         if not lacking:
-            return web.Response(text="ok\n")
-        named = [printable(line) for line in lacking] if self._guard.refusal(request.headers) is None else []
+            notes = [f"note: {printable(str(found))}" for found in self._daemon.standstills.now()] if known else []
+            return web.Response(text="\n".join(["ok", *notes, ""]))
+        named = [printable(line) for line in lacking] if known else []
         return web.Response(text="\n".join(["not ready", *named, ""]), status=503)
 
     async def metrics(self, request: web.Request) -> web.Response:

@@ -13,6 +13,7 @@ from walflow.admin.document import (
     Number,
     PipelineStatus,
     Shut,
+    StandstillStatus,
     Status,
 )
 from walflow.admin.rates import Rates
@@ -35,6 +36,10 @@ def status(daemon: Daemon, rates: Rates) -> Status:
         not_ready=not_ready,
         loop_lag_seconds=round(rates.lag, 6),
         flows=_flows(daemon, rates),
+        standstills=[
+            StandstillStatus(found.source, found.seconds, found.reason, list(found.held_by))
+            for found in daemon.standstills.now()
+        ],
     )
 
 

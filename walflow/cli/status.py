@@ -13,7 +13,7 @@ from rich.text import Text
 from walflow.admin.text import printable
 
 if TYPE_CHECKING:
-    from walflow.admin.document import ConnectorStatus, FlowStatus, Number, Status
+    from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
     from walflow.admin.endpoint import Endpoint
 
 EX_USAGE = 2
@@ -32,12 +32,14 @@ def status(
         str, typer.Option(envvar="WALFLOW_ADMIN", help="As the daemon was given it: host:port or unix:/path.")
     ] = "127.0.0.1:9898",
     as_json: Annotated[bool, typer.Option("--json", help="The daemon's own words, for scripts.")] = False,
-    ready: Annotated[bool, typer.Option("--ready", help="Only whether it is ready: exit 69 if not.")] = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Only whether it is ready (exit 69 if not), and what stands still.")
+    ] = False,
     admin_token_file: Annotated[
         Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The file that the daemon was given.")
     ] = None,
 ) -> None:
-    """Show a running daemon: its connectors, rates, breakers and backlogs."""
+    """Show a running daemon: its connectors, rates, breakers and backlogs, and what stands still."""
     from walflow.admin.endpoint import parse_endpoint
 
     try:
@@ -114,7 +116,7 @@ def _ask_ready(endpoint: "Endpoint") -> None:
     code, body = _get(endpoint, "/readyz", {})
     lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
     if code == 200:
-        typer.echo("ready")
+        typer.echo("\n".join(["ready", *lines[1:]]))
         return
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{endpoint} answers {code}")
 
@@ -144,11 +146,19 @@ def report(known: "Status") -> "list[Table | Text]":
         f"walflow {known.version}, pid {known.pid}, up {_duration(known.uptime_seconds)}: ",
         (state, "green" if known.ready else "bold red"),
     )
-    lines: list[Table | Text] = [head]
+    lines: list[Table | Text] = [head, *(_standstill(found) for found in known.standstills)]
     for flow in known.flows:
         lines.append(_table(flow))
         lines += [line for connector in flow.connectors for line in _troubles(connector)]
     return lines
+
+
+def _standstill(found: "StandstillStatus") -> Text:
+    held = "".join(f"; {printable(line)}" for line in found.held_by)
+    text = (
+        f"{printable(found.source)} has stood still for {_duration(found.seconds)}: {printable(found.reason)}{held}"
+    )
+    return Text(text, "bold yellow")
 
 
 def _table(flow: "FlowStatus") -> Table:

@@ -11,6 +11,7 @@ from walflow.contract import Connector, Guarantee, Inlet, Outlet, Stream
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho, WhenEchoed, WhenWritten
+from walflow.net.deadline import within
 from walflow.net.reconnect import Backoff, Reconnect
 from walflow.net.writing import Writing
 
@@ -162,7 +163,7 @@ class StreamClient:
         """One connection, or the attempt; seconds to wait before the next, None: there will be none."""
         connection = self._make(self)
         try:
-            async with asyncio.timeout(CONNECTS_WITHIN):
+            async with within(CONNECTS_WITHIN):
                 await self._connect(connection)
                 await connection.made
         except (OSError, WalflowError, TimeoutError) as error:
@@ -273,7 +274,7 @@ class StreamClient:
     def _sweep(self) -> None:
         connection = self._connection
         if connection is not None:
-            self._look_at(connection, self.out.scheduler.time())
+            self._look_at(connection, self.out.scheduler.awake())
         self.out.scheduler.call_later(SWEEP, self._sweep)
 
     def _look_at(self, connection: "Connection", now: float) -> None:
@@ -316,7 +317,7 @@ class Connection(asyncio.Protocol):
         self.paused = False  # what it reads is not wanted now
         self.reading = True
         self._client = client
-        self._time = client.out.scheduler.time
+        self._time = client.out.scheduler.awake
         self._since = self._moved = self._time()
         self._left = 0  # unwritten at the last look
         self._heard = False

@@ -14,12 +14,29 @@ class Limits(Protocol):
     def write_buffer(self) -> int: ...
 
 
+class Held:
+    """What was taken and is not settled, of the windows of the sources it came from."""
+
+    __slots__ = ("bytes", "events")
+
+    def __init__(self) -> None:
+        self.bytes = self.events = 0
+
+    def __repr__(self) -> str:
+        return f"<Held {self.bytes} bytes, {self.events} events>"
+
+    def add(self, bytes: int, events: int) -> None:
+        self.bytes += bytes
+        self.events += events
+
+
 class Server(Protocol):
     """What a peer needs of its server."""
 
     inlet: Inlet
     out: Outlet
     silent: dict["Peer", None]
+    held: Held
 
     @property
     def config(self) -> Limits: ...
@@ -44,14 +61,19 @@ class Peer(asyncio.Protocol):
         self.stirred = True  # a byte went either way since the last look
         self.since = self.active = server.time()
         self.slow_since: float | None = None
+        self.slow_above = 0  # bytes; it is slow until no more than these wait
+        self.held = Held()
+        self.aborted = False
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._server = server
         self._meta = meta
         self._silent = True
         self._pauses: set[str] = set()
         self._measuring = False
+        self._settled_before = 0
 
     def abort(self) -> None:
+        self.aborted = True
         if hasattr(self, "transport"):
             self.transport.abort()
 
@@ -81,7 +103,7 @@ class Peer(asyncio.Protocol):
         """Once a second."""
 
     def data_received(self, data: bytes) -> None:
-        self.hold()
+        self.keep_paused()
         self.heard()
         self.stream.feed(data)
 
@@ -105,11 +127,18 @@ class Peer(asyncio.Protocol):
             self.gone.set_result(None)
         if self.joined:
             self.stream.close()
-            self._server.orphan(self._writing.give_up())
+            self.drop_unwritten()
         self._server.left(self)
+
+    def drop_unwritten(self) -> None:
+        """It will never read it."""
+        blocks = self._writing.give_up()
+        self._settled(blocks)
+        self._server.orphan(blocks)
 
     def write(self, blocks: list[Block]) -> None:
         self.stirred = True
+        self._hold(sum(block.weight for block in blocks), sum(map(_events, blocks)))
         self._writing.add(blocks)
         self.wrote()
 
@@ -127,27 +156,40 @@ class Peer(asyncio.Protocol):
         if not self.joined:
             return
         self._writing.drained()
-        if self._writing.unwritten <= self._server.config.write_buffer:
+        if self.slow_since is None or self._writing.unwritten <= self.slow_above:
             self.slow_since = None
             self._resume("write")
 
     def _measure(self) -> None:
+        self._measuring = False
+        if self.unwritten() > self._server.config.write_buffer:
+            self.be_slow()
+
+    def be_slow(self) -> None:
         """What waits for a slow client must not hold the source's window, or it would stop everybody's echo. It
         is lost only with the connection, as what is in the kernel is."""
-        self._measuring = False
-        if self.unwritten() <= self._server.config.write_buffer or self.transport.is_closing():
-            return
         self._writing.settle()
-        if self.slow_since is None:
+        waits = self.unwritten()
+        if self.slow_since is None and waits:
             self.slow_since = self._server.time()
+            self.slow_above = min(self._server.config.write_buffer, waits // 2)
             self._pause("write")
         self._server.bound_buffers()
 
+    def let_go(self) -> None:
+        """Once a second. What has waited since the last time holds no window any longer, however little it is: it may
+        have been picked out of much, or others may wait for the same event."""
+        if self.held.events and self._writing.settled == self._settled_before:
+            self._writing.settle()
+        self._settled_before = self._writing.settled
+
     def _ack(self, blocks: Iterable[Block]) -> None:
+        blocks = list(blocks)
+        self._settled(blocks)
         for block in blocks:
             self._server.inlet.ack(block)
 
-    def hold(self) -> None:
+    def keep_paused(self) -> None:
         """uvloop begins to read once `connection_made` has returned, also if that has paused it. So the pause is asked
         for again when the connection is set up, and when bytes come nevertheless: one read of them at most."""
         if self._pauses and not self.transport.is_closing():
@@ -155,7 +197,7 @@ class Peer(asyncio.Protocol):
 
     def _pause(self, reason: str) -> None:
         self._pauses.add(reason)
-        self.hold()
+        self.keep_paused()
 
     def _resume(self, reason: str) -> None:
         if reason in self._pauses:
@@ -166,3 +208,15 @@ class Peer(asyncio.Protocol):
     def _go_on(self) -> None:
         if not self.transport.is_closing():
             self.transport.resume_reading()
+
+    def _settled(self, blocks: list[Block]) -> None:
+        self._hold(-sum(block.weight for block in blocks), -sum(map(_events, blocks)))
+
+    def _hold(self, bytes: int, events: int) -> None:
+        self.held.add(bytes, events)
+        self._server.held.add(bytes, events)
+
+
+def _events(block: Block) -> int:
+    """As its source counts them: those that a filter took out as well."""
+    return block.frames.count if block.origin is None else block.origin.last - block.origin.first + 1

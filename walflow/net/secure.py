@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
+from walflow.net.deadline import Deadline
 from walflow.net.tls import describe
 
 READ: Final = 16 << 10  # a record of TLS holds no more
@@ -51,7 +52,7 @@ class TlsProtocol(asyncio.Protocol):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._begun = self._established = self._over = self._peer_ended = self._aborted = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Deadline | None = None
         self._error: Exception | None = None
 
     # the socket's side
@@ -62,8 +63,7 @@ class TlsProtocol(asyncio.Protocol):
             self._over = True
             self._raw.abort()
             return
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._handshake_seconds, self._time_out)
+        self._timer = Deadline(asyncio.get_running_loop(), self._handshake_seconds, self._time_out)
         if not self._server_side:
             self._shake()
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from walflow.contract import Connector, Inlet, Outlet
 from walflow.event import Block
 from walflow.net.listener import Listener
-from walflow.net.peer import Peer
+from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol
 from walflow.net.tls import Contexts, ServerTls, check_name
 
@@ -23,7 +23,9 @@ CLOSING: Final = 1.0  # seconds a stopping server gives its clients to take what
 
 SINK: Final = (
     "an event is acked when it is written to the client's socket, or waits for a client that is slow to read; it is "
-    "lost only with that client's connection, and for a client that is gone it is dropped, acked and counted"
+    "lost only with that client's connection, and for a client that is gone it is dropped, acked and counted. Events "
+    "that wait for clients and are not acked hold no more than a quarter of the window of the source or log they came "
+    "from: beyond that the clients with most of them count as slow, and are closed after write_timeout"
 )
 
 
@@ -58,13 +60,18 @@ class ServerConnector(Connector):
         description="Nanoseconds without a byte either way after which a client is closed. Default: never.",
     )
     write_buffer: int = Field(
-        1 << 20, ge=1, description="Bytes that may wait for one client before it is slow and is not read any more."
+        1 << 20,
+        ge=1,
+        description="Bytes that may wait for one client before it is slow and is not read any more. It is slow before "
+        "that if it has most of what waits for all clients, and this is a quarter of the window of the source (8 MiB).",
     )
     write_timeout: int = Field(
         10_000_000_000, gt=0, description="Nanoseconds that a client may be slow before it is closed."
     )
     max_write_buffers: int = Field(
-        64 << 20, ge=1, description="Bytes that may wait for all clients; beyond them the slowest is closed."
+        64 << 20,
+        ge=1,
+        description="Bytes that may wait for all clients; beyond them those are closed for which most waits.",
     )
 
 
@@ -95,7 +102,7 @@ class StreamServer:
         self.config = config
         self.inlet = inlet
         self.out = out
-        self.time = out.scheduler.time
+        self.time = out.scheduler.awake
         self.clients: dict[int, Peer] = {}
         self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
         self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first
@@ -111,7 +118,8 @@ class StreamServer:
         self._contexts = Contexts(tls.context) if tls else None
         self._handshake_seconds = handshake_timeout / 1e9
         self._queues: defaultdict[int, list[Block]] = defaultdict(list)
-        self._gathering = False
+        self._gathering = self._relieving = self._bounding = False
+        self.held = Held()  # by what waits for all clients
         self._orphaned = inlet.counter("orphaned_events_total")
         self._slow = inlet.counter("slow_clients_closed_total")
         self._idle = out.counter("idle_clients_closed_total")
@@ -159,15 +167,47 @@ class StreamServer:
                 self.orphan(blocks)
             else:
                 client.write(blocks)
+        if not self._relieving and self._exceeds_share():
+            self._relieving = True  # next turn: uvloop hands its writes to the kernel at the end of this one
+            self.out.scheduler.call_soon(self._relieve)
+
+    def _exceeds_share(self) -> bool:
+        if not self.held.events:
+            return False
+        size, events = self.inlet.share()
+        return self.held.bytes > size or (events is not None and self.held.events > events)
+
+    def _relieve(self) -> None:
+        """However little waits for each: all clients together hold no more of a window than their share, and the
+        fullest of them let go first."""
+        self._relieving = False
+        if not self._exceeds_share():
+            return
+        fullest = sorted(self._present(), key=lambda client: (client.held.bytes, client.held.events), reverse=True)
+        for client in fullest:
+            client.be_slow()
+            if not self._exceeds_share():
+                return
+
+    def _present(self) -> list[Peer]:
+        return [*self.clients.values(), *self.leaving.values()]
 
     def bound_buffers(self) -> None:
-        """Called when a slow client got slower: all of them together stay under the limit."""
-        slow = [
-            client for client in (*self.clients.values(), *self.leaving.values()) if client.slow_since is not None
-        ]
-        sizes = {client: client.unwritten() for client in slow}
-        if sum(sizes.values()) > self.config.max_write_buffers:
-            self._close_slow(max(slow, key=sizes.__getitem__), "the write buffers of all clients are full")
+        """Called when more waits for a slow client."""
+        if not self._bounding:
+            self._bounding = True
+            self.out.scheduler.call_soon(self._bound_buffers)
+
+    def _bound_buffers(self) -> None:
+        """All clients together stay under the limit, the slow ones and those that were slow."""
+        self._bounding = False
+        sizes = {client: client.unwritten() for client in self._present() if not client.aborted}
+        total = sum(sizes.values())
+        for client in sorted(sizes, key=sizes.__getitem__, reverse=True):
+            if total <= self.config.max_write_buffers:
+                return
+            total -= sizes[client]
+            self._close_slow(client, "the write buffers of all clients are full")
 
     def _close_slow(self, client: Peer, reason: str) -> None:
         self._slow.value += 1
@@ -226,7 +266,7 @@ class StreamServer:
         try:
             self._prepare(sock)
             await loop.connect_accepted_socket(lambda: self._protocol(peer), sock)
-            peer.hold()
+            peer.keep_paused()
         except OSError:  # it is gone already
             sock.close()
             self.left(peer)
@@ -294,7 +334,8 @@ class StreamServer:
         for client in list(self.leaving.values()):
             self._look_at(client, now)
             if now - client.active > self.config.write_timeout / 1e9:
-                client.transport.close()
+                self._hang_up(client, client.transport.close)
+        self.bound_buffers()
         if self.config.first_byte_timeout is not None:
             self._close_silent(now - self.config.first_byte_timeout / 1e9)
         self.out.scheduler.call_later(SWEEP, self.sweep)
@@ -310,17 +351,23 @@ class StreamServer:
         if client.stirred:
             client.stirred = False
             client.active = now
+        client.let_go()
         if client.slow_since is not None:
-            if client.unwritten() <= self.config.write_buffer:
+            if client.unwritten() <= client.slow_above:
                 client.slow_since = None
-            elif now - client.slow_since > self.config.write_timeout / 1e9:
+            elif now - client.slow_since > self.config.write_timeout / 1e9 and not client.aborted:
                 self._close_slow(client, "it does not read what is written to it")
         elif self.config.idle_timeout is not None and now - client.active > self.config.idle_timeout / 1e9:
             self._idle.value += 1
-            client.close()
+            self._hang_up(client, client.close)
+
+    def _hang_up(self, client: Peer, close: Callable[[], None]) -> None:
+        """What is written to it is to reach it, and for that it has no more time than any client that is slow."""
+        close()
+        client.be_slow()
 
     async def _close(self) -> None:
-        clients = (*self.clients.values(), *self.leaving.values())
+        clients = self._present()
         for peer in list(self.silent):
             if not peer.joined:
                 peer.abort()

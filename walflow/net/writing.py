@@ -42,6 +42,11 @@ class Writing:
         return f"<Writing {self.unwritten} bytes, {len(self._handed)} + {len(self._waiting)} blocks>"
 
     @property
+    def settled(self) -> int:
+        """How many blocks were passed to `written`."""
+        return self._settled
+
+    @property
     def unwritten(self) -> int:
         return self._transport.get_write_buffer_size() + self._waiting_bytes
 

@@ -192,6 +192,7 @@ def _joined(blocks: Sequence[Block]) -> Block:
         meta=first.meta,
         event_metas=_event_metas(blocks),
         origin=origin,
+        weight=sum(block.weight for block in blocks),
     )
 
 

@@ -158,6 +158,7 @@ class _Dedupe:
             meta=block.meta,
             event_metas=None if metas is None else [metas[number] for number in numbers],
             origin=block.origin,
+            weight=block.weight,
         )
 
     def _keys(self, block: Block) -> list[bytes | None]:

@@ -248,6 +248,7 @@ def _around(block: Block, picked: _Picked) -> Block:
         event_metas=None if metas is None else [metas[number] for number in numbers],
         # as many events as positions, and yet not one for each: a sink would take them for it
         origin=block.origin if distinct else None,
+        weight=block.weight,
     )
 
 

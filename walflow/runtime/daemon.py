@@ -19,15 +19,17 @@ from walflow.assemble import Assembly
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.loop import LoopScheduler
+from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
-from walflow.runtime.runner import run_connector
+from walflow.runtime.runner import run_connector, where
+from walflow.runtime.standstill import EVERY, Standstills
 
 DRAIN_SECONDS: Final = 10.0
 START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet
 
 EX_UNAVAILABLE: Final = 69
+EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
 EX_CONFIG: Final = 78
@@ -62,6 +64,7 @@ class Daemon:
         self.metrics = Metrics()
         self.connectors, self.operators = build(assembly, self.metrics)
         self.started = time.monotonic()
+        self.standstills = Standstills(self.connectors, self.metrics)
         self._settings = settings
         self.on_reopen: list[Callable[[], None]] = []  # called on SIGHUP, after the connectors
         self._beside = beside
@@ -95,14 +98,19 @@ class Daemon:
             self._notifier.close()
 
     async def _run(self) -> int:
+        awake = Awake()
+        awake.beat()
         schedulers = self._begin_operators()
         tasks = {
-            nodes.name: asyncio.create_task(run_connector(nodes, self.metrics, die, self.stop), name=nodes.name)
+            nodes.name: asyncio.create_task(
+                run_connector(nodes, self.metrics, die, self.stop, awake), name=nodes.name
+            )
             for nodes in self.connectors
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
         gc.freeze()  # what start-up made lives as long as the process; collections need not look at it again
+        self._watch()
         await self._stop.wait()
         left = await self._drain()
         await self._end(tasks)
@@ -112,6 +120,11 @@ class Daemon:
             await scheduler.close()
         log.info("stopped", left=left, **self._totals())
         return 0
+
+    def _watch(self) -> None:
+        if not self.stopping:
+            self.standstills.look()
+            asyncio.get_running_loop().call_later(EVERY, self._watch)
 
     def _begin_operators(self) -> list[LoopScheduler]:
         schedulers = [LoopScheduler(operator.name) for operator in self.operators]
@@ -235,13 +248,23 @@ class Daemon:
 
 
 def _internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """A callback raised: a bug of ours. One line; the traceback at debug level."""
+    """A bug of ours. Raised for a connection, it has cost that connection. Raised by any other call of the loop, nobody
+    knows what is left undone: what is on disk is sound, so the process ends, and the next one begins there."""
     error = context.get("exception")
-    where = traceback.extract_tb(error.__traceback__)[-1] if isinstance(error, BaseException) else None
-    log.error(
-        "internal error", error=repr(error or context.get("message")), at=where and f"{where.name}:{where.lineno}"
-    )
+    at = where(error) if isinstance(error, BaseException) else ""
+    log.error("internal error", error=repr(error or context.get("message")), at=at)
     log.debug("internal error", exc_info=error)
+    if "handle" in context and isinstance(error, BaseException) and _is_ours(error):
+        log.critical("fatal", error=f"internal error: {error!r}, in {at}", exit_code=EX_SOFTWARE)
+        _exit(EX_SOFTWARE)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Raised within walflow, and not for a connection that has begun or ended."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(frame.f_code.co_name in ("connection_made", "connection_lost") for frame in frames):
+        return False
+    return any(str(frame.f_globals.get("__name__")).split(".")[0] in ("walflow", "connectors") for frame in frames)
 
 
 EXIT_CODES: Final[dict[type[WalflowError], int]] = {
@@ -255,6 +278,10 @@ def die(error: WalflowError) -> NoReturn:
     """One line, and out, without a further word to anyone: nothing may be acked any more."""
     code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
+    _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
     if sys.stderr is not None:  # it was closed
         sys.stderr.flush()
     os._exit(code)

@@ -1,7 +1,7 @@
 """Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from walflow.runtime.measures import measure
 from walflow.runtime.nodes import DeadEnd, joined
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.sink import SinkNode
-from walflow.runtime.source import SourceNode
+from walflow.runtime.source import Holder, SourceNode
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class _Builder:
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, Place] = {}  # of operators
         self._running: list[OperatorNode] = []
+        self._holding: dict[str, Holder] = {}  # operators that say how many events they hold
 
     def build(self) -> Nodes:
         for plan in self._assembly.connectors:
@@ -139,7 +140,7 @@ class _Builder:
             exits={port: Exit(self._within(plan, exit), Gate()) for port, exit in ways},
             err=self._pipeline_err(plan),
             counter=lambda of: self._metrics.counter(of, **labels),
-            gauge=lambda of, read: self._metrics.gauge(of, read, **labels),
+            gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
             log=structlog.get_logger(flow=plan.id.flow, component=component),
         )
         self._places[Port(plan.id, operator.name)] = place
@@ -148,6 +149,11 @@ class _Builder:
         if isinstance(node, Running) and all(node is not other.node for other in self._running):
             self._running.append(OperatorNode(place.name, node))
         return node
+
+    def _operator_gauge(self, place: str, of: str, read: Callable[[], float], labels: Mapping[str, str]) -> None:
+        self._metrics.gauge(of, read, **labels)
+        if of == "held_events":
+            self._holding[place] = Holder(place, lambda: f"{read():,.0f} events" if read() else "", read)
 
     def _selects(self, plan: PipelinePlan, selects: Sequence[Select]) -> Node:
         if all(select.plain for select in selects):
@@ -178,8 +184,12 @@ class _Builder:
             sink = self._sinks[reached]
             sink.behind_log = sink.behind_log or source.transactional
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+            sink.windows.append(source)
+            source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
         for place in self._graph.places_of(node) & self._places.keys():
             self._places[place].windows.append(source)
+            if self._places[place].name in self._holding:
+                source.holders.append(self._holding[self._places[place].name])
 
     def _hang_gates(self, connectors: Sequence[ConnectorNodes]) -> None:
         for nodes in connectors:

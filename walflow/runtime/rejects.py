@@ -44,5 +44,6 @@ class ErrPort:
                 ingest_ns=block.ingest_ns,
                 meta=ERROR_META,
                 origin=block.origin,
+                weight=block.weight,
             )
         )

@@ -1,6 +1,8 @@
 """Runs one connector, again and again: its trouble is its own, and ends with a backoff, not with the daemon."""
 
 import asyncio
+import os
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
@@ -9,7 +11,7 @@ import structlog
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import Counter, Histogram, Metrics
 from walflow.runtime.graph import ConnectorNodes
-from walflow.runtime.loop import LoopScheduler
+from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.surroundings import Surroundings
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
@@ -26,7 +28,9 @@ Stop = Callable[[bool], None]  # gracefully, or at once
 def _nobody_stops(graceful: bool) -> None: ...
 
 
-async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops) -> None:
+async def run_connector(
+    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops, awake: Awake | None = None
+) -> None:
     """Returns when the connector has nothing more to say; raises only its cancellation."""
     delay = FIRST_DELAY
     clock = asyncio.get_running_loop().time
@@ -35,7 +39,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, s
     while True:
         started = clock()
         try:
-            await _run_once(nodes, metrics, fatal, stop)
+            await _run_once(nodes, metrics, fatal, stop, awake)
             nodes.health.becomes("finished")
             log.debug("finished")
             return
@@ -55,7 +59,7 @@ async def run_connector(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, s
         delay = min(LONGEST_DELAY, delay * GROWTH)
 
 
-async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop) -> None:
+async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop, awake: Awake | None) -> None:
     labels = nodes.plan.labels
     gauges: list[tuple[str, dict[str, str]]] = []
 
@@ -69,10 +73,22 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
     def histogram(name: str, bounds: Sequence[float]) -> Histogram:
         return metrics.histogram(name, bounds, **labels)
 
-    scheduler = LoopScheduler(nodes.name)
+    task = asyncio.current_task()
+    assert task is not None
+    raised: list[Exception] = []  # by what the run gave to its scheduler
+    ended = False
+
+    def failed(error: Exception) -> None:
+        log.error("internal error", error=_line(error), at=where(error))
+        log.debug("internal error", exc_info=error)
+        if not raised and not ended:
+            task.cancel()
+        raised.append(error)
+
+    scheduler = LoopScheduler(nodes.name, awake, failed)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     surroundings = Surroundings(
-        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop
+        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed
     )
     nodes.sink.begin(surroundings)
     outlet = nodes.source.begin(surroundings)
@@ -80,13 +96,24 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
     try:
         await nodes.plan.connector.run(nodes.sink, outlet)
         finished = True
+    except asyncio.CancelledError:
+        if raised and not task.uncancel():
+            raise raised[0] from None
+        raise
     finally:
+        ended = True
         for name, own in gauges:
             metrics.forget(name, **labels, **own)
         nodes.sink.end("stopped")
         await scheduler.close()
         if not finished:  # a source that came to its end waits for what became of the last of it
             nodes.source.end()
+
+
+def where(error: BaseException) -> str:
+    """For whoever looks for the bug."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].name}, {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def _line(error: BaseException) -> str:

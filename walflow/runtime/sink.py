@@ -3,6 +3,7 @@ of codec and framing where what comes differs from what the sink writes."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from walflow import contract
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
@@ -14,6 +15,12 @@ from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
 
 
 def _nothing() -> None: ...
+
+
+class Window(Protocol):
+    """A source upstream."""
+
+    def share(self, sink: str) -> tuple[int, int | None]: ...
 
 
 class SinkGone(WalflowError):
@@ -41,6 +48,7 @@ class SinkNode(Surrounded):
         self.replaceable = False
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
+        self.windows: list[Window] = []  # of every source whose events may come here
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
@@ -50,6 +58,8 @@ class SinkNode(Surrounded):
         self._encoders = outgoing.encoders if outgoing else ()
         self.encoded = bool(self._encoders)
         self._queue: list[Block] = []
+        self._held = 0  # bytes taken and not settled
+        self._outcomes = 0  # blocks, or parts of them
         self._accept: Callable[[Block], None] | None = None
         self._on_reopen: Callable[[], None] | None = None
         self._arrived: Signal | None = None
@@ -66,6 +76,7 @@ class SinkNode(Surrounded):
         self._acked = self.counter("acked_events_total")
         self._acked_bytes = self.counter("acked_bytes_total")
         self._failed = self.counter("failed_events_total")
+        self._held = sum(len(block.frames.data) for block in self._queue)
         if self._queue:
             self._arrived.set()
         self._taking = False
@@ -114,13 +125,27 @@ class SinkNode(Surrounded):
         if written is not None:
             self._pass(written)
 
+    def held(self) -> str:
+        return f"{self._held:,} bytes" if self._held > 0 else ""
+
+    def outcomes(self) -> int:
+        return self._outcomes
+
     def _pass(self, block: Block) -> None:
+        self._held += len(block.frames.data)
         if self._accept is not None:
-            self._accept(block)
+            self._hand_over(self._accept, block)
             return
         self._queue.append(block)
         if self._arrived is not None:
             self._arrived.set()
+
+    def _hand_over(self, accept: Callable[[Block], None], block: Block) -> None:
+        """A connector that raises has a bug, which is its own trouble. The block fails as its receipt is collected."""
+        try:
+            accept(block)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self._surroundings.failed(error)
 
     def _as_it_is(self, block: Block) -> bool:
         return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
@@ -179,7 +204,7 @@ class SinkNode(Surrounded):
         self._up()
         queue, self._queue = self._queue, []
         for block in queue:
-            accept(block)
+            self._hand_over(accept, block)
         self._accept = accept
 
     def _up(self) -> None:
@@ -196,17 +221,29 @@ class SinkNode(Surrounded):
         starts = [0, *frames.framing.index(frames.data)]
         return [frames.data[start:end] for start, end in pairwise(starts)]
 
+    def share(self) -> tuple[int, int | None]:
+        shares = [window.share(self.name) for window in self.windows]
+        counts = [events for _, events in shares if events is not None]
+        return min((size for size, _ in shares), default=0), min(counts, default=None)
+
     def ack(self, block: Block) -> None:
         frames = block.frames
         self._acked.value += frames.count
         self._acked_bytes.value += len(frames.data)
+        self._let_go(frames)
         block.receipt.ack(self.name)
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
         self._failed.value += block.frames.count - done
+        self._let_go(block.frames)
         block.receipt.fail(cause, done, self.name)
 
+    def _let_go(self, frames: Frames) -> None:
+        self._held -= len(frames.data)
+        self._outcomes += 1
+
     def reject(self, block: Block, reason: str) -> None:
+        self._let_go(block.frames)
         self._err.take(block, [reason] * block.frames.count)
 
     def triggered(self) -> bool:
@@ -233,5 +270,9 @@ class SinkNode(Surrounded):
         self._on_reopen = call
 
     def reopen(self) -> None:
-        if self._on_reopen is not None:
+        if self._on_reopen is None:
+            return
+        try:
             self._on_reopen()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._surroundings.failed(error)

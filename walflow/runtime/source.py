@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, MESSAGES, Incoming
@@ -24,9 +24,19 @@ BLOCK_EVENTS: Final = 4096
 WINDOW: Final = 8 << 20
 MAX_EVENT_BYTES: Final = 1 << 20
 ERROR_BYTES: Final = 64  # of an error event, beside its reason
+SHARES: Final = 4  # a part of the window that may wait for clients; the other three keep the flow going
 
 
 def _nothing() -> None: ...
+
+
+class Holder(NamedTuple):
+    """A sink or an operator downstream. `held`: what it has and has not settled, in words, "" for nothing. `outcomes`: a
+    number that changes whenever it settles something."""
+
+    name: str
+    held: Callable[[], str]
+    outcomes: Callable[[], float]
 
 
 class SourceNode:
@@ -54,6 +64,8 @@ class SourceNode:
         self.outlet: RunOutlet | None = None
         self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
         self._on_full: list[Callable[[], None]] = []
+        self.holders: list[Holder] = []
+        self._sharing: set[str] = set()  # sinks that may hold a part of the window for long
 
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
@@ -65,6 +77,13 @@ class SourceNode:
     def limits(self) -> tuple[int, int | None]:
         """Bytes and events that may be unsettled at most: what an operator that holds blocks has to stay below."""
         return (self.outlet.window, self.outlet.window_events) if self.outlet is not None else (WINDOW, None)
+
+    def share(self, sink: str) -> tuple[int, int | None]:
+        """What this sink may hold of the limits: see `walflow.contract.Inlet.share`."""
+        self._sharing.add(sink)
+        size, events = self.limits()
+        parts = SHARES * len(self._sharing)
+        return size // parts, None if events is None else events // parts
 
     @property
     def full(self) -> bool:
@@ -107,6 +126,7 @@ class RunOutlet(Surrounded):
         self.window_events: int | None = None
         self.max_event_bytes = MAX_EVENT_BYTES
         self.inflight = 0
+        self.delivered = 0  # blocks, in whole or in part
         self._events = 0  # in flight, of those that were given to `send`
         self.surround(surroundings)
         self._node = node
@@ -135,6 +155,13 @@ class RunOutlet(Surrounded):
     @property
     def full(self) -> bool:
         return self._refused or "window" in self._gate.reasons or self._has_all_events
+
+    @property
+    def stuck(self) -> bool:
+        """It has something to send, or cannot know, and may not before something is settled, or a sink takes events."""
+        if not self._node.transactional:
+            return self._gate.shut
+        return (self._gate.shut or self.full) and (self.inflight > 0 or self._backlog() > 0)
 
     @property
     def _has_all_events(self) -> bool:
@@ -184,7 +211,17 @@ class RunOutlet(Surrounded):
         self.inflight += size
         self._received_bytes.value += size
         receipt = Receipt(self._settled, frames.count, size)
-        to.accept(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta))
+        self._hand_on(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta), to)
+
+    def _hand_on(self, block: Block, to: Node) -> None:
+        """A node that raises has a bug. It costs this block, which fails as its receipt is collected, and no other one:
+        of a log it comes again, until it is alone."""
+        try:
+            to.accept(block)
+        except Exception as error:  # whatever it is
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
+            self.log.debug("internal error", exc_info=error)
 
     def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
         if self._void:
@@ -193,7 +230,15 @@ class RunOutlet(Surrounded):
         self.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
         receipt = Receipt(self._settled, len(bad), size)
-        block = Block(stream.id, frames, self._node.codec, receipt, ingest_ns=time.time_ns(), meta=stream.meta)
+        block = Block(
+            stream.id,
+            frames,
+            self._node.codec,
+            receipt,
+            ingest_ns=time.time_ns(),
+            meta=stream.meta,
+            weight=size,
+        )
         self._node.err.take(block, [reason for _, reason in bad])
         self._look_at_window()
 
@@ -232,6 +277,8 @@ class RunOutlet(Surrounded):
         if receipt.cause is not None:
             self._lost.value += receipt.count - receipt.done
             self.log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
+        if receipt.done:
+            self.delivered += 1
         self._give_back(size)
 
     def _give_back(self, size: int) -> None:
@@ -257,7 +304,7 @@ class RunOutlet(Surrounded):
         receipt.settled = partial(self._sent_settled, receipt.settled, size)
         self._received.value += block.frames.count
         self._received_bytes.value += size
-        self._node.out.accept(block)
+        self._hand_on(block, self._node.out)
         if self._has_all_events:
             self._node.tell_full()
         return True
@@ -266,6 +313,8 @@ class RunOutlet(Surrounded):
         if self._void:
             return
         self._events -= receipt.count
+        if receipt.done:
+            self.delivered += 1
         settled(receipt)
         self._give_back(size)
 

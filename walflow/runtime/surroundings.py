@@ -25,6 +25,10 @@ class Gauge(Protocol):
 
 def _nothing() -> None: ...
 def _no_gauge(name: str, read: Callable[[], float], **labels: str) -> None: ...
+def _raise(error: Exception) -> None:
+    raise error
+
+
 def _no_stop(graceful: bool) -> None: ...
 def _unseen(name: str, bounds: Sequence[float]) -> Histogram:
     return Histogram(bounds)
@@ -32,7 +36,7 @@ def _unseen(name: str, bounds: Sequence[float]) -> Histogram:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`up`: the run has begun to take or to give."""
+    """`up`: the run has begun to take or to give. `failed`: what it gave to be called has raised; it is run anew."""
 
     scheduler: Scheduler
     log: FilteringBoundLogger
@@ -43,6 +47,7 @@ class Surroundings:
     histogram: Callable[[str, Sequence[float]], Histogram] = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
+    failed: Callable[[Exception], None] = _raise
 
 
 class Surrounded:

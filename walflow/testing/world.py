@@ -72,6 +72,9 @@ class Scheduler:
     def time(self) -> float:
         return self._now
 
+    def awake(self) -> float:
+        return self._now
+
     def call_soon(self, call: Callable[[], None]) -> None:
         self._soon.append(call)
 
@@ -270,6 +273,9 @@ class MemoryInlet(_Half):
 
     def messages(self, block: Block) -> list[bytes]:
         return block.frames.payloads()
+
+    def share(self) -> tuple[int, int | None]:
+        return 2 << 20, None
 
     def ack(self, block: Block) -> None:
         self._once(block)

@@ -1,0 +1,72 @@
+"""A peer that takes all and echoes nothing holds the log's window: the daemon says so by itself, and is ready all the
+same."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.system.admin import LOOPBACK, Admin
+from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
+
+PEER = """
+  define connector peer from tcp_client
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:PORT", "ack": "echo", "echo_timeout": 1000000000000000}
+  end;
+  create connector peer;
+  connect /pipeline/after to /connector/peer;
+end;
+
+deploy flow server;
+"""
+LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'
+HOLDS = "server::peer holds "
+
+
+def test_a_peer_that_echoes_nothing_is_named_until_it_does(tmp_path: Path) -> None:
+    flow = echo_flow(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        end = "end;\n\ndeploy flow server;\n"
+        flow.write_text(flow.read_text().replace(end, PEER.replace("PORT", str(listener.getsockname()[1]))))
+        with running(flow, tmp_path, admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            client = Client(daemon.port())
+            peer, _ = listener.accept()
+            with peer:
+                peer.settimeout(PATIENCE)
+                client.send(LINE * 7000)  # and then it is idle
+                client.lines(7000)
+                came = 0
+                while came < 7000 * len(LINE):
+                    came += len(peer.recv(1 << 18))
+                assert admin.get("/readyz") == (200, "ok\n")  # much is not settled, and there is room for more
+                client.send(LINE * 3000)
+                said = daemon.wait_for("standing still")
+                assert (said["level"], said["component"], said["seconds"]) == ("warning", "log", 10)
+                (held,) = said["held_by"]
+                assert str(held).startswith(HOLDS)
+                code, body = admin.get("/readyz")
+                assert (code, body.splitlines()[0]) == (200, "ok")
+                assert "note: server::log has stood still for 1" in body
+                assert HOLDS in body
+                (found,) = admin.status()["standstills"]
+                assert found["source"] == "server::log"
+                assert admin.metrics()["walflow_component_standstill_seconds", "log"] >= 10
+                shown = [*WALFLOW, "status", "--admin", admin.address]
+                (line,) = [one for one in _output(*shown).splitlines() if "has stood still" in one]
+                assert line.startswith("server::log")
+                assert HOLDS in line
+                assert HOLDS in _output(*shown, "--ready")
+                peer.sendall(LINE * 7000)
+                daemon.wait_for("moving again")
+                assert admin.get("/readyz") == (200, "ok\n")
+            client.close()
+            assert daemon.terminate() == 0
+        assert [line.get("event") for line in daemon.lines].count("standing still") == 1
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
