@@ -155,8 +155,10 @@ class Half(Protocol):
 
     name: str  # flow::connector, as logs and metrics have it
     linked: bool  # something is linked to this half; the other half may run alone
-    scheduler: Scheduler
     log: FilteringBoundLogger
+
+    @property
+    def scheduler(self) -> Scheduler: ...
 
     def counter(self, name: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""

@@ -227,7 +227,7 @@ def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_
         log.ack(1, log.durable)
         checkpoint(log)
     given = {record.payload for record in records_of(found)}
-    for found in iter(scan.next, None):
+    while (found := scan.next()) is not None:
         if isinstance(found, Loss):
             with pytest.raises(Trimmed, match="committed and deleted while they were read"):
                 reader.settle(found)
