@@ -9,6 +9,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from demo.server import free_port
 from tests.system.daemon import PATIENCE, ROOT, Daemon
 
@@ -52,6 +54,7 @@ class Receiver:
             time.sleep(0.01)
 
 
+@pytest.mark.nightly
 def test_each_event_is_in_the_table_once_though_it_came_twice(tmp_path: Path) -> None:
     port = free_port()
     flow, script = tmp_path / "main.troy", tmp_path / "receiver.py"

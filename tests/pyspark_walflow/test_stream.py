@@ -16,6 +16,7 @@ from tests.pyspark_walflow.queries import into_memory, rows, running, stream
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.test  # the one test of a JVM that `make test` runs
 def test_events_become_rows_as_they_come(spark: SparkSession, lake: Lake) -> None:
     lake.send(*numbered(100))
     with into_memory(stream(spark, lake)) as query:

@@ -147,10 +147,12 @@ def ponged(directory: Path, kills: int) -> str:
     return f"{kills} kills, acks by pong: {len(lost)} of {logged} events were with a listener and are not in its file"
 
 
+@pytest.mark.nightly
 def test_killed_under_load_every_event_arrives_where_it_is_sent_back(tmp_path: Path) -> None:
     sent_back(tmp_path, 6)
 
 
+@pytest.mark.nightly
 def test_killed_under_load_every_event_reaches_a_listener_that_answers_pings(
     tmp_path: Path, record_property: pytest.Function
 ) -> None:

@@ -18,6 +18,8 @@ from walflow.wal import Checkpoint, Commit, Gap, Log, Options
 from walflow.wal.cursor import Acked
 from walflow.wal.tail import Tail
 
+pytestmark = pytest.mark.test
+
 SKIPPED = next(number for number in range(len(SCRIPTS)) if scripted(number).name.startswith("skipped ("))
 
 

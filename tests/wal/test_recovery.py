@@ -85,6 +85,7 @@ def flips(files: Files) -> Iterator[tuple[str, int]]:
         yield from ((name, bit) for bit in range(0, len(files[name]) * 8, step))
 
 
+@pytest.mark.test
 def test_every_flipped_bit_costs_at_most_its_record(small_log: Files) -> None:
     files = {f"/log/{name}": data for name, data in small_log.items()}
     for name, bit in flips(small_log):
