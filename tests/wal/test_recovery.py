@@ -116,6 +116,7 @@ def hole(data: bytes, at: int) -> bytes:
     return data[:at] + bytes(min(64, len(data) - at)) + data[at + 64 :]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("preallocates", [False, True])
 @pytest.mark.parametrize("tear", [cut, zero, garble, hole])
 def test_a_commit_torn_at_any_byte_costs_only_itself(
