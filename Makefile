@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs bench soak mutation clean strace java node rsyslog redis
+.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean strace java node rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ pages: $(VENV)/.test ## what of docs/reference comes from the code
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve
+
+changelog: $(VENV)/.test ## what changelog.d/ makes of the next release; VERSION=0.2.0 moves it into CHANGELOG.md
+	@$(VENV)/bin/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean: ## removes .venv and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work
