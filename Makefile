@@ -8,19 +8,31 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pages docs bench soak mutation clean strace logrotate java node rsyslog redis
+.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean strace logrotate java node rsyslog redis
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
-test: $(VENV)/.test strace logrotate java node rsyslog redis ## the tests; ARGS="-k name" for some of them
-	@tests() { $(RUN) -m pytest "$$@" $(ARGS); }; \
-	tests -m "alone and not soak"; alone=$$?; \
-	tests -m "not soak and not alone" -n $(or $(JOBS),3) --dist loadfile; beside=$$?; \
-	case $$alone,$$beside in 0,0 | 0,5 | 5,0) ;; *) exit 1 ;; esac  # 5: ARGS chose none of them
+# `$(call tests,CHOICE)` runs one pytest and goes on after a failure; what follows the last one is `$(judged)`.
+# pytest says 5 where ARGS left none of the choice. Which test has which tier: tests/tiers.py.
+tests = $(RUN) -m pytest $(1) $(ARGS); case $$? in 0) chosen=1 ;; 5) ;; *) failed=1 ;; esac
+judged = [[ $$chosen && ! $$failed ]]
+several = -n $(or $(JOBS),3) --dist worksteal
+
+quick: $(VENV)/.test ## before each commit, a minute: the tests that start no process; ARGS="-k name" for some of them
+	@$(RUN) -m pytest --tier quick -n $(or $(JOBS),2) --dist worksteal $(ARGS)
+
+test: $(VENV)/.test strace logrotate java node rsyslog redis ## before each push, six minutes: those and daemons, on one event loop
+	@$(call tests,--tier quick --tier test -m alone); \
+	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
+
+nightly: $(VENV)/.test strace logrotate java node rsyslog redis ## the rest: the other loop, power cuts, kills, system calls, Spark
+	@$(call tests,--tier nightly -m alone); \
+	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
+	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
 	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar --also tests.testing.repairing
@@ -37,7 +49,6 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy demo bench
 	$(VENV)/bin/pyright --pythonpath $(RUN)
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/mkdocs build --quiet --strict
@@ -47,6 +58,9 @@ pages: $(VENV)/.test ## what of docs/reference comes from the code
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve
+
+changelog: $(VENV)/.test ## what changelog.d/ makes of the next release; VERSION=0.2.0 moves it into CHANGELOG.md
+	@$(VENV)/bin/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean: ## removes .venv and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work

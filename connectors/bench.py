@@ -44,37 +44,40 @@ class Bench(Connector):
     messages: ClassVar[bool] = True
 
     path: str | None = Field(
-        None,
+        default=None,
         description="The file to send; `.gz`, `.xz`, `.zst` and `.lz4` are decompressed. It is held in memory. Default: "
         "this is a sink alone.",
     )
     interval: int | None = Field(
-        None,
+        default=None,
         gt=0,
         strict=True,
         description="Nanoseconds from one event to the next; those that are late follow at once. Default: as fast as the "
         "flow takes them.",
     )
     chunk_size: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="Sends so many bytes at a time instead of lines; name preprocessors that find the events.",
     )
-    iters: int | None = Field(None, ge=1, description="How often the file is sent. Default: no limit.")
+    iters: int | None = Field(default=None, ge=1, description="How often the file is sent. Default: no limit.")
     base64: bool = Field(
-        False, description="Whether each line (or chunk) is base64, and is decoded before it is sent."
+        default=False, description="Whether each line (or chunk) is base64, and is decoded before it is sent."
     )
     is_transactional: bool = Field(
-        False, description="tremor's. Accepted and not used: what a sink fails is counted and logged either way."
+        default=False,
+        description="tremor's. Accepted and not used: what a sink fails is counted and logged either way.",
     )
-    structured: bool = Field(False, description="Whether the report is JSON, on one line.")
+    structured: bool = Field(default=False, description="Whether the report is JSON, on one line.")
     stop_after_events: int | None = Field(
-        None, ge=1, description="Stops when so many events were measured here. Default: no limit."
+        default=None, ge=1, description="Stops when so many events were measured here. Default: no limit."
     )
-    stop_after_secs: int = Field(0, ge=0, description="Stops after so many seconds of measuring. Default: no limit.")
-    warmup_secs: int = Field(0, ge=0, description="Seconds at the start whose events are not measured.")
+    stop_after_secs: int = Field(
+        default=0, ge=0, description="Stops after so many seconds of measuring. Default: no limit."
+    )
+    warmup_secs: int = Field(default=0, ge=0, description="Seconds at the start whose events are not measured.")
     significant_figures: int = Field(
-        2,
+        default=2,
         ge=1,
         le=5,
         description="Digits to which a latency is recorded. The report takes seconds with 4, and some 20 with 5.",

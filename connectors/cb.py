@@ -43,10 +43,11 @@ class Cb(Connector):
 
     paths: list[str] = Field(default_factory=list[str], description="Files to send, a line an event, in turns.")
     timeout: int = Field(
-        10 * NANOS, ge=0, strict=True, description="How long to wait for the last answers, in nanoseconds."
+        default=10 * NANOS, ge=0, strict=True, description="How long to wait for the last answers, in nanoseconds."
     )
     expect_batched: bool = Field(
-        False, description="Whether an answer to the last event of each file is enough: a batch is answered by one."
+        default=False,
+        description="Whether an answer to the last event of each file is enough: a batch is answered by one.",
     )
 
     @model_validator(mode="after")

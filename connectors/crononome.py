@@ -38,7 +38,7 @@ class Entry(BaseModel):
         description="Second, minute, hour, day of the month, month, day of the week (1 is Sunday), and a year if wanted; "
         "or @hourly, @daily, @weekly, @monthly, @yearly. A day must fit both of its fields. In UTC."
     )
-    payload: object = Field(None, description="Goes into the events, if there is one.")
+    payload: object = Field(default=None, description="Goes into the events, if there is one.")
 
     @field_validator("expr")
     @classmethod

@@ -18,9 +18,10 @@ class Exit(Connector):
     ports: ClassVar[Ports] = Ports(inputs=("in",), outputs=())
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
-    delay: int = Field(0, ge=0, strict=True, description="Time from the event to the stop, in nanoseconds.")
+    delay: int = Field(default=0, ge=0, strict=True, description="Time from the event to the stop, in nanoseconds.")
     graceful: bool = Field(
-        True, description="Whether what is under way is delivered before, as on SIGTERM. `false`: stops at once."
+        default=True,
+        description="Whether what is under way is delivered before, as on SIGTERM. `false`: stops at once.",
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:

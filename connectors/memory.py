@@ -25,13 +25,13 @@ class Memory(Connector):
     transactional: ClassVar[bool] = True
 
     max_elements: int | None = Field(
-        None, ge=1, description="How many events it holds until every sink has acked them.", examples=[1000]
+        default=None, ge=1, description="How many events it holds until every sink has acked them.", examples=[1000]
     )
     max_bytes: int | None = Field(
-        None, ge=1, description="How many bytes these may have. At least one of the two bounds must be given."
+        default=None, ge=1, description="How many bytes these may have. At least one of the two bounds must be given."
     )
     read_count: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
     )

@@ -20,7 +20,8 @@ class Metronome(Connector):
     interval: int = Field(gt=0, strict=True, description="Time from one event to the next, in nanoseconds.")
 
     legacy: bool = Field(
-        False, description='Events as tremor 0.11 makes them: `{"onramp": "metronome", "id": n, "ingest_ns": …}`.'
+        default=False,
+        description='Events as tremor 0.11 makes them: `{"onramp": "metronome", "id": n, "ingest_ns": …}`.',
     )
 
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process

@@ -41,7 +41,7 @@ class Stdio(Connector):
     ports: ClassVar[Ports] = Ports(inputs=("in", "stdout"), outputs=("out", "err"))
 
     stream: Literal["stdout", "stderr"] = Field(
-        "stdout", description="Where to write. On stderr events stand between the lines of walflow's own log."
+        default="stdout", description="Where to write. On stderr events stand between the lines of walflow's own log."
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:

@@ -29,35 +29,42 @@ class Wal(Connector):
         validation_alias=AliasChoices("path", "dir"),
         description="Directory of the log, made if it is missing (mode 0700). `dir` is its older name.",
     )
-    chunk_size: int = Field(64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(default=64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
     max_chunks: int = Field(
-        16, ge=1, le=1 << 32, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
+        default=16,
+        ge=1,
+        le=1 << 32,
+        description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk.",
     )
     max_attempts: int | None = Field(
-        None, ge=1, description="How often one event may fail before it leaves by the err port. Default: no limit."
+        default=None,
+        ge=1,
+        description="How often one event may fail before it leaves by the err port. Default: no limit.",
     )
 
     max_elements: int | None = Field(
-        None, ge=1, description="How many events may wait in the log, beside the budget in bytes. Default: no limit."
+        default=None,
+        ge=1,
+        description="How many events may wait in the log, beside the budget in bytes. Default: no limit.",
     )
     read_count: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
     )
 
     sync: Literal["always", "interval", "never"] = Field(
-        "always",
+        default="always",
         description="When the disk must have an event. `always`: before it is acked to its source. `interval`: at most "
         "`sync_interval` after that. `never`: when the kernel likes; the log is synced when it is closed. If only "
         "walflow dies, none of them loses anything; if the power is cut, `interval` may lose the events of the last "
         "interval, and `never` all that the kernel had not written (half a minute of it, as a rule).",
     )
     sync_interval: int = Field(
-        1_000_000_000, ge=1_000_000, description='For `sync = "interval"`, in nanoseconds: 1 s by default.'
+        default=1_000_000_000, ge=1_000_000, description='For `sync = "interval"`, in nanoseconds: 1 s by default.'
     )
     on_full: Literal["block", "drop_oldest"] = Field(
-        "block",
+        default="block",
         description="What becomes of an event that the budget has no room for. `block`: the sources are stopped until "
         "events were acked. `drop_oldest`: the oldest file goes, with all events in it that are not acked; each such gap "
         "is logged and counted, and a restart does not forget the count. A full disk always blocks.",

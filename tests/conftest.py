@@ -5,7 +5,7 @@ import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
 
 import pytest
@@ -13,6 +13,7 @@ import uvloop
 from hypothesis import settings
 
 from pyspark_walflow.java import NoJava, find_java
+from tests.tiers import TIERS, processes_ended, tier
 
 settings.register_profile("walflow", deadline=None)
 settings.load_profile("walflow")
@@ -50,8 +51,50 @@ def pytest_asyncio_loop_factories(
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", action="append", choices=TIERS, help="only tests of this tier, see tests/tiers.py")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("one Spark session"))
+    wanted = config.getoption("tier")
+    others = [item for item in items if wanted and tier(item) not in wanted]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if tier(item) in wanted]
+
+
+def pytest_collection_finish() -> None:
+    _keep()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Each test collects what it leaves. Here pytest has let go of its fixtures, and what is there stays: modules,
+    caches. The next collection need not walk it; that was two thirds of the time of all small tests."""
+    result = yield
+    _keep()
+    return result
+
+
+def _keep() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _unsettled_receipts_fail_their_own_test() -> Iterator[None]:
     """A receipt warns when it is collected, which else may be in somebody else's test."""
     yield
     gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def _quick_tests_start_no_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = processes_ended()
+    yield
+    if processes_ended() != before and tier(request.node) == "quick":
+        pytest.fail("this test starts a process: mark it @pytest.mark.test (see tests/tiers.py)", pytrace=False)

@@ -42,7 +42,9 @@ MADE: list[Connector] = [
     Metronome(interval=1),
     Null(),
     Spark(path="s"),
-    Spark(path="s", url="0.0.0.0:1", insecure="a VPN", token="secret", socket_url="127.0.0.1:1"),
+    Spark.model_validate(
+        {"path": "s", "url": "0.0.0.0:1", "insecure": "a VPN", "token": "secret", "socket_url": "127.0.0.1:1"}
+    ),
     Stdio(),
     TcpClient(url="h:1"),
     TcpClient(url="h:1", ack="echo"),

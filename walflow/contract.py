@@ -164,6 +164,7 @@ class Half(Protocol):
 
     @property
     def scheduler(self) -> Scheduler: ...
+
     def counter(self, name: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""
         ...

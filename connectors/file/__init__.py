@@ -52,15 +52,18 @@ class File(Connector):
         "write; `overwrite`: write over what is in it, from its beginning at every start, and leave what is behind; "
         "`append`: write behind what is in it, and remember in `.NAME.walflow` beside it what that was."
     )
-    chunk_size: int = Field(8192, ge=1, description="Accepted for tremor's sake; reads are of 256 KiB, in bytes.")
+    chunk_size: int = Field(
+        default=8192, ge=1, description="Accepted for tremor's sake; reads are of 256 KiB, in bytes."
+    )
     sync: Literal["always", "never"] | None = Field(
-        None,
+        default=None,
         description="Whether an ack waits until the disk has the events (fdatasync). Default: `always` where a log "
         "is upstream, which forgets what is acked; else `never`.",
     )
 
     exit: bool = Field(
-        False, description="For `read`: whether the daemon drains and stops once the file is read, with exit code 0."
+        default=False,
+        description="For `read`: whether the daemon drains and stops once the file is read, with exit code 0.",
     )
 
     # both outlive a run: a restart of the connector alone keeps what is in the file

@@ -25,70 +25,78 @@ class SparkConfig(Connector):
         description="Directory of the log, made if it is missing (mode 0700); the token, the consumers' positions, "
         "results and checkpoints live in it too.",
     )
-    chunk_size: int = Field(64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(default=64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
     max_chunks: int = Field(
-        16, ge=1, le=1 << 32, description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk."
+        default=16,
+        ge=1,
+        le=1 << 32,
+        description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk.",
     )
 
-    url: str = Field(f"127.0.0.1:{DEFAULT_PORT}", description="host:port where Spark finds this log.")
-    tls: ServerTls | None = Field(None, description="Certificates; needed to listen beyond loopback.")
-    insecure: str | None = Field(None, description="Why this may listen beyond loopback without TLS.")
+    url: str = Field(default=f"127.0.0.1:{DEFAULT_PORT}", description="host:port where Spark finds this log.")
+    tls: ServerTls | None = Field(default=None, description="Certificates; needed to listen beyond loopback.")
+    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback without TLS.")
     token: Secret | None = Field(
-        None, description="Who has it may read and commit. Default: `<path>/token`, made at the first start."
+        default=None, description="Who has it may read and commit. Default: `<path>/token`, made at the first start."
     )
     consumers: tuple[str, ...] = Field(
-        ("spark",),
+        default=("spark",),
         description="Who reads: nothing is deleted before each of them has committed it. Any other name is refused.",
     )
 
     handshake_timeout: int = Field(
-        10_000_000_000, gt=0, description="Nanoseconds a connection has to prove that it knows the token."
+        default=10_000_000_000, gt=0, description="Nanoseconds a connection has to prove that it knows the token."
     )
     max_connections: int = Field(
-        256,
+        default=256,
         ge=1,
         description="Connections from Spark at a time. One more takes the place of the oldest that has proved "
         "nothing; if there is none, it is refused.",
     )
 
     socket_url: str | None = Field(
-        None, description="host:port of a plain listener for Spark's own socket source: one reader, at most once."
+        default=None,
+        description="host:port of a plain listener for Spark's own socket source: one reader, at most once.",
     )
     max_lines_per_second: int = Field(
-        10_000, ge=1, description="Pace of the plain listener: Spark's socket source collapses above some 20,000."
+        default=10_000,
+        ge=1,
+        description="Pace of the plain listener: Spark's socket source collapses above some 20,000.",
     )
 
     query: str | None = Field(
-        None, min_length=1, description="Spark SQL over the view `in`; its rows come back on `out`."
+        default=None, min_length=1, description="Spark SQL over the view `in`; its rows come back on `out`."
     )
     job: str | None = Field(
-        None,
+        default=None,
         min_length=1,
         description="A PySpark file with `def pipeline(spark, stream)`; what it returns comes back.",
     )
-    output_mode: OutputMode = Field("append", description="Spark's: append, update or complete.")
-    master: str | None = Field(None, description="Where Spark runs. Default: `local[N,4]` with N processors.")
+    output_mode: OutputMode = Field(default="append", description="Spark's: append, update or complete.")
+    master: str | None = Field(default=None, description="Where Spark runs. Default: `local[N,4]` with N processors.")
     conf: dict[str, str] = Field(default={}, description="Spark's own configuration, by its names.")
     options: dict[str, str] = Field(
         default={},
         description='Options of `format("walflow")` for the pipeline, by their names: `cafile`, `numPartitions`, …',
     )
     checkpoint: str | None = Field(
-        None, min_length=1, description="Where Spark keeps its checkpoint. Default: `<path>/checkpoint`."
+        default=None, min_length=1, description="Where Spark keeps its checkpoint. Default: `<path>/checkpoint`."
     )
     trigger_interval: int | None = Field(
-        None, gt=0, description="Nanoseconds between batches. Default: the next one begins when the last one ends."
+        default=None,
+        gt=0,
+        description="Nanoseconds between batches. Default: the next one begins when the last one ends.",
     )
-    max_rows_per_batch: int = Field(200_000, ge=1, description="Events that one batch reads at most.")
-    max_bytes_per_batch: int = Field(64 << 20, ge=1, description="Bytes that one batch reads at most, about.")
+    max_rows_per_batch: int = Field(default=200_000, ge=1, description="Events that one batch reads at most.")
+    max_bytes_per_batch: int = Field(default=64 << 20, ge=1, description="Bytes that one batch reads at most, about.")
     stop_grace: int = Field(
-        10_000_000_000, gt=0, description="Nanoseconds a running batch has to end when walflow stops."
+        default=10_000_000_000, gt=0, description="Nanoseconds a running batch has to end when walflow stops."
     )
     python: str | None = Field(
-        None, min_length=1, description="The interpreter that has pyspark. Default: the one walflow runs on."
+        default=None, min_length=1, description="The interpreter that has pyspark. Default: the one walflow runs on."
     )
     max_result_bytes: int = Field(
-        64 << 20, ge=1, description="Bytes of results one batch may publish; more are refused, by name."
+        default=64 << 20, ge=1, description="Bytes of results one batch may publish; more are refused, by name."
     )
 
     @field_validator("url", "socket_url")

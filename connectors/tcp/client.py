@@ -14,7 +14,9 @@ class TcpClient(ClientConnector):
     tls: bool | ClientTls = Field(
         default=False, description="true, or whom to trust and who we are. Default: everything is sent in the clear."
     )
-    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
+    socket_options: SocketOptions = Field(
+        default=SocketOptions(), description="Options of the socket, by tremor's names."
+    )
 
     @field_validator("url")
     @classmethod

@@ -31,8 +31,8 @@ class UdpClient(Connector):
     messages: ClassVar[bool] = True
 
     url: str = Field(description="host:port to send to. The name is looked up at the start.")
-    bind: str | None = Field(None, description="host:port to send from. Default: any port of any address.")
-    socket_options: UdpOptions = Field(UdpOptions(), description="Options of the socket, by tremor's names.")
+    bind: str | None = Field(default=None, description="host:port to send from. Default: any port of any address.")
+    socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
 
     @field_validator("url", "bind")
     @classmethod

@@ -26,17 +26,17 @@ class UdpServer(Connector):
 
     url: str = Field(description="host:port to listen on; any free port if none is named.")
     buf_size: int = Field(
-        8192, ge=1, description="tremor's bytes per read. Accepted and not used: no datagram is cut off."
+        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: no datagram is cut off."
     )
     receive_buffer: int = Field(
-        8 << 20,
+        default=8 << 20,
         ge=1,
         lt=1 << 30,
         description="Bytes that the kernel may hold until they are read. It gives at most net.core.rmem_max; where that "
         "is less, a line says so.",
     )
-    socket_options: UdpOptions = Field(UdpOptions(), description="Options of the socket, by tremor's names.")
-    insecure: str | None = Field(None, description="Why this may listen beyond loopback.")
+    socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
+    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback.")
 
     @field_validator("url")
     @classmethod

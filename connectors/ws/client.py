@@ -54,36 +54,38 @@ class WsClient(Ws):
         default={}, description="More headers for the handshake. For a secret see `token`."
     )
     ack: Literal["written", "pong", "message"] = Field(
-        "pong",
+        default="pong",
         description="`written`: an event counts as delivered once it is in the kernel's buffer; `pong`: once the peer's "
         "WebSocket stack has answered a ping sent behind it; `message`: once the peer has sent it, or its id_field, back. "
         "Other messages that come are events.",
     )
     id_field: str | None = Field(
-        None,
+        default=None,
         min_length=1,
         description='For `"ack": "message"`: the field by which events are told apart; the peer sends the event or the '
         "field's value back, in any order. Default: it sends the very bytes back, in their order.",
     )
     echo_timeout: int = Field(
-        30_000_000_000,
+        default=30_000_000_000,
         gt=0,
         description='For `"ack": "message"`: nanoseconds without an event coming back after which the connection is given '
         "up and all that was not back fails.",
     )
     write_buffer: int = Field(
-        64 << 20,
+        default=64 << 20,
         ge=1,
         description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
         "at its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, but "
         "a peer that does not answer pings is.",
     )
-    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
+    socket_options: SocketOptions = Field(
+        default=SocketOptions(), description="Options of the socket, by tremor's names."
+    )
     reconnect: Reconnect = Field(
         default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
     )

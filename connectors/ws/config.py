@@ -24,34 +24,37 @@ class Ws(Connector):
     messages: ClassVar[bool] = True
 
     subprotocol: str | None = Field(
-        None, pattern=TOKEN, description="Both sides must name the same one; without it there is no connection."
+        default=None,
+        pattern=TOKEN,
+        description="Both sides must name the same one; without it there is no connection.",
     )
     token: Secret | None = Field(
-        None,
+        default=None,
         description='`{"file": …}`: what follows `Authorization: Bearer`. The client sends it, the server wants it. It '
         "is read at each connection, so the file may change.",
     )
     binary: bool | None = Field(
-        None,
+        default=None,
         description="Whether messages are sent as binary ones. Default: as text where the codec is json or string and no "
         "postprocessor but `separate` is named. Both kinds are read.",
     )
     compression: bool = Field(
-        False, description="Offers, or accepts, permessage-deflate: less to send, more to compute, more memory."
+        default=False,
+        description="Offers, or accepts, permessage-deflate: less to send, more to compute, more memory.",
     )
     max_event_bytes: int = Field(
-        1 << 20,
+        default=1 << 20,
         ge=1,
         description="A larger message is rejected, and its connection closed with code 1009: the rest of it would "
         "have to be read to get past it.",
     )
     ping_interval: int = Field(
-        20_000_000_000,
+        default=20_000_000_000,
         gt=0,
         description="Nanoseconds without a byte from the peer after which it is asked whether it is there.",
     )
     pong_timeout: int = Field(
-        30_000_000_000, gt=0, description="Nanoseconds it has to answer before the connection is given up."
+        default=30_000_000_000, gt=0, description="Nanoseconds it has to answer before the connection is given up."
     )
 
     @property

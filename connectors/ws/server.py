@@ -30,7 +30,7 @@ class WsServer(Ws, TcpListening):
         description="host:port to listen on; port 80, or 443 with TLS, if none is named. Any path will do."
     )
     idle_timeout: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="Nanoseconds without a message either way after which a client is closed. Default: never.",
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from connectors.metronome import Metronome
 from tests.lang.world import REGISTRY
 from walflow.cli import app
 from walflow.contract import Objection
@@ -111,7 +112,7 @@ def test_an_error() -> None:
     ]
 
 
-class Grumbler(REGISTRY["metronome"]):  # type: ignore[misc]
+class Grumbler(Metronome):
     """What it would run is found wanting."""
 
     def probe(self) -> Sequence[Objection]:

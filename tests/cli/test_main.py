@@ -14,7 +14,7 @@ FULL = Path("/dev/full")
 
 
 def walflow(*arguments: str | Path, stdout: int | None = None, **env: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "walflow", *map(os.fspath, arguments)]
+    command = [sys.executable, "-m", "walflow", *map(str, arguments)]
     return subprocess.run(
         command,
         stdout=stdout or subprocess.PIPE,

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -221,7 +222,7 @@ def changed(lines: list[bytes], number: int, old: bytes, new: bytes) -> list[byt
     return [*lines[: number - 1], lines[number - 1].replace(old, new), *lines[number:]]
 
 
-WRONG = {
+WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "no line": (lambda lines: [], ":1: there is no line"),
     "no head": (lambda lines: lines[1:], ":1: Invalid value 'record'"),
     "no JSON": (lambda lines: [*lines[:3], b"{\n"], ":4: "),

@@ -37,7 +37,7 @@ found = table.agg(
     F.count_distinct("position"),
     F.count_distinct("part"),
 )
-Path(HERE, "plan.txt").write_text(query._jsq.explainInternal(True) or "")  # type: ignore[attr-defined]
+Path(HERE, "plan.txt").write_text(query._jsq.explainInternal(True) or "")
 Path(HERE, "found.json").write_text(json.dumps(list(found.first() or ())))
 Path(HERE, "look").touch()
 while not Path(HERE, "looked").exists():  # the pages are gone with the application

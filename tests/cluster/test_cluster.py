@@ -73,8 +73,8 @@ def look_for(token: str, cluster: Cluster, here: Path) -> None:
     files = [path for top in (cluster.here, here / "checkpoint", here / "plan.txt") for path in every_file(top)]
     assert {"driver.err", "master.err", "plan.txt", "stderr"} <= {path.name for path in files}
     assert "walflow" in (here / "plan.txt").read_text()
-    for path in files:
-        assert secret not in path.read_bytes(), path
+    for file in files:
+        assert secret not in file.read_bytes(), file
     (app,) = cluster.api("")
     told = f"/api/v1/applications/{app['id']}"
     seen = {path: cluster.page(told + path) for path in ("/sql?details=true&planDescription=true", "/environment")}

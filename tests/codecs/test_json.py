@@ -95,6 +95,7 @@ def test_arbitrary_bytes_among_good_lines(pieces: list[bytes]) -> None:
     check(b"".join(piece + b"\n" for piece in pieces))
 
 
+@pytest.mark.test
 def test_a_million_mutated_lines_are_judged_as_by_another_parser() -> None:
     """Differential: 10^6 lines in reads of 50, cut and spliced from valid JSON, newlines inside values included."""
     chance = random.Random(20261121)

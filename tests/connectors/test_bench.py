@@ -6,10 +6,10 @@ import gzip
 import json
 import lzma
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -67,7 +67,8 @@ async def running(
 
 
 def compressed(path: Path, data: bytes) -> None:
-    path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)(data))
+    compress: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".xz": lzma.compress}
+    path.write_bytes(compress.get(path.suffix, bytes)(data))
 
 
 @pytest.mark.parametrize("name", ["in.txt", "in.txt.gz", "in.txt.xz"])
@@ -255,7 +256,7 @@ def bench(directory: Path, *, structured: bool) -> Daemon:
 
 def test_in_a_flow_through_a_log_all_that_is_left_by_a_filter_is_measured_once(tmp_path: Path) -> None:
     daemon = bench(tmp_path, structured=True)
-    report = cast(dict[str, object], json.loads(b"".join(daemon.stdout)))
+    report: dict[str, Any] = json.loads(b"".join(daemon.stdout))
     assert report["count"] == 50 * 99
     assert report["bytes"] == 50 * (10 * 8 + 90 * 9 - 8)
     quantiles = cast(list[dict[str, float]], report["quantiles"])

@@ -187,7 +187,8 @@ def test_it_is_utc_wherever_it_runs() -> None:
 )
 def test_when_it_is(expr: str, times: list[str]) -> None:
     now = NOON
-    for expected in times or [None]:
+    wanted: list[str | None] = [*times] or [None]
+    for expected in wanted:
         found = Times(expr).after(now)
         assert (found and datetime.fromtimestamp(found, UTC).isoformat()) == (expected and f"{expected}+00:00")
         now = found or now

@@ -201,6 +201,7 @@ def clear(path: Path) -> None:
         each.unlink()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("sync", [True, False])
 def test_killed_at_every_change_to_the_disk(path: Path, sync: bool) -> None:
     rehearsal = DeadlyDisk()
@@ -214,6 +215,7 @@ def test_killed_at_every_change_to_the_disk(path: Path, sync: bool) -> None:
             clear(path)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("sync", [True, False])
 def test_killed_again_and_again(path: Path, sync: bool) -> None:
     """The recovery is killed as well, and the log's cursor is anywhere below what was acked."""

@@ -12,6 +12,8 @@ import pytest
 
 from tests.connectors.appender import append, event
 
+pytestmark = pytest.mark.nightly
+
 LIVES = 12
 HERE = Path(__file__).parents[2]
 

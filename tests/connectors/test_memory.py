@@ -24,7 +24,7 @@ class Whole:
         self.scheduler = Scheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
-        self.buffer = Buffer(Memory(**config), self.inlet, self.outlet)  # type: ignore[arg-type]  # they are ints
+        self.buffer = Buffer(Memory(**config), self.inlet, self.outlet)
 
     @property
     def sent(self) -> list[Block]:
@@ -138,7 +138,7 @@ def test_what_is_lost_with_it_is_said() -> None:
 
 def test_memory_has_a_bound() -> None:
     with pytest.raises(ValidationError, match="give max_elements, max_bytes or both"):
-        Memory()  # type: ignore[call-arg]  # pydantic's defaults are not seen by every checker
+        Memory()
 
 
 async def test_its_run_ends_with_what_it_holds_said() -> None:

@@ -23,6 +23,7 @@ def start(directory: Path, *options: str) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.nightly
 def test_both_ends_of_the_log_on_disk_are_killed(tmp_path: Path) -> None:
     with start(tmp_path, "walflow-dies", "listener-dies", "--pace", "0.1") as demo:
         output, _ = demo.communicate()

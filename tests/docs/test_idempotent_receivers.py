@@ -9,6 +9,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from demo.server import free_port
 from tests.system.daemon import PATIENCE, ROOT, Daemon
 
@@ -19,7 +21,7 @@ KILLS = 2  # of each
 
 def example(language: str, port: int) -> str:
     """The first one."""
-    (found, *_) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    found: str = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[0]
     assert found.count("8080") == 1
     return found.replace("8080", str(port))
 
@@ -42,7 +44,8 @@ class Receiver:
         with closing(sqlite3.connect(self._file)) as events:
             if not events.execute("select 1 from sqlite_master where name = 'events'").fetchone():
                 return 0, 0
-            return events.execute("select count(*), coalesce(sum(times), 0) from events").fetchone()
+            events_there, times = events.execute("select count(*), coalesce(sum(times), 0) from events").fetchone()
+            return events_there, times
 
     def wait_for_more(self, count: int) -> None:
         goal, deadline = self.counts()[0] + count, time.monotonic() + PATIENCE
@@ -51,6 +54,7 @@ class Receiver:
             time.sleep(0.01)
 
 
+@pytest.mark.nightly
 def test_each_event_is_in_the_table_once_though_it_came_twice(tmp_path: Path) -> None:
     port = free_port()
     flow, script = tmp_path / "main.troy", tmp_path / "receiver.py"

@@ -20,6 +20,7 @@ STEPS = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 MARK = "--- next step ---"
 
 
+@pytest.mark.nightly
 def test_the_tutorial(tmp_path: Path) -> None:
     steps = STEPS.findall((DOCS / "tutorial.md").read_text("utf-8"))
     port = str(free_port())

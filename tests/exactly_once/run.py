@@ -103,7 +103,7 @@ def run(here: Path, kills: int, tell: Callable[[Kill], None] = lambda kill: None
         tap = WireTap(lake.port)
         done: list[Kill] = []
         try:
-            for point, reach in POINTS * kills:
+            for point, reach in [*POINTS] * kills:
                 done.append(Kill(point, _kill_spark(lake, tap, here, reach)))
                 tell(done[-1])
             for proof in _kill_daemon(lake, tap, here, kills):

@@ -10,7 +10,7 @@ from tests.expr.world import expression
 from walflow.expr.operators import CannotEvaluate
 
 keys = st.sampled_from("abc")
-values = st.recursive(
+values: st.SearchStrategy[object] = st.recursive(
     st.one_of(st.none(), st.integers(0, 3), st.just([])), lambda inner: st.dictionaries(keys, inner, max_size=3), max_leaves=8
 )  # fmt: skip
 records = st.dictionaries(keys, values, max_size=3)
@@ -71,7 +71,7 @@ def test_merge(left: dict[str, Any], right: dict[str, Any]) -> None:
 
 
 def test_only_what_is_touched_is_copied() -> None:
-    event = {"big": {"a": []}, "r": {"s": {"t": 1}, "u": {}}}
+    event: dict[str, Any] = {"big": {"a": []}, "r": {"s": {"t": 1}, "u": {}}}
     made: Any = expression('patch event of merge "r" => {"s": {"t": 2}} end').evaluate(event, {})
     assert made["big"] is event["big"]
     assert made["r"]["u"] is event["r"]["u"]

@@ -9,7 +9,6 @@ take longer than a life does), waits for "go" and lives it.
 import ctypes
 import os
 import re
-import sys
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -132,4 +131,4 @@ def _line() -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -62,8 +62,8 @@ def options(*inject: str, path: Sequence[str | Path] = (), calls: Sequence[str] 
     given = ["-e", "trace=" + ",".join(sorted(wanted))]
     for one in inject:
         given += ["-e", f"inject={one}"]
-    for one in path:
-        given += ["-P", str(one)]
+    for touched in path:
+        given += ["-P", str(touched)]
     return given
 
 

@@ -6,6 +6,8 @@ import pytest
 from tests.faults.damage import SmallLog, small_logs
 from tests.faults.flips import CUT, NAMED, every_bit, spread, sweep
 
+pytestmark = pytest.mark.test
+
 LOGS = small_logs()
 
 

@@ -18,6 +18,7 @@ pytestmark = needs_strace
 CHUNK = f"{1:020d}.wal"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_life_whose_disk_fails_at_any_call(
     lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str
@@ -41,7 +42,9 @@ DAEMON = [
 ]
 
 
-@pytest.mark.parametrize(("call", "name", "number"), DAEMON)
+@pytest.mark.parametrize(
+    ("call", "name", "number"), [DAEMON[0], *(pytest.param(*one, marks=pytest.mark.nightly) for one in DAEMON[1:])]
+)
 def test_a_daemon_whose_disk_fails(tmp_path: Path, call: str, name: str, number: int) -> None:
     flow = echo_flow(tmp_path, chunk_size=4096, max_chunks=64)
     log, state = tmp_path / "strace", tmp_path / "state"
@@ -60,6 +63,7 @@ def test_a_daemon_whose_disk_fails(tmp_path: Path, call: str, name: str, number:
     _everything_there(flow, tmp_path, echoed)
 
 
+@pytest.mark.nightly
 def test_a_sync_that_fails_as_a_daemon_stops_is_74_too(tmp_path: Path) -> None:
     """Its last cursor: nothing is lost, and the disk has failed all the same."""
     flow = echo_flow(tmp_path)

@@ -6,6 +6,8 @@ import pytest
 from tests.faults.damage import small_logs
 from tests.faults.mangled import cut_anywhere, sweep, whole_files
 
+pytestmark = pytest.mark.test
+
 LOGS = small_logs()
 
 

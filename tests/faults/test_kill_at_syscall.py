@@ -12,7 +12,7 @@ from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import needs_strace, options
 from tests.system.daemon import Client, Daemon, echo_flow, running
 
-pytestmark = needs_strace
+pytestmark = [needs_strace, pytest.mark.nightly]
 
 SCRIPTS = [f"{which} life, {size} chunks" for which in ("first", "second") for size in ("small", "large")]
 

@@ -276,6 +276,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 @pytest.mark.parametrize(("kind", "chunk"), [pytest.param(*one, marks=needed(one[0])) for one in SAMPLE])
 def test_work_stops_and_resumes(tmp_path: Path, kind: str, chunk: str) -> None:

@@ -16,7 +16,7 @@ from tests.faults.strace import Tracer, injections, needs_strace, options
 from tests.system.admin import LOOPBACK, Admin, Connection
 from tests.system.daemon import Client, echo_flow, running
 
-pytestmark = [needs_strace, pytest.mark.alone]
+pytestmark = [needs_strace, pytest.mark.alone, pytest.mark.nightly]
 
 PUNCTUAL = 0.050  # seconds, p99
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.framing.streams import LIMIT, cut, events_of, written
 from walflow.errors import WalflowError
+from walflow.event import Framing
 from walflow.framing import (
     LINES,
     MESSAGES,
@@ -27,6 +28,8 @@ from walflow.framing import (
 )
 from walflow.framing.length_prefixed import LENGTH_PREFIXED
 
+Pair = tuple[Sequence[str | Named], Sequence[str | Named], st.SearchStrategy[bytes]]  # post-, preprocessors, events
+
 ANY = st.binary(max_size=40)
 LINE = ANY.map(lambda event: event.replace(b"\n", b"|"))
 FULL_LINE = LINE.filter(bool)
@@ -40,7 +43,11 @@ def algorithm(name: str) -> Named:
     return ("compress", {"algorithm": name, "level": 1})
 
 
-PAIRS: list[tuple[Sequence[str | Named], Sequence[str | Named], st.SearchStrategy[bytes]]] = [
+def compressed_lines(name: str) -> Pair:
+    return (["separate", algorithm(name)], ["decompress", "separate"], LINE)
+
+
+PAIRS: list[Pair] = [
     (["separate"], ["separate"], LINE),
     (["length-prefixed"], ["length-prefixed"], ANY),
     (["textual-length-prefixed"], ["textual-length-prefixed"], ANY),
@@ -49,10 +56,7 @@ PAIRS: list[tuple[Sequence[str | Named], Sequence[str | Named], st.SearchStrateg
     (["separate", "base64"], ["base64", "separate"], LINE),
     (["separate"], ["separate", "remove-empty"], FULL_LINE),
     ([("separate", {"separator": "|"})], [("separate", {"separator": "|"}), "remove-empty"], st.just(b"a\nb")),
-    *[
-        (["separate", algorithm(name)], ["decompress", "separate"], LINE)
-        for name in ("gzip", "zlib", "xz", "lz4", "zstd")
-    ],
+    *[compressed_lines(name) for name in ("gzip", "zlib", "xz", "lz4", "zstd")],
     *[([algorithm(name)], ["decompress"], ANY) for name in ("gzip", "zlib", "xz2", "lz4", "zstd")],
     ([algorithm("gzip"), "length-prefixed"], ["length-prefixed", "decompress"], ANY),
     ([algorithm("zstd"), "length-prefixed"], ["length-prefixed", ("decompress", {"algorithm": "zstd"})], ANY),
@@ -82,7 +86,7 @@ def test_wherever_the_stream_is_cut_the_same_events_come(
 
 @given(st.lists(ANY, min_size=1))
 @pytest.mark.parametrize("framing", [LENGTH_PREFIXED, TEXTUAL_LENGTH_PREFIXED])
-def test_frames_are_counted_and_told_apart(framing: type[LENGTH_PREFIXED], events: list[bytes]) -> None:  # type: ignore[valid-type]
+def test_frames_are_counted_and_told_apart(framing: Framing, events: list[bytes]) -> None:
     stream = framing.join(events)
     assert framing.payloads(stream) == events
     assert framing.count(stream) == len(events)

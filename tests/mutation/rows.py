@@ -82,7 +82,7 @@ def operations() -> frozenset[str]:
     disk = _methods(ROOT / "walflow/disk.py", "Disk")
     names = set(disk)
     for name, method in _methods(ROOT / "walflow/wal/directory.py", "Directory").items():
-        calls = {node.func.attr for node in ast.walk(method) if _is_method_call(node)}
+        calls = {attribute.attr for node in ast.walk(method) if (attribute := _method_called(node)) is not None}
         if calls & disk.keys():
             names.add(name)
     return frozenset(names)
@@ -94,8 +94,8 @@ def _methods(path: Path, name: str) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in found.body if isinstance(node, ast.FunctionDef)}
 
 
-def _is_method_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+def _method_called(node: ast.AST) -> ast.Attribute | None:
+    return node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
 
 
 def rows(file: str, source: bytes) -> Iterator[Row]:
@@ -196,9 +196,13 @@ class _Finder:
         return re.sub(r"\s+", " ", self._source[self._start(node) : self._end(node)].decode())
 
     def _start(self, node: ast.AST) -> int:
+        assert isinstance(node, ast.expr | ast.stmt | ast.keyword)
         return self._starts[node.lineno - 1] + node.col_offset
 
     def _end(self, node: ast.AST) -> int:
+        assert isinstance(node, ast.expr | ast.stmt | ast.keyword)
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self._starts[node.end_lineno - 1] + node.end_col_offset
 
 

@@ -135,6 +135,7 @@ def mutation(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.nightly
 def test_what_lives_is_named_and_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
     state = str(tmp_path / "state.json")
     first = mutation("--state", state, "--tests", "tests/connectors/test_file_ranges.py", "--limit", "1")

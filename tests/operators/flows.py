@@ -6,11 +6,12 @@ from connectors.memory import Memory
 from tests.lang.world import REGISTRY, assembled
 from tests.runtime.world import World
 from walflow import Block
+from walflow.contract import Connector
 from walflow.errors import WalflowError
 from walflow.runtime.graph import ConnectorNodes, Nodes, build
 from walflow.runtime.source import RunOutlet
 
-KNOWN = {**REGISTRY, "memory": Memory}
+KNOWN: dict[str, type[Connector]] = {**REGISTRY, "memory": Memory}
 LOST = WalflowError("gone")
 
 FLOW = """

@@ -14,7 +14,7 @@ query.awaitTermination()
 
 import pyspark_walflow  # only to say which one it was: nobody needs to
 
-(in_lake,) = spark.sql("SELECT count(*) FROM lake").first()
-(streamed,) = spark.sql("SELECT count(DISTINCT position) FROM rows").first()
+((in_lake,),) = spark.sql("SELECT count(*) FROM lake").collect()
+((streamed,),) = spark.sql("SELECT count(DISTINCT position) FROM rows").collect()
 print(f"{in_lake} in lake, {streamed} streamed, from {pyspark_walflow.__file__}")  # noqa: T201
 spark.stop()

@@ -15,6 +15,7 @@ from pyspark_walflow.columns import Columns, find_crc
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.wire import Damaged
 from tests.pyspark_walflow.logs import FAR, Given, records, whole
+from walflow.event import Framing
 from walflow.framing import LINES, MESSAGES, WHOLE, Separate
 
 TABS = Separate(b"\t")
@@ -26,7 +27,8 @@ times = st.integers(-(2**53), 2**62)
 
 @st.composite
 def given_blocks(draw: st.DrawFn) -> Given:
-    framing = draw(st.sampled_from([LINES, TABS, WHOLE, MESSAGES]))
+    framings: list[Framing] = [LINES, TABS, WHOLE, MESSAGES]
+    framing = draw(st.sampled_from(framings))
     if framing is WHOLE:
         return whole(draw(st.binary(min_size=1, max_size=30)))
     events = draw(lines)
@@ -45,11 +47,14 @@ def rows(batches: Sequence[pa.RecordBatch]) -> list[dict[str, object]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def read(directory: Path, blocks: Sequence[Given], *, binary: bool = False, first: int = 1, end: int = FAR) -> list:
+def read(
+    directory: Path, blocks: Sequence[Given], *, binary: bool = False, first: int = 1, end: int = FAR
+) -> list[dict[str, object]]:
     seed, data = records(directory, blocks)
     return rows(list(Columns(binary=binary, crc=find_crc()).batches(seed, data, first, end)))
 
 
+@pytest.mark.test
 @settings(max_examples=50)  # each of them is written to the disk
 @given(st.lists(given_blocks(), min_size=1, max_size=8), st.data())
 def test_a_range_of_a_log(blocks: list[Given], data: st.DataObject) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_the_same_query_goes_on(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("change", [{"query": "select 2 from in"}, {"output_mode": "update"}])
-def test_another_query_does_not_go_on_with_the_windows_of_the_first(plan: Plan, change: dict[str, str]) -> None:
+def test_another_query_does_not_go_on_with_the_windows_of_the_first(plan: Plan, change: dict[str, Any]) -> None:
     keep_query(plan)
     Path(plan.checkpoint, "state").mkdir()
     kept = Path(plan.checkpoint, "query.sql")

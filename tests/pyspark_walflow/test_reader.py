@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,7 @@ def reader(lake: Lake) -> Iterator[StreamReader]:
 
 
 def positions(batches: Iterator[pa.RecordBatch]) -> list[int]:
-    return [position for batch in batches for position in batch["position"].to_pylist()]
+    return [cast(int, position) for batch in batches for position in batch["position"].to_pylist()]
 
 
 def wanted(lake: Lake, first: int, end: int) -> Range:

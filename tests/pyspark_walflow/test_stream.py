@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from tests.pyspark_walflow.queries import into_memory, rows, running, stream
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.test  # the one test of a JVM that `make test` runs
 def test_events_become_rows_as_they_come(spark: SparkSession, lake: Lake) -> None:
     lake.send(*numbered(100))
     with into_memory(stream(spark, lake)) as query:
@@ -107,7 +109,7 @@ def test_the_daemon_is_killed_under_a_query(spark: SparkSession, lake: Lake) -> 
 def test_a_query_goes_on_where_its_checkpoint_is(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     table, checkpoint = str(tmp_path / "table"), str(tmp_path / "checkpoint")
 
-    def start(trigger: dict[str, object]) -> None:
+    def start(trigger: dict[str, Any]) -> None:
         frame = stream(spark, lake, maxRowsPerBatch="70")
         writer = frame.writeStream.format("parquet").option("path", table).option("checkpointLocation", checkpoint)
         with running(writer.trigger(**trigger).start()) as query:

@@ -124,7 +124,7 @@ def test_a_note_on_disk_comes_before_the_unlink() -> None:
         if "cursor" in path or operation == "unlink":
             done.append(f"{operation} {path.rsplit('/', 1)[1]}")
 
-    disk.fault = before  # type: ignore[assignment]
+    disk.fault = before
     whole = Whole(config(), disk)
     number = 0
     while not any(one.startswith("unlink 0") for one in done):

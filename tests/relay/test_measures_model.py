@@ -2,7 +2,8 @@
 
 import errno
 import time
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
@@ -239,7 +240,7 @@ class Measures(RuleBasedStateMachine):
             self.appended.append(event)
             self.next += 1
 
-    def drop(self, line: dict[str, int]) -> None:
+    def drop(self, line: Mapping[str, Any]) -> None:
         gone = [at for at in self.owed if line["first"] <= at <= line["last"]]
         assert line["events"] == len(gone)
         held = [one for one in self.records if line["first"] <= one.first <= line["last"]]

@@ -259,7 +259,7 @@ def test_descriptors_run_out(tmp_path: Path, loop: str) -> None:
             waiting = Client(port)
             waiting.send(b"2\n")
             served = threading.Event()
-            reading = threading.Thread(target=lambda: waiting.lines(1) and served.set())
+            reading = threading.Thread(target=lambda: waiting.lines(1) and served.set())  # type: ignore[func-returns-value]
             reading.start()
             first.send(b"3\n")
             assert first.lines(1) == [b"3"]

@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from tests.system.daemon import ROOT, Daemon, running
 from tests.system.relay import Relay
 
@@ -48,6 +50,7 @@ class Lives:
         return [end - begin for begin, end in zip(self.durable, ends, strict=True)]
 
 
+@pytest.mark.nightly
 def test_thirty_kills_of_either_side(tmp_path: Path) -> None:
     for name in ("client", "server"):
         (tmp_path / name).mkdir()

@@ -8,6 +8,8 @@ import struct
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.system.daemon import Daemon, running
 
 FLOW = """\
@@ -95,6 +97,7 @@ def killed_under_load(daemon: Daemon, first: int) -> Client:
     return client
 
 
+@pytest.mark.nightly
 def test_kills_lose_nothing_on_the_way_through_two_chains(tmp_path: Path) -> None:
     flow = tmp_path / "flow.troy"
     flow.write_text(FLOW)

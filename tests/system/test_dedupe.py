@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.system.daemon import PATIENCE, Daemon
 from tests.system.relay import Relay
 from walflow.codecs import JSON
@@ -18,6 +20,8 @@ from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.relay.tag import Tags
 from walflow.wal import Log, Options
+
+pytestmark = pytest.mark.nightly
 
 EVENTS = 3000
 FLYING = 100  # events that may be on their way to the second one, or from its log

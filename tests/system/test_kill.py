@@ -10,6 +10,8 @@ import pytest
 from tests.system.daemon import Daemon, echo_flow, running
 from tests.system.ledger import Sender, load, settle
 
+pytestmark = pytest.mark.nightly
+
 TIMES = 20
 CLIENTS = 4
 

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.wire import Key, Kind
 from tests.system.daemon import PATIENCE, ROOT, Daemon, free_port, running
@@ -44,6 +46,7 @@ class Reader:
         return [int(line) for line in lines]
 
 
+@pytest.mark.nightly
 def test_kills_repeat_nothing(tmp_path: Path) -> None:
     port, bridge = free_port(), free_port()
     flow = tmp_path / FLOW.name

@@ -44,6 +44,7 @@ def end(daemon: Daemon, number: signal.Signals) -> None:
         assert daemon.terminate() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
 def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
     """The listener has printed events that it never acked: these come again, then what was only logged, then new
@@ -76,6 +77,7 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
     assert lives(listener.events()) == [list(range(logged)), ids(new)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ack", ["pong", "message"])
 def test_the_listener_is_restarted(tmp_path: Path, ack: str) -> None:
     """The seed's event 5: written to a listener that never read it."""
@@ -168,6 +170,7 @@ def test_one_of_three_is_lost_at_a_thousand_events_a_second(tmp_path: Path, thre
     three.check()
 
 
+@pytest.mark.nightly
 def test_all_three_are_lost_until_the_log_is_full(tmp_path: Path, three: Three) -> None:
     with running(three.flow(tmp_path, MS), tmp_path) as daemon:
         three.wait_for_more(three.all, 50)
@@ -191,6 +194,7 @@ def test_all_three_are_lost_until_the_log_is_full(tmp_path: Path, three: Three) 
     assert not [moment for moment in made if since < moment < until]
 
 
+@pytest.mark.nightly
 def test_wscat_is_restarted(tmp_path: Path, wscat: list[str]) -> None:
     with Listening(tmp_path / "printed", [*wscat, "-l"]) as listener:
         listener.start()

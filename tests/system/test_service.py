@@ -204,6 +204,7 @@ def test_a_page_in_a_browser_here_learns_nothing(tmp_path: Path) -> None:
 # Whether it is ready
 
 
+@pytest.mark.nightly
 def test_not_ready_until_every_connector_is_up_and_named_until_then(tmp_path: Path) -> None:
     flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
     with running(flow, tmp_path, admin=LOOPBACK) as daemon:
@@ -252,6 +253,7 @@ def test_a_stop_is_told_at_once_and_it_lives_while_it_drains(tmp_path: Path, loo
 # Where it listens
 
 
+@pytest.mark.nightly
 def test_on_a_socket_that_is_its_owners_alone_and_goes_with_it(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     address = f"unix:{path}"
@@ -286,6 +288,7 @@ def test_an_address_that_is_taken_ends_the_start_with_one_line(tmp_path: Path) -
     assert not (tmp_path / "state").exists()  # before any log was opened
 
 
+@pytest.mark.nightly
 def test_away_from_loopback_only_with_a_token(tmp_path: Path) -> None:
     flow = echo_flow(tmp_path)
     refused = walflow("run", flow, "--workdir", tmp_path, "--admin", "0.0.0.0:0")

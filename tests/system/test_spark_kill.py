@@ -6,10 +6,14 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, Lost
 from pyspark_walflow.wire import Key, Kind
 from tests.system.daemon import Daemon, free_port, running
+
+pytestmark = pytest.mark.nightly
 
 FLOW = """\
 define flow main

@@ -194,7 +194,9 @@ def test_a_client_that_wants_tls_from_a_server_without(tmp_path: Path) -> None:
             assert client.process.poll() is None
 
 
-@pytest.mark.parametrize("place", ["file", "env", "credential", "inline"])
+@pytest.mark.parametrize(
+    "place", ["file", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("env", "credential", "inline"))]
+)
 def test_a_secret_is_shown_nowhere(tmp_path: Path, place: str) -> None:
     authority = Authority(tmp_path)
     certificate = authority.issue("localhost", password=CANARY)

@@ -106,7 +106,7 @@ def test_messages_come_back_and_are_in_the_file(tmp_path: Path, loop: str) -> No
             client.send("")
             assert client.ping().wait(PATIENCE)
             some = [f'{{"id":{number},"pad":"{"x" * (number % 3000)}"}}' for number in range(3000)]
-            sender = threading.Thread(target=lambda: [client.send(one) for one in some])
+            sender = threading.Thread(target=lambda: [*map(client.send, some)])
             sender.start()
             assert [client.recv(PATIENCE) for _ in some] == some
             sender.join(PATIENCE)

@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.frames import Frame, Opcode
@@ -102,9 +103,7 @@ def ids_of(file: Path) -> list[int]:
     return [json.loads(line)["id"] for line in file.read_bytes().splitlines()]
 
 
-def kill_and_restart(
-    directory: Path, kills: int, *, answers: bool, **config: object
-) -> tuple[list[int], int, set[int]]:
+def kill_and_restart(directory: Path, kills: int, *, answers: bool, **config: Any) -> tuple[list[int], int, set[int]]:
     """The ids that the listeners printed, how many the log had, and those that a listener's process had read."""
     out = directory / "out"
     chance = random.Random(kills)
@@ -148,10 +147,12 @@ def ponged(directory: Path, kills: int) -> str:
     return f"{kills} kills, acks by pong: {len(lost)} of {logged} events were with a listener and are not in its file"
 
 
+@pytest.mark.nightly
 def test_killed_under_load_every_event_arrives_where_it_is_sent_back(tmp_path: Path) -> None:
     sent_back(tmp_path, 6)
 
 
+@pytest.mark.nightly
 def test_killed_under_load_every_event_reaches_a_listener_that_answers_pings(
     tmp_path: Path, record_property: pytest.Function
 ) -> None:

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from walflow.testing.proof import Effort, Proof
+from walflow.testing.proof import Effort, Proof, Story
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
 
@@ -10,10 +10,11 @@ QUICK = Effort((3, 1), (0.02,))
 
 
 def tell() -> None:
-    for seed, story in [
+    stories: list[tuple[int, Story]] = [
         *[(seed, scripted(seed)) for seed in range(len(SCRIPTS))],
         *[(seed, Generated(seed)) for seed in range(36)],
-    ]:
+    ]
+    for seed, story in stories:
         story.effort = QUICK
         Proof(story, Random(seed)).run()
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parents[2]
 
 # they look into a log, repair one or make one, while nobody uses it; they have tests of their own
@@ -22,6 +24,7 @@ UNREACHED = {
 }
 
 
+@pytest.mark.nightly
 def test_every_branch_of_the_engine_is_reached(tmp_path: Path) -> None:
     data, report = str(tmp_path / "data"), tmp_path / "report.json"
     coverage = [sys.executable, "-m", "coverage"]

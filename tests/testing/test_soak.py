@@ -39,12 +39,14 @@ def test_it_goes_on_where_it_ended_and_prints_a_ledger(tmp_path: Path) -> None:
     assert sum(after.total.kinds.values()) == sum(after.total.depths.values()) == after.total.distinct
 
 
+@pytest.mark.nightly
 def test_one_story_again() -> None:
     done = soak("--only", "sidecar", "--seed", "3", "--also", "tests.testing.sidecar")
     assert (done.returncode, done.stderr) == (0, "")
     assert "distinct=" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
     done = soak("--minutes", "1", "--state", str(state), "--also", "tests.testing.broken", "--only", "broken")
@@ -56,6 +58,7 @@ def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     assert again.returncode == 1, "it does not go on as if nothing had been"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_what_was_proved_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     state = tmp_path / "ledger.json"

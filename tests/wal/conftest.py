@@ -2,6 +2,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def open_log(directory: Path) -> Iterator[Open]:
     """Opens the one log of a test; opening it again crashes the one before."""
     opened: list[Log] = []
 
-    def open_log(chunk_size: int = 4096, max_chunks: int = 16, disk: Disk | None = None, **more: int) -> Log:
+    def open_log(chunk_size: int = 4096, max_chunks: int = 16, disk: Disk | None = None, **more: Any) -> Log:
         while opened:
             opened.pop().abandon()
         log = Log(Options(str(directory), chunk_size, max_chunks, **more), disk)

@@ -84,6 +84,7 @@ def fill(log: Log, sizes: list[tuple[int, int]]) -> list[Record]:
 SIZES = st.lists(st.tuples(st.integers(0, 700), st.integers(1, 9)), min_size=1, max_size=40)
 
 
+@pytest.mark.test
 @given(
     sizes=SIZES,
     chunk_size=st.sampled_from((1024, 5000, 1 << 17)),
@@ -111,6 +112,7 @@ def test_any_range_gives_the_records_that_overlap_it(
         log.close()
 
 
+@pytest.mark.test
 @given(
     sizes=SIZES,
     chunk_size=st.sampled_from((1024, 5000, 1 << 17)),
@@ -227,7 +229,7 @@ def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_
         log.ack(1, log.durable)
         checkpoint(log)
     given = {record.payload for record in records_of(found)}
-    for found in iter(scan.next, None):
+    while (found := scan.next()) is not None:
         if isinstance(found, Loss):
             with pytest.raises(Trimmed, match="committed and deleted while they were read"):
                 reader.settle(found)

@@ -175,7 +175,7 @@ def told(log: Log, first: int, end: int) -> list[tuple[int, int, str]]:
     reader = RangeReader(log)
     scan = reader.begin(first, end)
     found: list[tuple[int, int, str]] = []
-    for one in iter(scan.next, None):
+    while (one := scan.next()) is not None:
         what = "" if isinstance(one, Slice) else "lost" if reader.settle(one) else "empty"
         found.append((one.first, one.last, what))
     scan.close()

@@ -85,6 +85,7 @@ def flips(files: Files) -> Iterator[tuple[str, int]]:
         yield from ((name, bit) for bit in range(0, len(files[name]) * 8, step))
 
 
+@pytest.mark.test
 def test_every_flipped_bit_costs_at_most_its_record(small_log: Files) -> None:
     files = {f"/log/{name}": data for name, data in small_log.items()}
     for name, bit in flips(small_log):
@@ -115,6 +116,7 @@ def hole(data: bytes, at: int) -> bytes:
     return data[:at] + bytes(min(64, len(data) - at)) + data[at + 64 :]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("preallocates", [False, True])
 @pytest.mark.parametrize("tear", [cut, zero, garble, hole])
 def test_a_commit_torn_at_any_byte_costs_only_itself(

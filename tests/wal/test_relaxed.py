@@ -15,6 +15,8 @@ from walflow.wal import Log, Options
 from walflow.wal.format import SKIP
 from walflow.wal.log import UNSYNCED_CHUNKS
 
+pytestmark = pytest.mark.test
+
 SHAPES = [(1024, 8), (4096, 4), (65536, 2), (1024, 1), (65536, 20)]
 MODES = ["interval", "never", "always"]
 

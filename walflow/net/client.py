@@ -40,30 +40,30 @@ class ClientConnector(Connector):
     """The keys that every client of a byte stream has."""
 
     buf_size: int = Field(
-        8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
     )
     max_event_bytes: int = Field(
-        1 << 20, ge=1, description="A larger event from the peer is rejected; the stream goes on behind it."
+        default=1 << 20, ge=1, description="A larger event from the peer is rejected; the stream goes on behind it."
     )
     ack: Literal["written", "echo"] = Field(
-        "written",
+        default="written",
         description="`written`: an event counts as delivered once it is in the kernel's buffer; `echo`: once the peer "
         "has sent it back, byte for byte and in order. Other lines that come are events.",
     )
     echo_timeout: int = Field(
-        30_000_000_000,
+        default=30_000_000_000,
         gt=0,
         description="Nanoseconds without an echo after which the connection is given up and all that was not echoed "
         "fails.",
     )
     write_buffer: int = Field(
-        64 << 20,
+        default=64 << 20,
         ge=1,
         description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
         "at its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, "
         "for a peer that waits is not helped by sending it everything again.",

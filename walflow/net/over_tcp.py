@@ -14,15 +14,19 @@ from walflow.net.tls import ServerTls
 
 
 class TcpListening(ServerConnector):
-    tls: ServerTls | None = Field(None, description="Certificates. Default: everything is sent in the clear.")
-    socket_options: SocketOptions = Field(SocketOptions(), description="Options of the socket, by tremor's names.")
+    tls: ServerTls | None = Field(default=None, description="Certificates. Default: everything is sent in the clear.")
+    socket_options: SocketOptions = Field(
+        default=SocketOptions(), description="Options of the socket, by tremor's names."
+    )
     handshake_timeout: int = Field(
-        10_000_000_000, gt=0, description="Nanoseconds a client has for its handshake, of TLS or of what is spoken."
+        default=10_000_000_000,
+        gt=0,
+        description="Nanoseconds a client has for its handshake, of TLS or of what is spoken.",
     )
     max_connections_per_address: int | None = Field(
-        None, ge=1, description="Clients at a time from one address. Default: only max_connections counts."
+        default=None, ge=1, description="Clients at a time from one address. Default: only max_connections counts."
     )
-    insecure: str | None = Field(None, description="Why this may listen beyond loopback without TLS.")
+    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback without TLS.")
 
     @property
     def address(self) -> Address:

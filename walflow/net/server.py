@@ -33,43 +33,45 @@ class ServerConnector(Connector):
     """The keys that every server of byte streams has."""
 
     buf_size: int = Field(
-        8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
     )
     backlog: int = Field(
-        1024,
+        default=1024,
         ge=1,
         le=(1 << 31) - 1,
         description="Connections that wait to be accepted; the kernel has a limit of its own.",
     )
     max_connections: int = Field(
-        1000,
+        default=1000,
         ge=1,
         description="Clients at a time, with those that have sent their last byte and may still read. One more takes the "
         "place of whoever has been connected longest without sending a byte, else of whoever sent its last byte first; "
         "if there is none, it is closed at once.",
     )
     max_event_bytes: int = Field(
-        1 << 20, ge=1, description="A larger event is rejected; the stream goes on behind it."
+        default=1 << 20, ge=1, description="A larger event is rejected; the stream goes on behind it."
     )
     first_byte_timeout: int | None = Field(
-        None, gt=0, description="Nanoseconds after which a client that has sent nothing is closed. Default: never."
+        default=None,
+        gt=0,
+        description="Nanoseconds after which a client that has sent nothing is closed. Default: never.",
     )
     idle_timeout: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="Nanoseconds without a byte either way after which a client is closed. Default: never.",
     )
     write_buffer: int = Field(
-        1 << 20,
+        default=1 << 20,
         ge=1,
         description="Bytes that may wait for one client before it is slow and is not read any more. It is slow before "
         "that if it has most of what waits for all clients, and this is a quarter of the window of the source (8 MiB).",
     )
     write_timeout: int = Field(
-        10_000_000_000, gt=0, description="Nanoseconds that a client may be slow before it is closed."
+        default=10_000_000_000, gt=0, description="Nanoseconds that a client may be slow before it is closed."
     )
     max_write_buffers: int = Field(
-        64 << 20,
+        default=64 << 20,
         ge=1,
         description="Bytes that may wait for all clients; beyond them those are closed for which most waits.",
     )

@@ -39,7 +39,7 @@ select event from hundred into out;
 
     count: int = Field(ge=1, description="How many events a batch has.")
     timeout: int | None = Field(
-        None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."
+        default=None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."
     )
 
     def node(self, place: Place) -> Node:

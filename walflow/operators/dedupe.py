@@ -46,8 +46,12 @@ select event from once into out;
 """
 
     key: str = Field(min_length=1, description="Where the key is in the event: `id`, or `order.id` further down.")
-    max_keys: int = Field(100_000, ge=1, description="How many keys are remembered; the oldest is forgotten first.")
-    dir: str | None = Field(None, min_length=1, description="Directory for the keys. Default: none, in memory alone.")
+    max_keys: int = Field(
+        default=100_000, ge=1, description="How many keys are remembered; the oldest is forgotten first."
+    )
+    dir: str | None = Field(
+        default=None, min_length=1, description="Directory for the keys. Default: none, in memory alone."
+    )
 
     @field_validator("key")
     @classmethod

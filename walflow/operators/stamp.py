@@ -32,7 +32,7 @@ select event from stamp into out;
     needs_log: ClassVar[bool] = True
 
     field: str = Field(
-        "origin", min_length=1, description="The field of the event it writes; what was there is gone."
+        default="origin", min_length=1, description="The field of the event it writes; what was there is gone."
     )
 
     def node(self, place: Place) -> Node:

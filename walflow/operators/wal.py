@@ -24,18 +24,20 @@ select event from on_disk into out;
 """
 
     dir: str | None = Field(
-        None, min_length=1, description="Directory of the log. Default: none, events are kept in memory alone."
+        default=None,
+        min_length=1,
+        description="Directory of the log. Default: none, events are kept in memory alone.",
     )
     read_count: int | None = Field(
-        None,
+        default=None,
         ge=1,
         description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
     )
     max_elements: int | None = Field(
-        None, ge=1, description="How many events it holds until every sink has acked them."
+        default=None, ge=1, description="How many events it holds until every sink has acked them."
     )
     max_bytes: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=1 << 60,
         description="How many bytes it takes: on disk, files and headers included; in memory, of the events. At least one "

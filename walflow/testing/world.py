@@ -362,6 +362,7 @@ class MemoryOutlet(_Half):
         self.framed = False
         self.window = 8 << 20
         self.window_events: int | None = None
+        self.max_event_bytes = 1 << 20
         self.streams: list[MemoryStream] = []
         self.sent: list[Block] = []
         self.rejected: list[tuple[bytes, str]] = []

@@ -15,6 +15,8 @@ from connectors.spark.driver import Driver
 from walflow.net import Address
 from walflow.testing import Fatal, MemoryOutlet, Scheduler
 
+pytestmark = pytest.mark.test  # uvloop starts the interpreter, which tests/tiers.py does not see
+
 FAKE = Path(__file__).with_name("fake_python.py")
 PATIENCE = 100.0
 

@@ -97,6 +97,7 @@ class Publisher(threading.Thread):
                 time.sleep(0.02)
 
 
+@pytest.mark.nightly
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     dice = random.Random(7)
     bay = Bay(tmp_path)

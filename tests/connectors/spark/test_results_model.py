@@ -132,7 +132,7 @@ class Machine(RuleBasedStateMachine):
             self.staged.pop(name, None)
 
     def do(self, work: Coroutine[object, object, T] | Awaitable[T]) -> T:
-        return self.loop.run_until_complete(work)  # type: ignore[arg-type]
+        return self.loop.run_until_complete(work)
 
     async def _advance(self, seconds: float) -> None:
         self.bench.scheduler.advance(seconds)
@@ -152,4 +152,4 @@ async def _everyone_goes() -> None:
 
 
 def test_any_order_of_events() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30))

@@ -9,6 +9,8 @@ from pyspark_walflow.wire import Code, Refused
 from tests.connectors.spark.results_world import Bench, rows_of
 from walflow.testing import PowerCut, SimulatedDisk, images
 
+pytestmark = pytest.mark.test
+
 SHAPE = {"chunk_size": 4096, "max_chunks": 16}  # a cap of 4 KiB: a batch is several records, and several chunks
 BATCHES = 3
 

@@ -186,7 +186,7 @@ async def test_a_ticket_opens_what_it_is_for_and_no_more(world: World, right: st
     await world.give(b"1")
     whole = await world.client()
     peer = await world.client(Key.of_token(TOKEN).ticket(right, whole.log))
-    commands = {
+    commands: dict[Kind, dict[str, object]] = {
         Kind.HEAD: {},
         Kind.WAIT: {"position": 0, "ms": 0},
         Kind.PLAN: {"start": 1, "rows": 1, "bytes": 1},

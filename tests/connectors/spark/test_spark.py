@@ -35,8 +35,9 @@ async def test_what_is_logged_is_acked_and_stays_over_a_restart(tmp_path: Path) 
 
 
 async def test_a_full_log_stops_its_sources_until_the_slowest_has_committed(tmp_path: Path) -> None:
-    config = {"chunk_size": 65536, "max_chunks": 4, "consumers": ["quick", "slow"]}
-    async with World(tmp_path / "log", **config).running() as world:
+    async with World(
+        tmp_path / "log", chunk_size=65536, max_chunks=4, consumers=["quick", "slow"]
+    ).running() as world:
         line = b'"%s"' % (b"x" * 990)
         while world.inlet.breaker is None:
             world.inlet.give(world.inlet.lines_of(*[line] * 10))

@@ -20,7 +20,9 @@ class Spool(Connector):
     mode: Literal["read", "write"] = Field(
         description="`read`: files put there are events; `write`: events make files."
     )
-    interval: int = Field(1_000_000_000, ge=1, description="How often the directory is looked at, in nanoseconds.")
+    interval: int = Field(
+        default=1_000_000_000, ge=1, description="How often the directory is looked at, in nanoseconds."
+    )
 
     def ports_used(self) -> Ports:
         return Ports(inputs=()) if self.mode == "read" else Ports(outputs=("err",))
