@@ -29,8 +29,10 @@ class Story(Protocol):
 
     name: str
     kind: str
-    disk: SimulatedDisk
     effort: Effort
+
+    @property
+    def disk(self) -> SimulatedDisk: ...
 
     @property
     def promises(self) -> Promises: ...
