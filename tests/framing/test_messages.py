@@ -1,6 +1,6 @@
 """Messages in a block, parted by their length where they cannot be lines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hypothesis import given, strategies as st
 
@@ -29,6 +29,9 @@ class Taker:
         self.refused += bad
 
     def ended(self, stream: IngressStream) -> None: ...
+
+    def next_turn(self, call: Callable[[], None]) -> None:
+        call()
 
 
 def stream_to(taker: Taker) -> IngressStream:
