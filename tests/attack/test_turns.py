@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import socket
 import struct
 import threading
@@ -15,11 +16,11 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, Client, running, wait_until
+from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
 from tests.system.test_ws import Raw, request
 
 ROUNDS = 30  # echoes that a good client waits for, one after the other
-PATIENT = 1.0  # seconds for each of them
+PATIENT = 1.0  # seconds that the daemon may compute for others meanwhile; a clock would judge the machine
 WINDOW = 8 << 20
 
 ECHO = """\
@@ -59,8 +60,14 @@ def echo_flow(directory: Path, kind: str, *preprocessors: str) -> Path:
     return flow
 
 
-def worst(echo: Callable[[int], None], attackers: Sequence[socket.socket], data: bytes) -> float:
-    """Seconds that one of a good client's echoes took at most, while all these send."""
+def computed(daemon: Daemon) -> float:
+    """Seconds so far."""
+    fields = Path(f"/proc/{daemon.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def worst(daemon: Daemon, echo: Callable[[int], None], attackers: Sequence[socket.socket], data: bytes) -> float:
+    """Seconds that the daemon computed at most until a good client had an echo, while all these send."""
 
     def attack(sock: socket.socket) -> None:
         try:
@@ -73,9 +80,9 @@ def worst(echo: Callable[[int], None], attackers: Sequence[socket.socket], data:
         thread.start()
     took = 0.0
     for number in range(ROUNDS):
-        begun = time.monotonic()
+        begun = computed(daemon)
         echo(number)
-        took = max(took, time.monotonic() - begun)
+        took = max(took, computed(daemon) - begun)
         time.sleep(0.01)  # the attack goes on meanwhile
     for sock in attackers:
         sock.shutdown(socket.SHUT_RDWR)
@@ -85,7 +92,6 @@ def worst(echo: Callable[[int], None], attackers: Sequence[socket.socket], data:
     return took
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize(
     ("preprocessors", "data", "attackers"),
@@ -109,13 +115,12 @@ def test_empty_lines(tmp_path: Path, loop: str, preprocessors: Sequence[str], da
 
         echo(0)
         sockets = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(attackers)]
-        took = worst(echo, sockets, data)
+        took = worst(daemon, echo, sockets, data)
         good.close()
         assert took < PATIENT
         assert daemon.terminate() == 0
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize(
     "data",
@@ -137,7 +142,7 @@ def test_small_frames(tmp_path: Path, loop: str, data: bytes) -> None:
                 assert good.recv(PATIENCE) == str(number)
 
             echo(0)
-            assert worst(echo, [Raw(port).socket for _ in range(10)], data) < PATIENT
+            assert worst(daemon, echo, [Raw(port).socket for _ in range(10)], data) < PATIENT
         assert daemon.terminate() == 0
 
 

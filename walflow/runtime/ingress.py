@@ -148,8 +148,10 @@ class IngressStream:
         if len(self._tail) > self._max_bytes:
             self._skipped = len(self._tail)
             self._tail.clear()
-        if whole:
+        if len(whole) > TURN_EVENTS:
             self._take(whole, self._framing)
+        elif whole:
+            self._judge(whole, self._framing, None)
 
     def _emit(self, values: Sequence[object]) -> None:
         try:
