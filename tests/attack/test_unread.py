@@ -95,12 +95,15 @@ class Good(Client):
 
 def send_unread(sockets: list[socket.socket], size: int) -> None:
     """As much by each, in turns, or what is taken of it: a client that is slow is not read any more."""
-    left = dict.fromkeys(sockets, STEP * (size // len(STEP)))
+    left = dict.fromkeys(sockets, size // len(STEP) * len(STEP))
     for sock in sockets:
         sock.setblocking(False)
     while left and (writable := select.select([], left, [], 1)[1]):
         for sock in writable:
-            left[sock] = left[sock][sock.send(left[sock][: len(STEP)]) :]
+            try:
+                left[sock] -= sock.send(STEP[-left[sock] % len(STEP) :])
+            except OSError:  # closed: more waits for all than max_write_buffers
+                left[sock] = 0
             if not left[sock]:
                 del left[sock]
 
