@@ -100,9 +100,11 @@ class Output:
     def write(self, batch: Batch) -> None:
         """Raises OSError or CannotWrite: nothing of the batch counts as written; call it again."""
         for _ in range(ATTEMPTS):
-            fd = self._opened()
-            self._take_back(fd)
-            self._notice_others(fd, self._disk.stat(fd).size)
+            fd, size = self._opened()
+            if self._torn is not None:
+                self._take_back(fd)
+                size = self._disk.stat(fd).size
+            self._notice_others(fd, size)
             if self._write(fd, batch):
                 return
         raise CannotWrite(f"cannot write {self.path}: another process cuts or replaces it again and again")
@@ -215,26 +217,24 @@ class Output:
 
     # other processes at the same path
 
-    def _opened(self) -> int:
-        """The file at the path now. One that was renamed is written on to until SIGHUP, or until another one is at
-        the path, which whoever renamed it may be about to make: at the latest for a second."""
-        if self._fd is None:
-            self.open()
-            assert self._fd is not None
-            return self._fd
-        there = self._disk.look(self.path)
-        if there is not None and there.identity == self._identity:
-            self._renamed_at = None
-            return self._fd
-        has_a_name = self._disk.stat(self._fd).links > 0
-        if there is None:
-            if has_a_name and not self._is_overdue():
-                return self._fd
-            self.notes.append(f"{self.path} is no longer there, a new one begins")
-        elif not has_a_name:
-            self.notes.append(f"{self.path} was replaced by another process, and goes on in the new file")
+    def _opened(self) -> tuple[int, int]:
+        """The file at the path now, and its size. One that was renamed is written on to until SIGHUP, or until another
+        one is at the path, which whoever renamed it may be about to make: at the latest for a second."""
+        if self._fd is not None:
+            there = self._disk.look(self.path)
+            if there is not None and there.identity == self._identity:
+                self._renamed_at = None
+                return self._fd, there.size
+            own = self._disk.stat(self._fd)
+            if there is None:
+                if own.links > 0 and not self._is_overdue():
+                    return self._fd, own.size
+                self.notes.append(f"{self.path} is no longer there, a new one begins")
+            elif own.links == 0:
+                self.notes.append(f"{self.path} was replaced by another process, and goes on in the new file")
         self.reopen()
-        return self._fd
+        assert self._fd is not None
+        return self._fd, self._disk.stat(self._fd).size
 
     def _is_overdue(self) -> bool:
         now = self._clock()
