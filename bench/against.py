@@ -121,8 +121,9 @@ def compare(
         turn = number % len(cases)
         for case in (*cases[turn:], *cases[:turn]):
             row = found[case.key]
-            if row.missing is None:
-                _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
+            if row.missing is not None:
+                continue
+            _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
             said = row.missing if row.missing is not None else f"{row.ratios[-1]:.3f}"
             console.print(escape(f"round {number + 1}: {case.name}: {said}"))
     return list(found.values())

@@ -56,7 +56,7 @@ class SparkBridge:
         self.served_bytes = out.counter("spark_served_bytes_total")
         self._refused = out.counter("spark_refused_total")
         self._tls = config.tls
-        self._contexts = Contexts(config.tls.context) if config.tls else None
+        self._contexts = Contexts(config.tls, out.log) if config.tls else None
         self._out = out
         self._places: dict[Link, str] = {}  # who has one, from its arrival on; oldest first
         self._sessions: dict[Link, Session] = {}
@@ -224,7 +224,7 @@ class SparkBridge:
 
     def _reload(self) -> None:
         if self._contexts is not None:
-            self._contexts.renew(self._out.log)
+            self._contexts.renew()
 
 
 def _named(address: object) -> str:

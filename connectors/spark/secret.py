@@ -1,11 +1,10 @@
 """The token that proves who may read and commit: the flow's, or one that is made at the first start."""
 
-import os
 import secrets
-import stat
 
 from walflow.contract import Half
 from walflow.errors import Unusable
+from walflow.net.files import warn_if_open
 from walflow.net.secrets import Secret
 from walflow.wal import Log
 
@@ -18,6 +17,8 @@ def find_token(configured: Secret | None, log: Log, half: Half) -> tuple[str, st
         token = configured.read().get_secret_value()
         if not token:
             raise Unusable("the configured token is empty; name a file, env or credential that has one")
+        if configured.file is not None:
+            warn_if_open(configured.file, "token", half.log)
         return token, configured.file or ""
     directory = log.directory
     path = directory.file(FILE)
@@ -44,7 +45,5 @@ def _read(path: str, half: Half) -> str:
     token = Secret(file=path).read().get_secret_value()
     if not token:
         raise Unusable(f"{path}: is empty; remove it, and a new token is made")
-    mode = stat.S_IMODE(os.stat(path).st_mode)
-    if mode & 0o077:
-        half.log.warning("token open to others", file=path, mode=f"{mode:o}", advice=f"chmod 600 {path}")
+    warn_if_open(path, "token", half.log)
     return token

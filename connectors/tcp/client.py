@@ -38,8 +38,8 @@ class TcpClient(ClientConnector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()
-        dial = Dial(self.address, tls, self.socket_options)
-        inlet.on_reopen(lambda: dial.reload(out))
+        dial = Dial(self.address, tls, self.socket_options, out)
+        inlet.on_reopen(dial.reload)
         meta = {"tcp_client": {"tls": tls is not None, "peer": self.address._asdict()}}
         acks = acks_of(self, inlet, out.scheduler.awake)
         await StreamClient(

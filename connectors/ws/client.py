@@ -164,8 +164,8 @@ class WsClient(Ws):
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()
         acks = self._acks(inlet, out)
-        dial = Dial(self.address, tls, self.socket_options)
-        inlet.on_reopen(lambda: dial.reload(out))
+        dial = Dial(self.address, tls, self.socket_options, out)
+        inlet.on_reopen(dial.reload)
         peer = {"host": self.address.host, "port": self.address.port}
         await StreamClient(
             self,

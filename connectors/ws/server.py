@@ -12,6 +12,7 @@ from walflow.contract import Guarantee, Inlet, Outlet, Timer
 from walflow.event import Block
 from walflow.net import Address, NoSecret, parse_address
 from walflow.net.deadline import Deadline
+from walflow.net.files import warn_if_open
 from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
 from walflow.net.server import CLOSING, SINK, StreamServer
@@ -59,6 +60,8 @@ class WsServer(Ws, TcpListening):
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         if self.token is not None:
             self.token.read()  # better now than at the first client
+            if self.token.file is not None:
+                warn_if_open(self.token.file, "token", out.log)
         await self.listen("ws_server", inlet, out, lambda server, meta, origin: WsPeer(server, meta, origin, self))
 
 

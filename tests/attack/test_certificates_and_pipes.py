@@ -115,6 +115,21 @@ def test_what_is_no_plain_file_changes_nothing_at_sighup(
         assert daemon.terminate() == 0
 
 
+def test_a_key_that_everybody_may_read_is_warned_of(tmp_path: Path) -> None:
+    tls = Authority(tmp_path).issue("localhost")
+    key = Path(tls["key"])
+    key.chmod(0o644)
+    with running(server_flow(tmp_path, **tls), tmp_path) as daemon:
+        warned = daemon.wait_for("private key open to others")
+        assert (warned["file"], warned["mode"], warned["advice"]) == (str(key), "0644", f"chmod 640 {key}")
+        daemon.wait_for("listening")
+        key.chmod(0o640)
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for("certificates reloaded")
+        assert [line["event"] for line in daemon.lines].count("private key open to others") == 1
+        assert daemon.terminate() == 0
+
+
 def test_a_secret_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "token")
     with pytest.raises(NoSecret, match="it is a named pipe, and must be a plain file"):

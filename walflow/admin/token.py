@@ -7,7 +7,7 @@ import structlog
 from pydantic import SecretStr
 
 from walflow.net import NoSecret, Secret
-from walflow.net.files import open_to_others
+from walflow.net.files import warn_if_open
 
 log = structlog.get_logger(component="admin")
 
@@ -31,9 +31,7 @@ class TokenFile:
 
     def warn(self) -> None:
         """Where others than its owner may read it."""
-        mode = open_to_others(self.path)
-        if mode is not None:
-            log.warning("token open to others", file=self.path, mode=mode, advice=f"chmod 600 {self.path}")
+        warn_if_open(self.path, "token", log)
 
     def _read(self) -> SecretStr:
         token = Secret.model_validate({"file": self.path}).read()

@@ -14,10 +14,10 @@ from walflow.net.tls import ClientTls, Contexts
 class Dial:
     """Where to and how. `tls` None: in the clear. Its files are read here, and again at `reload`."""
 
-    def __init__(self, address: Address, tls: ClientTls | None, options: SocketOptions) -> None:
+    def __init__(self, address: Address, tls: ClientTls | None, options: SocketOptions, out: Outlet) -> None:
         self._address = address
         self._options = options
-        self._contexts = Contexts(tls.context) if tls else None
+        self._contexts = Contexts(tls, out.log) if tls else None
         self._hostname = (tls and tls.domain) or address.host
 
     async def connect(self, connection: Connection) -> None:
@@ -37,7 +37,7 @@ class Dial:
         if isinstance(sock, socket.socket):
             self._options.connected(sock)
 
-    def reload(self, out: Outlet) -> None:
+    def reload(self) -> None:
         """The next connection has what the certificates are now."""
         if self._contexts is not None:
-            self._contexts.renew(out.log)
+            self._contexts.renew()

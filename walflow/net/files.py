@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from structlog.typing import FilteringBoundLogger
+
 LARGEST: Final = 16 << 20  # bytes: a hundred times what a system has as authorities
 
 _KINDS: Final = {
@@ -47,10 +49,12 @@ def held(path: str) -> Generator[str]:
         os.close(fd)
 
 
-def open_to_others(path: str | Path) -> str | None:
-    """The mode of a file that others than its owner may read or write; None: they may not, or it is gone."""
+def warn_if_open(path: str | Path, what: str, log: FilteringBoundLogger, *, group: bool = False) -> None:
+    """Where others than its owner (`group`: and its group) may read or write what is secret."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
-        return None
-    return f"{mode:04o}" if mode & 0o077 else None
+        return  # whoever reads it says so
+    if mode & (0o007 if group else 0o077):
+        advice = f"chmod {'640' if group else '600'} {path}"
+        log.warning(f"{what} open to others", file=str(path), mode=f"{mode:04o}", advice=advice)

@@ -117,7 +117,7 @@ class StreamServer:
         self._origins: Tally[str] = Tally()
         self._places = 0  # taken, by those in a handshake too
         self._tls = tls
-        self._contexts = Contexts(tls.context) if tls else None
+        self._contexts = Contexts(tls, out.log) if tls else None
         self._handshake_seconds = handshake_timeout / 1e9
         self._queues: defaultdict[int, list[Block]] = defaultdict(list)
         self._gathering = self._relieving = self._bounding = False
@@ -297,7 +297,7 @@ class StreamServer:
 
     def _reload(self) -> None:
         if self._contexts is not None:
-            self._contexts.renew(self.out.log)
+            self._contexts.renew()
 
     # source half: who is there
 

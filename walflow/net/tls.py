@@ -2,7 +2,7 @@
 
 import ipaddress
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Final, Literal, Self
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
-from walflow.net.files import held
+from walflow.net.files import held, warn_if_open
 from walflow.net.secrets import Secret
 
 MinVersion = Literal["1.2", "1.3"]
@@ -95,25 +95,32 @@ class ClientTls(_Tls):
 
 
 class Contexts:
-    """The context for new connections. After `reload` it has the files' present content; what they held before
+    """`current` is the context for new connections. After `reload` it has the files' present content; what they held before
     stays in use if they cannot be read, and in any case where it is in use already."""
 
-    def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
-        self._make = make
-        self.current = make()
+    def __init__(self, tls: ServerTls | ClientTls, log: FilteringBoundLogger) -> None:
+        """Raises WalflowError."""
+        self._tls = tls
+        self._log = log
+        self.reload()
 
     def reload(self) -> None:
         """Raises WalflowError; then nothing has changed."""
-        self.current = self._make()
+        self.current = self._tls.context()
+        key = self._tls.key or self._tls.cert
+        if key is not None:
+            warn_if_open(key, "private key", self._log, group=True)  # Debian's group ssl-cert reads keys
+        if self._tls.key_password is not None and self._tls.key_password.file is not None:
+            warn_if_open(self._tls.key_password.file, "key_password", self._log, group=True)
 
-    def renew(self, log: FilteringBoundLogger) -> None:
+    def renew(self) -> None:
         """`reload`, and a line that says how it went."""
         try:
             self.reload()
         except WalflowError as error:
-            log.error("certificates not reloaded", error=str(error))
+            self._log.error("certificates not reloaded", error=str(error))
         else:
-            log.info("certificates reloaded")
+            self._log.info("certificates reloaded")
 
 
 def _restrict(context: ssl.SSLContext, oldest: MinVersion) -> None:
