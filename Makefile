@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean strace logrotate java node rsyslog redis
+.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate java node rsyslog redis
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ test: $(VENV)/.test strace logrotate java node rsyslog redis ## before each push
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.test strace logrotate java node rsyslog redis ## the rest: the other loop, power cuts, kills, system calls, Spark
+nightly: $(VENV)/.lint chromium strace logrotate java node rsyslog redis ## the rest: the other loop, power cuts, kills, system calls, Spark
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
 	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
@@ -107,6 +107,13 @@ logrotate:
 	    echo "installing logrotate"; { apt-get update && apt-get install --yes --no-install-recommends logrotate; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "logrotate is missing, the tests that rotate files skip: sudo apt-get install logrotate"
+
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing Chromium"; { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "Chromium is missing, the test of the docs site skips: sudo apt-get install chromium"
 
 node:
 	@command -v node >/dev/null && command -v npm >/dev/null || { \
