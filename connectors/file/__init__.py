@@ -82,7 +82,7 @@ class File(Connector):
             else " to the operating system: it survives a crash of walflow, not a power cut"
         )
         if self.mode == "append":
-            return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}")
+            return Guarantee(sink=f"{ack}; {_after_a_crash(behind_log, synced)}", once=behind_log)
         if self.mode == "overwrite":
             torn = "after kill -9 the last line may be torn, and go on as what the file held before"
             over = f"every start writes over {self.path} from its beginning, also after a crash, and leaves what is "

@@ -177,9 +177,10 @@ class SinkNode(Surrounded):
 
     def serve(self, accept: Callable[[Block], None]) -> None:
         self._up()
-        queue, self._queue = self._queue, []
-        for block in queue:
-            accept(block)
+        while self._queue:  # an ack may bring more within the call, and these come behind what waits
+            queue, self._queue = self._queue, []
+            for block in queue:
+                accept(block)
         self._accept = accept
 
     def _up(self) -> None:
