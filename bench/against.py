@@ -41,6 +41,10 @@ class Comparison:
     pairs: list[tuple[Figures, Figures]] = field(default_factory=list[tuple[Figures, Figures]])
     missing: str | None = None
 
+    def last(self) -> str:
+        """What the last round came to."""
+        return self.missing if self.missing is not None else f"{self.ratios[-1]:.3f}"
+
     @property
     def ratios(self) -> list[float]:
         """Of each round; above 1 this one is better."""
@@ -124,7 +128,7 @@ def compare(
             if row.missing is not None:
                 continue
             _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
-            said = row.missing if row.missing is not None else f"{row.ratios[-1]:.3f}"
+            said = row.last()
             console.print(escape(f"round {number + 1}: {case.name}: {said}"))
     return list(found.values())
 

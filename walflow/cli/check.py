@@ -29,6 +29,9 @@ def check(
     spark: Annotated[
         bool, typer.Option("--spark", help="Have Spark read the queries too; takes ten seconds each.")
     ] = False,
+    allow_cycles: Annotated[
+        bool, typer.Option("--allow-cycles", help="A flow may feed itself through a log, as with `run`.")
+    ] = False,
 ) -> None:
     """Check flow files, and print what each path from a source to a sink guarantees."""
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
@@ -37,7 +40,7 @@ def check(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at)
+    assembly, diagnostics = load(found_at, allow_cycles=allow_cycles)
     if spark and assembly is not None:
         objections = probe(assembly)
         diagnostics = in_order([*diagnostics, *objections])
@@ -98,8 +101,9 @@ def _path(promise: Promise) -> list[Text]:
         lines.append(Text(f"    {path.source.name}: {promise.source}"))
     if promise.sink:
         lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
-    if promise.logged:
-        lines.append(Text(f"    {path.sink.name} is a log: here one ack domain ends and the next begins"))
+    lines += [Text(f"    {path.sink.name}: an event may come twice all the same: {why}") for why in promise.repeats]
+    if promise.ends_in:
+        lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
     return lines
 
 
@@ -151,5 +155,6 @@ def _promise(promise: Promise) -> dict[str, object]:
         "chain": chain(path),
         "source": {"connector": str(path.source), "port": path.links[0].source_port, "guarantee": promise.source},
         "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
-        "ends_in_log": promise.logged,
+        "may_come_twice": promise.repeats,
+        "ends_in_log": bool(promise.ends_in),
     }
