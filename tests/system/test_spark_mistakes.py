@@ -136,3 +136,17 @@ def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
         f"| {CARET}",
     ]
     assert not any("Traceback" in line or "\tat " in line for line in daemon.raw)
+
+
+@pytest.mark.spark
+def test_an_event_that_does_not_fit_is_in_no_line(tmp_path: Path) -> None:
+    """What the metronome sends is no number."""
+    file = flow(tmp_path, '"query": "select cast(value as int) as n from in"')
+    with running(file, tmp_path) as daemon:
+        failed = daemon.wait_for("spark failed")
+    assert failed["error"] == (
+        "[CAST_INVALID_INPUT] an event does not fit the query; the text may hold an event and is left out"
+    )
+    assert failed["hint"] == "--log-level debug shows all that Spark said"
+    assert any("cast(value as int)" in str(line["event"]) for line in daemon.lines), "the query is shown"
+    assert not [line for line in daemon.raw if "ingest_ns" in line], "what an event held"
