@@ -61,6 +61,7 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     if not mistaken and not place:
         whole, message = message, _discreet(text, message)
         hint = hint or (SHOWN if message != whole else "")
+    hint = "; ".join([*getattr(error, "__notes__", ()), *([hint] if hint else [])])
     message = place + message
     lasting = others or mistaken or _STANDING.search(message) is not None
     return Trouble(message, excerpt(error), hint, lasting, text)

@@ -120,7 +120,7 @@ class Planner:
 
     def commit(self, position: int) -> None:
         """Raises Unreachable soon."""
-        fields = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
+        fields: dict[str, object] = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
         self._ask(Kind.COMMIT, fields, ACK_SECONDS)
 
     def _ask(self, kind: Kind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
@@ -159,8 +159,13 @@ class Planner:
 
     def _leasing(self, scan: str) -> dict[str, object]:
         process = f"process {os.getpid()} of driver {os.getppid()} on {socket.gethostname()}"
-        fields = {"consumer": self._options.consumer, "lease": self._lease, "scan": scan, "process": process[:200]}
-        return fields | {"new": self._options.new_checkpoint}
+        return {
+            "consumer": self._options.consumer,
+            "lease": self._lease,
+            "scan": scan,
+            "new": self._options.new_checkpoint,
+            "process": process[:200],
+        }
 
 
 def line_of(error: Exception, endpoint: Endpoint) -> str:

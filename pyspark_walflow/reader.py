@@ -185,7 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return planner, place.position
 
     def _offset(self, position: int) -> Offset:
-        offset = {"log": self._planning(None).log, "position": position, "consumer": self._options.consumer}
+        offset: Offset = {"log": self._planning(None).log, "position": position, "consumer": self._options.consumer}
         return offset | {"scan": self._scan} if self._scan else offset
 
     def _below_floor(self, position: int) -> None:

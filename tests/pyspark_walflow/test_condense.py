@@ -147,3 +147,9 @@ def test_what_only_a_person_can_change_is_not_tried_again(line: str) -> None:
     trouble = condense(RuntimeError(text), "ck")
     assert trouble.lasting
     assert trouble.message == line
+
+
+def test_which_of_several_queries_failed_is_said() -> None:
+    error = RuntimeError(MISCAST)
+    error.add_note("query one failed, beside query two")
+    assert condense(error, "ck").hint == f"query one failed, beside query two; {SHOWN}"
