@@ -46,7 +46,7 @@ def test_a_proof_that_came_while_the_daemon_stood_still_is_in_time(tmp_path: Pat
             peer.sendall(wire.PREFACE + wire.control(Kind.HELLO, hello))
             _, challenge = frame(peer)
             time.sleep(before)
-            with stopped(lake, 2.0):
+            with stopped(lake, 4.0):
                 proof = wire.prove(key, "client", NONCE, str(challenge["nonce"]))
                 peer.sendall(wire.control(Kind.PROOF, {"proof": proof}))
             assert frame(peer)[0] == Kind.WELCOME
