@@ -150,6 +150,7 @@ def failure(daemon: Daemon, words: str) -> dict[str, object]:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1200)
 def test_an_event_that_does_not_fit_is_in_no_line(tmp_path: Path) -> None:
     """What the metronome sends is no number."""
     file = flow(tmp_path, '"query": "select cast(value as int) as n from in"')
@@ -164,6 +165,7 @@ def test_an_event_that_does_not_fit_is_in_no_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1200)
 def test_a_job_with_two_queries_on_one_consumer(tmp_path: Path) -> None:
     """They would take events from each other, whichever comes first after each start."""
     (tmp_path / "job.py").write_text(
