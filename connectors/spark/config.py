@@ -96,7 +96,7 @@ class SparkConfig(Connector):
         default=None, min_length=1, description="The interpreter that has pyspark. Default: the one walflow runs on."
     )
     environment: tuple[str, ...] = Field(
-        (),
+        default=(),
         description="Names of variables that the driver gets beside those that Spark, Java and Python read for "
         "themselves; `*` stands for any text. It gets no others.",
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -240,9 +240,10 @@ def test_state_in_pandas(spark: SparkSession, lake: Lake) -> None:
         def handleInputRows(
             self, key: tuple[object, ...], rows: Iterator[pd.DataFrame], timerValues: object
         ) -> Iterator[pd.DataFrame]:
-            known = self._count.get()[0] if self._count.exists() else 0
-            self._count.update((known + sum(map(len, rows)),))
-            yield pd.DataFrame({"rest": [key[0]], "count": [self._count.get()[0]]})
+            (known,) = self._count.get() or (0,)
+            count = known + sum(map(len, rows))
+            self._count.update((count,))
+            yield pd.DataFrame({"rest": [key[0]], "count": [count]})
 
         def close(self) -> None: ...
 
