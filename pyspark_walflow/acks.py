@@ -29,6 +29,8 @@ from pyspark_walflow.wire import Damaged, Kind, Refused
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_walflow.reader import Place
+
 SILENCE: Final = 5.0  # seconds after a failure in which nothing is tried
 
 
@@ -55,7 +57,7 @@ class Acks(StreamingQueryListener):
             if offset is not None:
                 self.ack(*offset)
 
-    def ack(self, log: str, position: int, consumer: str) -> None:
+    def ack(self, log: str, position: int, consumer: str, scan: str = "") -> None:
         """Does not raise: it is said, and the query goes on."""
         if time.monotonic() < self._quiet_until:
             return
@@ -63,7 +65,7 @@ class Acks(StreamingQueryListener):
             if self._client is None:
                 self._client = Client(self._options.endpoint, self._key)
             if self._client.log == log:
-                self._client.call(Kind.COMMIT, {"consumer": consumer, "position": position})
+                self._client.call(Kind.COMMIT, {"consumer": consumer, "position": position, "scan": scan})
         except (OSError, Refused, Damaged) as error:
             self.close()
             self._quiet_until = time.monotonic() + SILENCE
@@ -84,12 +86,12 @@ def attach(spark: "SparkSession", **options: str) -> Acks:
     return acks
 
 
-def _offset(text: object) -> tuple[str, int, str] | None:
-    """Log, position, consumer; None: it is no source of walflow."""
-    from pyspark_walflow.reader import position_of
+def _offset(text: object) -> "Place | None":
+    """None: it is no source of walflow."""
+    from pyspark_walflow.reader import place_of
 
     try:
         offset: object = json.loads(text) if isinstance(text, str) else text
-        return position_of(cast(Mapping[str, object], offset)) if isinstance(offset, dict) else None
+        return place_of(cast(Mapping[str, object], offset)) if isinstance(offset, dict) else None
     except (ValueError, WalflowError):
         return None

@@ -5,6 +5,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from pyspark_walflow import discreet
+from pyspark_walflow.discreet import OURS, TRACEBACK
+
 
 class Refusal(Exception):
     """Trying again would only say it again. The text is one line; `hint`: what to do."""
@@ -24,18 +27,18 @@ class Trouble(NamedTuple):
     text: str  # all that Spark said
 
 
+SHOWN: Final = "--log-level debug shows all that Spark said"
 _TERMINATED: Final = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
-_TRACEBACK: Final = "Traceback (most recent call last):"
 _STATE: Final = re.compile(r" *\bSQLSTATE: \w+;?")
-_OURS: Final = re.compile(
-    r"^(?:walflow|pyspark_walflow)\.\w+(?:\.\w+)*: "
-)  # the name of the exception before its line
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=[A-Z]\w*: )")
 _CARET: Final = re.compile(r"^[-\s]*\^+\s*$")
 _JAVA: Final = re.compile(r"(?m)^: (?:[\w$]+\.)+[\w$]+: (.*)")
 _CHECKPOINT: Final = re.compile(
     r"\[(STATE_STORE_\w*SCHEMA\w*|\w*NOT_COMPATIBLE\w*|STREAMING_STATEFUL_OPERATOR_\w+|STREAM_METADATA\w*"
     r"|CANNOT_LOAD_STATE_STORE\w*|CHECKPOINT\w*|UNSUPPORTED_STREAM\w*OFFSET\w*)"
+)
+_STANDING: Final = re.compile(  # our own lines, of what only a person can change; they say how
+    r"belongs to another checkpoint|asks for it too\. A consumer|this query reads log |the checkpoint is of |no consumer '"
 )
 
 
@@ -45,17 +48,34 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     message = one_line(text) or type(error).__name__
     if isinstance(error, Refusal):
         return Trouble(message, (), error.hint, True, text)
-    others = _CHECKPOINT.search(text) is not None or "[wrong-log]" in text
+    others = _CHECKPOINT.search(text) is not None
     hint = ""
     if others:
         hint = (
             f"the checkpoint in {checkpoint} does not fit this query: put the query back that made it, or name another "
-            "`checkpoint` to begin anew (windows that are open in the old one are lost)"
+            "`checkpoint` to begin anew behind what is committed (windows that are open in the old one are lost, and rows "
+            "of its last batch may come twice; files that a job writes go into another directory)"
         )
     mistaken = any(base.__name__ == "AnalysisException" for base in type(error).__mro__)
-    if job is not None:
-        message = _place(error, job) + message
-    return Trouble(message, excerpt(error), hint, others or mistaken, text)
+    place = _place(error, job) if job is not None else ""
+    if not mistaken and not place:
+        whole, message = message, _discreet(text, message)
+        hint = hint or (SHOWN if message != whole else "")
+    hint = "; ".join([*getattr(error, "__notes__", ()), *([hint] if hint else [])])
+    message = place + message
+    lasting = others or mistaken or _STANDING.search(message) is not None
+    return Trouble(message, excerpt(error), hint, lasting, text)
+
+
+def _discreet(text: str, line: str) -> str:
+    """`line`, which is what `text` comes to, without what an event held."""
+    if TRACEBACK not in text:
+        return discreet.of_spark(text, line)
+    raised = last_of_traceback(text)
+    if OURS.match(raised):
+        return line
+    places = [place for each in text.splitlines() if (place := discreet.place_of(each))]
+    return _MODULE.sub("", discreet.of_python(raised, places[-1] if places else ""))
 
 
 def one_line(text: str) -> str:
@@ -64,22 +84,22 @@ def one_line(text: str) -> str:
     if java:  # An error occurred while calling o25.start. : org.apache.spark.SparkException: what it is
         text = java[1]
     text = text.split("\n=== Streaming Query ===")[0].split("\n== SQL")[0]
-    if _TRACEBACK in text:
+    if TRACEBACK in text:
         text = last_of_traceback(text) or text
     first = next((line for line in text.splitlines() if line.strip()), "")
-    return _MODULE.sub("", _OURS.sub("", " ".join(_STATE.sub("", first).split()))).rstrip("; ")
+    return _MODULE.sub("", OURS.sub("", " ".join(_STATE.sub("", first).split()))).rstrip("; ")
 
 
 def last_of_traceback(text: str) -> str:
     """`KeyError: 'amount'`, of however many tracebacks in a row."""
-    lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]
+    lines = text[text.rindex(TRACEBACK) :].splitlines()[1:]
     told = [line for line in lines if line.strip() and not line[0].isspace() and not line.startswith("\tat ")]
     return told[0] if told else ""
 
 
 def excerpt(error: BaseException) -> tuple[str, ...]:
     for text in (str(error), *_contexts(error)):
-        lines = text.partition("== SQL")[2].splitlines()
+        lines = text.rpartition("\n== SQL")[2].splitlines() if "\n== SQL" in text else []  # values stand before it
         for number, line in enumerate(lines):
             if number and _CARET.match(line):
                 return lines[number - 1], line.replace("-", " ")

@@ -130,6 +130,9 @@ def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: St
                 report.say("batch", **batch)
             error = each.query.exception()
             if error is not None:
+                if len(queries) > 1:
+                    others = ", ".join(_named(query) for query in queries if query.id != each.query.id)
+                    error.add_note(f"{_named(each.query)} failed, beside {others}")
                 raise error
             if stopping and each.may_stop():
                 each.query.stop()
@@ -137,6 +140,10 @@ def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: St
                 del progress[each.query.id]
         if stopping:
             time.sleep(LOOK_STOPPING)
+
+
+def _named(query: "StreamingQuery") -> str:
+    return f"query {query.name or query.id}"
 
 
 if __name__ == "__main__":

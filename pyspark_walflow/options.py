@@ -12,9 +12,12 @@ from pyspark_walflow.wire import Key
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
+COMMITTED: Final = "committed"
+FROM_COMMITTED: Final = -1  # no position is: the consumer's own
 TOKEN_FILE: Final = "WALFLOW_TOKEN_FILE"
 TOKEN: Final = "WALFLOW_TOKEN"
 MAX_TOKEN: Final = 4096  # bytes of the file; whatever is longer is no token
+COPY: Final = "option."
 _UNITS: Final = {"k": 10, "m": 20, "g": 30}
 
 
@@ -31,7 +34,18 @@ OPTIONS: Final = (
     Option("tokenFile", "", "file that holds the token, for the driver; else `WALFLOW_TOKEN_FILE`, `WALFLOW_TOKEN`"),
     Option("tls", "false", "`true`: TLS, the daemon's certificate signed by somebody the system trusts"),
     Option("cafile", "", "TLS, the daemon's certificate signed by what is in this file, on every host"),
-    Option("startingPosition", EARLIEST, "`earliest`, `latest` or a position; a checkpoint goes before it"),
+    Option(
+        "startingPosition",
+        COMMITTED,
+        "`committed`: behind what the consumer has committed; `earliest`: the first that the log has, the default of "
+        "`spark.read`; `latest`; or a position. A checkpoint goes before it",
+    ),
+    Option(
+        "newCheckpoint",
+        "refuse",
+        "`accept`: a new checkpoint may go on for a consumer that another one has committed for; "
+        "[what that means for the output](#a-new-checkpoint)",
+    ),
     Option("endingPosition", LATEST, "`spark.read`: `latest` or the position to stop before"),
     Option("maxRowsPerBatch", "200000", "rows of a micro-batch at most"),
     Option("maxBytesPerBatch", "64m", "bytes of a micro-batch at most, about; `k`, `m`, `g` may follow"),
@@ -46,12 +60,13 @@ OPTIONS: Final = (
 
 
 class Options(NamedTuple):
-    """`starting`, `ending`, `partitions`: None is latest or auto; earliest is position 0."""
+    """`starting`, `ending`, `partitions`: None is latest or auto; earliest is position 0, committed FROM_COMMITTED."""
 
     endpoint: Endpoint
     consumer: str
     token_file: str
     starting: int | None
+    new_checkpoint: bool
     ending: int | None
     max_rows: int
     max_bytes: int
@@ -62,9 +77,9 @@ class Options(NamedTuple):
     retry_seconds: float
 
     @classmethod
-    def of(cls, given: Mapping[str, str], also: Collection[str] = ()) -> "Options":
-        """`also`: further names, somebody else's. Raises WalflowError."""
-        options = _Given(given, also)
+    def of(cls, given: Mapping[str, str], also: Collection[str] = (), starting: str = COMMITTED) -> "Options":
+        """`also`: further names, Spark's own. `starting`: where it begins unless told. Raises WalflowError."""
+        options = _Given({"startingPosition": starting, **_ours(given)}, also)
         cafile = options.text("cafile")
         tls = options.word("tls", "true", "false") == "true" or bool(cafile)
         consumer = options.text("consumer")
@@ -75,7 +90,8 @@ class Options(NamedTuple):
             Endpoint(options.text("host"), options.number("port", 1, 65535), cafile if tls else None),
             consumer,
             options.text("tokenFile"),
-            options.position("startingPosition", {EARLIEST: 0, LATEST: None}),
+            options.position("startingPosition", {COMMITTED: FROM_COMMITTED, EARLIEST: 0, LATEST: None}),
+            options.word("newCheckpoint", "refuse", "accept") == "accept",
             options.position("endingPosition", {LATEST: None}),
             options.number("maxRowsPerBatch", 1),
             options.size("maxBytesPerBatch"),
@@ -131,6 +147,21 @@ class _Given:
         if text in words:
             return words[text]
         return _number(name, text, 1, (1 << 63) - 1, f"{', '.join(words)} or a position, 1 or more")
+
+
+def of_table(given: Mapping[str, str]) -> dict[str, str]:
+    """What stands in OPTIONS of a table in Spark's catalog, if it is one: it comes twice, once behind `option.`, among
+    properties of the table's."""
+    return {name[len(COPY) :]: value for name, value in given.items() if name.lower().startswith(COPY)}
+
+
+def _ours(given: Mapping[str, str]) -> dict[str, str]:
+    """Of a table what is said for it, and what is said when it is read, where that is an option of ours."""
+    table = of_table(given)
+    if not table:
+        return dict(given)
+    known = {option.name.lower() for option in OPTIONS}
+    return table | {name: value for name, value in given.items() if name.lower() in known}
 
 
 def _number(name: str, text: str, least: int, most: int, takes: str = "") -> int:

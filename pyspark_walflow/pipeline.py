@@ -174,7 +174,8 @@ def refuse_change(plan: Plan) -> None:
     if kept.exists() and kept.read_text() != _kept_text(plan) and Path(plan.checkpoint, "state").exists():
         raise Refusal(
             f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
-            f"put back the query in {kept}, or name another `checkpoint` to begin anew without them, or "
+            f"put back the query in {kept}, or name another `checkpoint` to begin anew without them behind what is "
+            "committed (rows of the last batch may come twice), or "
             f"`rm {kept}` to go on with them as they are",
         )
 

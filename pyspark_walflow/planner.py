@@ -1,5 +1,6 @@
 """The driver's conversation with the daemon: a connection that is made again, and how long that is tried."""
 
+import os
 import secrets
 import socket
 import ssl
@@ -12,9 +13,15 @@ from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Code, Damaged, Kind, Refused
 
 FIRST_SECONDS: Final = 5.0  # a daemon that never answered is not restarting, its address is wrong
+TAKEN_SECONDS: Final = 3.0  # another query may be ending just now; more patience would only hide that there are two
 ACK_SECONDS: Final = 1.0
 FIRST_DELAY: Final = 0.05
 LONGEST_DELAY: Final = 2.0
+
+ANEW: Final = (
+    "begin anew with another checkpoint and another output directory, for a new checkpoint counts its batches from 0 and "
+    "Spark's file sink leaves out numbers that its directory has had"
+)
 
 
 class Unreachable(WalflowError):
@@ -63,14 +70,15 @@ class Patience:
 
 
 class Planner:
-    """`leased`: as the one planner of its consumer. Every method raises WalflowError."""
+    """Of a consumer's one scan, from `begin` on. Every method raises WalflowError."""
 
-    def __init__(self, options: Options, log: str | None, *, leased: bool) -> None:
+    def __init__(self, options: Options, log: str | None) -> None:
         """`log`: the uuid it must have; None: any, and then always the same."""
         self._options = options
         self._log = log
         self._key = options.key()
-        self._lease = secrets.token_hex(8) if leased else None
+        self._lease = secrets.token_hex(8)
+        self._scan: str | None = None
         self._client: Client | None = None
         self._answered = False
 
@@ -81,6 +89,13 @@ class Planner:
         assert self._log is not None
         return self._log
 
+    def begin(self, scan: str) -> None:
+        """From the next question on as the one planner of the consumer. `scan`: the checkpoint that it is for, empty
+        where the checkpoint is older than scans are."""
+        if scan != self._scan:
+            self._scan = scan
+            self.close()
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
@@ -88,6 +103,10 @@ class Planner:
 
     def head(self) -> Head:
         return _head(self._ask(Kind.HEAD, {}))
+
+    def committed(self) -> int:
+        """The next position that the consumer wants."""
+        return integer(self._ask(Kind.HEAD, {"consumer": self._options.consumer}), "committed")
 
     def wait(self, position: int, ms: int) -> Head:
         """Once there is something from `position` on, or after `ms`."""
@@ -101,7 +120,8 @@ class Planner:
 
     def commit(self, position: int) -> None:
         """Raises Unreachable soon."""
-        self._ask(Kind.COMMIT, {"consumer": self._options.consumer, "position": position}, ACK_SECONDS)
+        fields: dict[str, object] = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
+        self._ask(Kind.COMMIT, fields, ACK_SECONDS)
 
     def _ask(self, kind: Kind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
         patience = Patience(self._options.endpoint)
@@ -116,6 +136,8 @@ class Planner:
 
     def _seconds(self, error: Exception) -> float:
         most = self._options.retry_seconds
+        if isinstance(error, Refused) and error.code == Code.TAKEN:
+            return min(most, TAKEN_SECONDS)
         return min(most, FIRST_SECONDS) if isinstance(error, OSError) and not self._answered else most
 
     def _connect(self) -> Client:
@@ -124,10 +146,10 @@ class Planner:
             if client.log != (self._log or client.log):
                 raise WalflowError(
                     f"this query reads log {self._log}, and at {self._options.endpoint} there is log {client.log}: "
-                    "go to the daemon that has the first, or begin anew with another checkpoint"
+                    f"go to the daemon that has the first, or {ANEW}"
                 )
-            if self._lease is not None:
-                client.call(Kind.LEASE, {"consumer": self._options.consumer, "lease": self._lease})
+            if self._scan is not None:
+                client.call(Kind.LEASE, self._leasing(self._scan))
         except BaseException:
             client.close()
             raise
@@ -135,12 +157,28 @@ class Planner:
         self._answered = True
         return client
 
+    def _leasing(self, scan: str) -> dict[str, object]:
+        process = f"process {os.getpid()} of driver {os.getppid()} on {socket.gethostname()}"
+        return {
+            "consumer": self._options.consumer,
+            "lease": self._lease,
+            "scan": scan,
+            "new": self._options.new_checkpoint,
+            "process": process[:200],
+        }
+
 
 def line_of(error: Exception, endpoint: Endpoint) -> str:
     """What a person can do something about."""
     match error:
         case Refused(code=Code.DENIED):
             return f"{endpoint} does not accept the token: {error}"
+        case Refused(code=Code.NEW_CHECKPOINT):
+            return (
+                f"{endpoint}: {error}. A new checkpoint counts its batches from 0, and Spark's file sink leaves out numbers "
+                "that its directory has had: those events would be lost. Go on with the other checkpoint; or write into "
+                'another directory, or to another sink, and say so: option("newCheckpoint", "accept")'
+            )
         case _ if str(endpoint) in str(error):
             return str(error)
         case Refused() | Damaged():

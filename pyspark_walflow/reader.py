@@ -1,14 +1,16 @@
 """What Spark calls: the driver plans ranges of positions, the workers fetch them.
 
-An offset is {"log": uuid, "position": next, "consumer": name}, and a range half-open. The same range gives the same
-rows for as long as nobody has committed it.
+An offset is {"log": uuid, "position": next, "consumer": name, "scan": name}, and a range half-open. The same range
+gives the same rows for as long as nobody has committed it. The scan names the checkpoint: it is drawn where a checkpoint
+begins, and every start from that checkpoint finds it again in its offsets.
 """
 
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -23,14 +25,23 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_walflow.client import Client, Lost, integer
 from pyspark_walflow.columns import Columns, find_crc, first_of
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.options import Options
-from pyspark_walflow.planner import Patience, Planned, Planner, Unreachable, line_of
+from pyspark_walflow.options import FROM_COMMITTED, Options
+from pyspark_walflow.planner import ANEW, Patience, Planned, Planner, Unreachable, line_of
 from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
 
 PARTITION_BYTES: Final = 16 << 20
 ALL: Final = (1 << 63) - 1
 
 Offset = dict[str, object]
+
+
+class Place(NamedTuple):
+    """What an offset says. `scan` is empty in offsets that are older than scans are."""
+
+    log: str
+    position: int
+    consumer: str
+    scan: str
 
 
 class Range(InputPartition):
@@ -54,15 +65,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._target: int | None = None
         self._planned: tuple[int, Planned] | None = None
+        self._scan: str | None = None  # not known before the first offset
+        self._initial: Offset | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {"_options": self._options}
 
     def initialOffset(self) -> Offset:
-        head = self._planning(None).head()
-        starting = self._options.starting
+        """The same one each time: Spark asks when it plans the first batch, and again when it runs it."""
+        if self._initial is None:
+            self._initial = self._find_initial()
+        return self._initial
+
+    def _find_initial(self) -> Offset:
+        planner = self._planning(None)
+        if self._scan is None:
+            self._begin(planner, secrets.token_hex(8))
+        head, starting = planner.head(), self._options.starting
         if starting is None:
             return self._offset(head.next)
+        if starting == FROM_COMMITTED:
+            return self._offset(planner.committed())
         if starting > head.next:
             raise WalflowError(f"option startingPosition is {starting}: the log ends before {head.next}")
         if 0 < starting < head.floor:
@@ -100,8 +123,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(self._planning(None).head().next)
 
     def partitions(self, start: Offset, end: Offset) -> list[Range]:
-        planner, first = self._at(start)
-        _, last = self._at(end)
+        # of a first batch that is done again `start` is a new initial offset; which checkpoint it is says `end`
+        planner, last = self._at(end)
+        first = self._place(start).position
         if first >= last:
             return []
         head = planner.head()
@@ -133,25 +157,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planning(self, log: str | None) -> Planner:
         if self._planner is None:
-            self._planner = Planner(self._options, log, leased=True)
+            self._planner = Planner(self._options, log)
         return self._planner
 
+    def _begin(self, planner: Planner, scan: str) -> None:
+        self._scan = scan
+        planner.begin(scan)
+
+    def _place(self, offset: Offset) -> Place:
+        place = place_of(offset)
+        if place.consumer != self._options.consumer:
+            raise WalflowError(
+                f"the checkpoint is of consumer {place.consumer!r}, and option consumer is {self._options.consumer!r}: "
+                f"go on as the first, or {ANEW}"
+            )
+        return place
+
     def _at(self, offset: Offset) -> tuple[Planner, int]:
-        log, position, consumer = position_of(offset)
-        if consumer != self._options.consumer:
+        place = self._place(offset)
+        planner = self._planning(place.log)
+        self._begin(planner, place.scan)
+        if planner.log != place.log:
             raise WalflowError(
-                f"the checkpoint is of consumer {consumer!r}, and option consumer is {self._options.consumer!r}: "
-                "go on as the first, or begin anew with another checkpoint"
+                f"the checkpoint is of log {place.log}, and at {self._options.endpoint} is log {planner.log}: "
+                f"go to the daemon that has the first, or {ANEW}"
             )
-        planner = self._planning(log)
-        if planner.log != log:
-            raise WalflowError(
-                f"the checkpoint is of log {log}, and at {self._options.endpoint} is log {planner.log}"
-            )
-        return planner, position
+        return planner, place.position
 
     def _offset(self, position: int) -> Offset:
-        return {"log": self._planning(None).log, "position": position, "consumer": self._options.consumer}
+        offset: Offset = {"log": self._planning(None).log, "position": position, "consumer": self._options.consumer}
+        return offset | {"scan": self._scan} if self._scan else offset
 
     def _below_floor(self, position: int) -> None:
         """Has the daemon say who committed it, unless nobody minds."""
@@ -169,10 +204,15 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[Range]:
         options = self._options
-        planner = Planner(options, None, leased=False)
+        planner = Planner(options, None)
         try:
             head = planner.head()
-            first = head.next if options.starting is None else options.starting or head.floor
+            if options.starting is None:
+                first = head.next
+            elif options.starting == FROM_COMMITTED:
+                first = planner.committed()
+            else:
+                first = options.starting or head.floor
             end = head.next if options.ending is None else options.ending
             for name, position in (("starting", first), ("ending", end)):
                 if position > head.next:
@@ -192,11 +232,12 @@ class BatchReader(DataSourceReader):
         return fetch(self._options, partition, "")
 
 
-def position_of(offset: Mapping[str, object]) -> tuple[str, int, str]:
-    """Log, position and consumer. Raises WalflowError."""
+def place_of(offset: Mapping[str, object]) -> Place:
+    """Raises WalflowError."""
     log, position, consumer = offset.get("log"), offset.get("position"), offset.get("consumer")
-    if isinstance(log, str) and isinstance(position, int) and isinstance(consumer, str):
-        return log, position, consumer
+    scan = offset.get("scan", "")
+    if isinstance(log, str) and isinstance(position, int) and isinstance(consumer, str) and isinstance(scan, str):
+        return Place(log, position, consumer, scan)
     raise WalflowError(f"the checkpoint holds {offset!r}, which is no position of walflow")
 
 

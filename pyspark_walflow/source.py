@@ -1,5 +1,7 @@
 """`format("walflow")`. Importable wherever pyspark.sql.datasource is, so that whatever else is missing can be said."""
 
+import json
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +9,7 @@ import pyspark
 from pyspark.sql.datasource import DataSource
 
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.options import Options
+from pyspark_walflow.options import COMMITTED, EARLIEST, Options, of_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
 SPARKS: Final = ("checkpointLocation", "queryName")  # its own, among the options of a stream
+TABLE: Final = "walflow.options"  # in the metadata of columns
 BINARY_SCHEMA: Final = "position long, ingest_ts timestamp, key string, value binary"
 
 
@@ -32,18 +35,20 @@ class DefaultSource(DataSource):
     def name(cls) -> str:
         return "walflow"
 
-    def schema(self) -> str:
-        return BINARY_SCHEMA if Options.of(self.options).binary else SCHEMA
+    def schema(self) -> "str | StructType":
+        text = _schema(self.options)
+        table = of_table(self.options)
+        return _with_options(text, table) if table else text
 
     def reader(self, schema: "StructType") -> "BatchReader":
         from pyspark_walflow.reader import BatchReader
 
-        return BatchReader(self._options(schema))
+        return BatchReader(self._options(schema, EARLIEST))
 
     def streamReader(self, schema: "StructType") -> "StreamReader":
         from pyspark_walflow.reader import StreamReader
 
-        return StreamReader(self._options(schema))
+        return StreamReader(self._options(schema, COMMITTED))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
         from pyspark_walflow.writer import BatchWriter
@@ -57,11 +62,38 @@ class DefaultSource(DataSource):
 
         return StreamWriter(Options.of(self.options, SPARKS))
 
-    def _options(self, schema: "StructType") -> Options:
+    def _options(self, schema: "StructType", starting: str) -> Options:
+        given = {**_options_of(schema), **self.options}
         asked = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
-        if asked.replace("bigint", "long") != self.schema():
-            raise WalflowError(f"the schema is always ({self.schema()}): leave out ({asked})")
-        return Options.of(self.options)
+        if asked.replace("bigint", "long") != _schema(given):
+            raise WalflowError(f"the schema is always ({_schema(given)}): leave out ({asked})")
+        return Options.of(given, starting=starting)
+
+
+def _schema(given: Mapping[str, str]) -> str:
+    return BINARY_SCHEMA if Options.of(given).binary else SCHEMA
+
+
+def _with_options(text: str, table: Mapping[str, str]) -> "StructType":
+    """Spark asks a table for its schema with the table's options, and reads it without them. So they travel in the schema,
+    or a table would be read from wherever the defaults are."""
+    from pyspark.sql import types
+
+    kinds = {
+        "long": types.LongType(),
+        "timestamp": types.TimestampType(),
+        "string": types.StringType(),
+        "binary": types.BinaryType(),
+    }
+    said = {TABLE: json.dumps(table)}
+    columns = (column.split() for column in text.split(", "))
+    return types.StructType([types.StructField(name, kinds[kind], True, said) for name, kind in columns])
+
+
+def _options_of(schema: "StructType") -> dict[str, str]:
+    """Of a table; names in small letters, as Spark has those that are said when it is read."""
+    said = schema.fields[0].metadata.get(TABLE) if schema.fields else None
+    return {name.lower(): value for name, value in json.loads(said).items()} if said else {}
 
 
 def require(version: str) -> None:

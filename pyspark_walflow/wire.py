@@ -58,6 +58,8 @@ class Code:
     WRONG_LOG: Final = "wrong-log"
     UNDECLARED: Final = "undeclared-consumer"
     LEASED: Final = "leased"
+    TAKEN: Final = "taken"
+    NEW_CHECKPOINT: Final = "new-checkpoint"
     BELOW_FLOOR: Final = "below-floor"
     BEYOND_HEAD: Final = "beyond-head"
     NO_SPACE: Final = "no-space"
@@ -66,7 +68,7 @@ class Code:
     STOPPING: Final = "stopping"
     INTERNAL: Final = "internal"
 
-    RETRY: Final = frozenset({LEASED, NO_SPACE, STOPPING})
+    RETRY: Final = frozenset({LEASED, TAKEN, NO_SPACE, STOPPING})
 
 
 class Right:
@@ -113,7 +115,8 @@ def prove(key: Key, side: str, own_nonce: str, other_nonce: str) -> str:
 
 
 def same(one: str, other: object) -> bool:
-    return isinstance(other, str) and hmac.compare_digest(one.encode(), other.encode())
+    """`other` is what a peer sent: any JSON value, and its text may hold lone surrogates."""
+    return isinstance(other, str) and hmac.compare_digest(one.encode(), other.encode(errors="surrogatepass"))
 
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:
@@ -142,4 +145,4 @@ def check(payload: bytes, checksum: int) -> None:
 
 
 def _mac(secret: bytes, *words: str) -> bytes:
-    return hmac.digest(secret, "\0".join(("walflow", *words)).encode(), hashlib.sha256)
+    return hmac.digest(secret, "\0".join(("walflow", *words)).encode(errors="surrogatepass"), hashlib.sha256)

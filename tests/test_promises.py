@@ -326,6 +326,50 @@ HELD = {
 }
 
 
+# Promises that only a page makes, as it has them.
+SESSION = "connectors/spark/test_session.py::"
+STREAM = "pyspark_walflow/test_stream.py::"
+READER = "pyspark_walflow/test_reader.py::"
+WRITTEN = {
+    ("reference/spark-source.md", "A second query is refused after 3 s, with both named"): [
+        f"{SESSION}test_two_checkpoints_on_one_consumer_are_told_of_each_other",
+        f"{READER}test_a_second_query_is_refused_soon_and_told_of_both",
+        "pyspark_walflow/test_bad_input.py::test_a_stream_says_what_is_wrong",
+    ],
+    ("reference/spark-source.md", "so is a query that reads the stream of one consumer twice"): [
+        f"{STREAM}test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back",
+    ],
+    ("reference/spark-source.md", "A query that ends or fails gives its consumer back."): [
+        f"{STREAM}test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back",
+        "system/test_spark_standstill.py::test_a_lease_whose_holder_died_while_the_daemon_stood_still_is_given_back",
+    ],
+    ("reference/spark-source.md", "A consumer belongs to the checkpoint that has committed for it."): [
+        f"{SESSION}test_a_consumer_belongs_to_the_checkpoint_that_committed",
+        f"{READER}test_a_new_checkpoint_is_refused_where_another_one_has_committed",
+        f"{STREAM}test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing",
+    ],
+    ("reference/spark-source.md", "`committed`: behind what the consumer has committed"): [
+        f"{READER}test_a_new_checkpoint_that_is_accepted_begins_behind_what_its_consumer_has",
+        f"{STREAM}test_where_a_new_query_begins",
+    ],
+    ("reference/spark-source.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
+    ("reference/spark-source.md", "Where that one has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
+        "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
+    ],
+    ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [
+        "connectors/spark/test_noise.py::test_what_an_event_held_is_for_debugging_alone",
+        "pyspark_walflow/test_condense.py::test_what_an_event_held_is_not_told",
+        "system/test_spark_mistakes.py::test_an_event_that_does_not_fit_is_in_no_line",
+    ],
+    ("howto/spark-pipeline.md", "The variable of `token` is never passed."): [
+        "connectors/spark/test_driver.py::test_the_driver_gets_what_spark_reads_and_what_the_flow_names_and_no_secret",
+    ],
+    ("reference/spark-protocol.md", "reads what came meanwhile before it judges"): [
+        "system/test_spark_standstill.py::test_a_proof_that_came_while_the_daemon_stood_still_is_in_time",
+    ],
+}
+
+
 def sentences() -> Iterator[str]:
     for connector in MADE:
         for behind_log in (True, False):
@@ -339,7 +383,12 @@ def test_a_sentence_is_held(sentence: str) -> None:
     assert len(holders) == 1, f"nothing holds {sentence!r}, or several entries do"
 
 
-@pytest.mark.parametrize("name", sorted({name for names in HELD.values() for name in names}))
+@pytest.mark.parametrize(("page", "sentence"), sorted(WRITTEN))
+def test_a_page_says_so(page: str, sentence: str) -> None:
+    assert sentence in " ".join((TESTS.parent / "docs" / page).read_text().split())
+
+
+@pytest.mark.parametrize("name", sorted({name for names in [*HELD.values(), *WRITTEN.values()] for name in names}))
 def test_the_test_that_holds_it_exists(name: str) -> None:
     file, _, function = name.partition("::")
     tree = ast.parse((TESTS / file).read_text())

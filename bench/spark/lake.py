@@ -55,7 +55,8 @@ class Lake:
 
     def options(self, consumer: str) -> dict[str, str]:
         """Of `format("walflow")`."""
-        return {"port": str(self._port), "tokenFile": str(self._token), "consumer": consumer}
+        options = {"port": str(self._port), "tokenFile": str(self._token), "consumer": consumer}
+        return options | {"newCheckpoint": "accept"}  # each round has a checkpoint and an output of its own
 
     def connect(self) -> socket.socket:
         """To send lines by."""

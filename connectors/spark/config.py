@@ -96,6 +96,11 @@ class SparkConfig(Connector):
     python: str | None = Field(
         default=None, min_length=1, description="The interpreter that has pyspark. Default: the one walflow runs on."
     )
+    environment: tuple[str, ...] = Field(
+        default=(),
+        description="Names of variables that the driver gets beside those that Spark, Java and Python read for "
+        "themselves; `*` stands for any text. It gets no others.",
+    )
     max_result_bytes: int = Field(
         default=64 << 20, ge=1, description="Bytes of results one batch may publish; more are refused, by name."
     )

@@ -2,8 +2,11 @@
 
 `<path>/consumers` is one line of JSON and one with its checksum, written anew at each commit:
 
-    {"log": "…", "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000"}}}
+    {"log": "…", "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000", "scan": "…"}}}
     crc32 1a2b3c4d
+
+A scan is one checkpoint's way through the log: its name is in that checkpoint's offsets. The last one that committed
+has the consumer, and another is refused until it says that it knows: it has not seen what was committed before it.
 
 A file that is damaged or missing costs repetition and no event: every consumer begins at the floor, which is where
 the log itself knows that all before was committed.
@@ -28,11 +31,13 @@ PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HEL
 
 
 class Cursor(NamedTuple):
-    """`position`: the next one that is wanted. `time_ns` of its last commit, 0 if there was none, and who made it."""
+    """`position`: the next one that is wanted. `time_ns` of its last commit, 0 if there was none, who made it, and for
+    which scan; empty: the client did not say."""
 
     position: int
     time_ns: int = 0
     peer: str = ""
+    scan: str = ""
 
 
 class Consumers:
@@ -66,12 +71,22 @@ class Consumers:
         """The next position it wants. Raises Refused."""
         return self._cursor(name).position
 
-    async def commit(self, name: str, position: int, peer: str = "") -> int:
+    def check_scan(self, name: str, scan: str) -> None:
+        """Raises Refused where another one has committed."""
+        cursor = self._cursor(name)
+        if cursor.time_ns and cursor.scan != scan:
+            raise Refused(
+                Code.NEW_CHECKPOINT,
+                f"consumer {name!r} belongs to another checkpoint, which committed all below {cursor.position} "
+                f"{_when(cursor)}",
+            )
+
+    async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
         """All below `position` is done for this consumer: durable when this returns. A position that was passed
         already changes nothing. Raises Refused."""
         self._check(name, position)
         if position > self.committed(name):
-            writing = asyncio.ensure_future(self._commit(name, position, peer))
+            writing = asyncio.ensure_future(self._commit(name, position, peer, scan))
             writing.add_done_callback(_seen)
             await asyncio.shield(writing)  # what has touched the disk is not given up with its peer
         return self.committed(name)
@@ -134,13 +149,14 @@ class Consumers:
         if position > after:
             raise Refused(Code.BEYOND_HEAD, f"{name} cannot commit {position}: the log ends before {after}")
 
-    async def _commit(self, name: str, position: int, peer: str) -> None:
+    async def _commit(self, name: str, position: int, peer: str, scan: str) -> None:
         async with self._writing:
             if self._closed:
                 raise Refused(Code.STOPPING, "walflow is stopping")
             if position <= self.committed(name):
                 return
-            cursors = {**self._cursors, name: Cursor(position, time.time_ns(), peer)}
+            cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
+            cursors = {**self._cursors, name: cursor}
             await self._store(cursors)
             self._cursors = cursors
             self._commits.value += 1

@@ -10,6 +10,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -26,6 +27,43 @@ RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended
 BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 MODULE: Final = "pyspark_walflow"
+# What Spark, Java, Hadoop and Python read for themselves; secrets of the daemon's have other names, and stay with it.
+PASSED: Final = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "LD_LIBRARY_PATH",
+    "HOSTNAME",
+    "JAVA_HOME",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "SPARK_*",
+    "PYSPARK_*",
+    "HADOOP_*",
+    "YARN_*",
+    "HIVE_*",
+    "KRB5*",
+    "PYTHON*",
+    "ARROW_*",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+]
 
 
 class Outcome(NamedTuple):
@@ -73,7 +111,7 @@ class Driver:
     async def _once(self) -> Outcome:
         try:
             plan = make_plan(self._config, self._out, self._address, self._scratch)
-            environment = {**environment_of(plan), "WALFLOW_TOKEN_FILE": self._find_token()}
+            environment = {**environment_of(self._config, plan), "WALFLOW_TOKEN_FILE": self._find_token()}
             process = await spawn(command(self._config), plan, environment, self._config.stop_grace / 1e9)
         except OSError as error:
             return unstartable(self._config, error)
@@ -185,6 +223,8 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
     }
     if config.tls is not None:
         options["tls"] = "true"
+    if config.query is not None:  # its one output knows batches by the checkpoint too; what a job writes to does not
+        options["newCheckpoint"] = "accept"
     return {
         "name": half.name if half else "check",
         "query": config.query,
@@ -216,10 +256,18 @@ def command(config: SparkConfig) -> list[str]:
     return [config.python or sys.executable, "-m", f"{MODULE}.driver"]
 
 
-def environment_of(plan: Mapping[str, object]) -> dict[str, str]:
+def environment_of(config: SparkConfig, plan: Mapping[str, object]) -> dict[str, str]:
+    """What it needs and what the flow names, and never the token: all of it can be read in the JVM and its workers."""
     already = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(plan["package"]), *([already] if already else [])])
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    passed = [*PASSED, *config.environment]
+    token = config.token.env if config.token is not None else None
+    taken = {
+        name: value
+        for name, value in os.environ.items()
+        if name != token and any(fnmatchcase(name, pattern) for pattern in passed)
+    }
+    return {**taken, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def said(outcome: Outcome) -> str:

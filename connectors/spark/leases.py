@@ -8,8 +8,11 @@ from pyspark_walflow.wire import Code, Refused
 
 
 class Lease(NamedTuple):
+    """`scan`: the checkpoint it plans for, empty where the client does not say; `who`: its process, for people."""
+
     text: str
-    peer: str
+    scan: str
+    who: str
     since: datetime.datetime
     link: Link
 
@@ -18,19 +21,40 @@ class Leases:
     def __init__(self) -> None:
         self._held: dict[str, Lease] = {}
 
-    def take(self, consumer: str, text: str, peer: str, link: Link) -> None:
-        """The same text takes over from an older connection, which is closed. Raises Refused."""
+    def check(self, consumer: str, text: str, scan: str, who: str) -> None:
+        """Raises Refused where another one holds it."""
         held = self._held.get(consumer)
         if held is not None and held.text != text:
-            raise Refused(
-                Code.LEASED,
-                f"consumer {consumer!r} is planned by {held.peer} since {held.since:%Y-%m-%dT%H:%M:%SZ}; "
-                "stop that query, or declare another consumer",
-            )
+            raise _refusal(consumer, held, scan, who)
+
+    def take(self, consumer: str, text: str, scan: str, who: str, link: Link) -> None:
+        """The same text takes over from an older connection, which is closed. Raises Refused."""
+        self.check(consumer, text, scan, who)
+        held = self._held.get(consumer)
         now = datetime.datetime.now(datetime.UTC)
-        self._held[consumer] = Lease(text, peer, now, link)
+        self._held[consumer] = Lease(text, scan, who, now, link)
         if held is not None and held.link is not link:
             held.link.abort()
 
+    def scan_of(self, consumer: str) -> str:
+        """Of the checkpoint that is planned for now; empty where there is none, or its client does not say."""
+        held = self._held.get(consumer)
+        return held.scan if held is not None else ""
+
     def ended(self, link: Link) -> None:
         self._held = {consumer: lease for consumer, lease in self._held.items() if lease.link is not link}
+
+
+def _refusal(consumer: str, held: Lease, scan: str, who: str) -> Refused:
+    """The same checkpoint again comes after a planner that is just ending; two checkpoints stay two."""
+    holder = f"{held.who} since {held.since:%Y-%m-%dT%H:%M:%SZ}"
+    if scan and held.scan and scan != held.scan:
+        return Refused(
+            Code.TAKEN,
+            f"consumer {consumer!r} is read by {holder}, and {who} asks for it too. A consumer is read once: a second "
+            "query, or a second read of the stream within one query, needs a load() with a consumer of its own, which "
+            "the flow declares",
+        )
+    return Refused(
+        Code.LEASED, f"consumer {consumer!r} is planned by {holder}; stop that query, or declare another consumer"
+    )

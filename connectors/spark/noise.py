@@ -1,7 +1,11 @@
-"""What Spark and the job print, line by line: what is worth a log line, and at which level."""
+"""What Spark and the job print, line by line: what is worth a log line, and at which level. What an event held is worth
+none: it is in messages of exceptions, and those are for debugging."""
 
 import re
 from typing import Final, NamedTuple
+
+from pyspark_walflow import discreet
+from pyspark_walflow.discreet import TRACEBACK
 
 LONGEST: Final = 64 << 10  # bytes of one line; the rest of it is cut off
 _KEPT: Final = 2000  # characters of a line that is logged
@@ -9,7 +13,6 @@ _KEPT: Final = 2000  # characters of a line that is logged
 _LOG4J: Final = re.compile(
     r"^(?:\[Stage .*?\])?\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<where>\S+?):? (?P<text>.*)$"
 )
-_TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"^(\tat |\t\.\.\. |\s+Suppressed: |Caused by: |(?:[\w$]+\.){2,}[\w$]+(?:: |$))")
 _LEVELS: Final = {"WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
@@ -49,14 +52,16 @@ class Noise:
         self.decisive = ""  # the last line that told of an error
         self.stopping = False  # from here on errors are what being interrupted looks like
         self._traceback = False
+        self._place = ""  # the last one that the traceback named
         self._exception = False  # its message may have several lines
         self._quiet = False  # what was said last is not worth showing, nor is what hangs below it
 
     def feed(self, line: str) -> Line:
         if self._traceback:
             return self._in_traceback(line)
-        if line.startswith(_TRACEBACK):
+        if line.startswith(TRACEBACK):
             self._traceback = True
+            self._place = ""
             return Line("debug", line)
         record = _LOG4J.match(line)
         if record:
@@ -68,25 +73,30 @@ class Noise:
         return Line("debug", line)
 
     def _record(self, record: re.Match[str], line: str) -> Line:
-        self._exception = False
+        told = discreet.of_record(record["text"])
+        self._exception = told != record["text"]  # and so its message may go on
         self._quiet = _expected(line)
         level = "debug" if self._quiet or self.stopping else _LEVELS.get(record["level"], "debug")
-        if record["text"].endswith(_TRACEBACK):
+        if record["text"].endswith(TRACEBACK):
             self._traceback = True
-        text = f"{record['where']}: {record['text']}"[:_KEPT]
+            self._place = ""
+        text = f"{record['where']}: {record['text'] if level == 'debug' else told}"[:_KEPT]
         if level == "error":
             self.decisive = text
         return Line(level, text)
 
     def _in_traceback(self, line: str) -> Line:
         if not line.strip() or line[0].isspace():
+            self._place = discreet.place_of(line) or self._place
             return Line("debug", line)
         self._traceback = False
         if _LOG4J.match(line):
             return self.feed(line)
+        told = discreet.of_python(line, self._place)[:_KEPT]
+        self._exception = told != line
         if not self._quiet:
-            self.decisive = line[:_KEPT]
-        return Line("debug" if self._quiet or self.stopping else "warning", line[:_KEPT])
+            self.decisive = told
+        return Line("debug", line[:_KEPT]) if self._quiet or self.stopping else Line("warning", told)
 
 
 class Splitter:

@@ -28,7 +28,7 @@ async def _ask(config: SparkConfig, scratch: Path) -> Outcome | None:
     """What is wrong; None: nothing."""
     try:
         plan = {**make_plan(config, None, config.address, scratch), "check": True}
-        process = await spawn(command(config), plan, environment_of(plan), config.stop_grace / 1e9)
+        process = await spawn(command(config), plan, environment_of(config, plan), config.stop_grace / 1e9)
     except OSError as error:
         return unstartable(config, error)
     noise = Noise()

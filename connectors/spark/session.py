@@ -156,9 +156,14 @@ class Session:
         await self._ok({"end": plan.end, "bytes": plan.size})
 
     async def _lease(self, fields: Fields) -> None:
-        consumer = self._declared(_name(fields, "consumer"))
-        self._bridge.leases.take(consumer, _name(fields, "lease"), self.peer, self._link)
-        await self._ok({"committed": self._bridge.consumers.committed(consumer)})
+        bridge, consumer = self._bridge, self._declared(_name(fields, "consumer"))
+        lease, scan, process = _name(fields, "lease"), _name_or_none(fields, "scan"), _name_or_none(fields, "process")
+        who = f"{self.peer} ({process})" if process else self.peer
+        bridge.leases.check(consumer, lease, scan, who)
+        if fields.get("new") is not True:
+            bridge.consumers.check_scan(consumer, scan)
+        bridge.leases.take(consumer, lease, scan, who, self._link)
+        await self._ok({"committed": bridge.consumers.committed(consumer)})
 
     async def _read(self, fields: Fields) -> None:
         first, end = _integer(fields, "first"), _integer(fields, "end")
@@ -179,8 +184,13 @@ class Session:
 
     async def _commit(self, fields: Fields) -> None:
         consumer = self._declared(_name(fields, "consumer"))
-        position = _integer(fields, "position")
-        committed = await self._patiently(self._bridge.consumers.commit(consumer, position, self.peer))
+        position, scan = _integer(fields, "position"), _name_or_none(fields, "scan")
+        if scan and scan != self._bridge.leases.scan_of(
+            consumer
+        ):  # a query that has ended, or one that was overtaken
+            self._bridge.leases.check(consumer, "", scan, self.peer)
+            self._bridge.consumers.check_scan(consumer, scan)
+        committed = await self._patiently(self._bridge.consumers.commit(consumer, position, self.peer, scan))
         await self._ok({"committed": committed})
 
     async def _stage(self, fields: Fields) -> None:
@@ -322,6 +332,10 @@ def _name(fields: Fields, name: str) -> str:
     if not value or len(value) > LONGEST_NAME or not value.isprintable():
         raise Refused(Code.PROTOCOL, f"`{name}` must be 1 to {LONGEST_NAME} printable characters")
     return value
+
+
+def _name_or_none(fields: Fields, name: str) -> str:
+    return _name(fields, name) if fields.get(name) else ""
 
 
 def _names(fields: Fields) -> list[str]:

@@ -2,6 +2,7 @@
 
 import http.server
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -69,10 +70,14 @@ def test_a_stream_says_what_is_wrong(spark: SparkSession, new_lake: NewLake, tmp
     wrong.write_text("nobody's token")
     lake.send(*numbered(10))
     other.send(*numbered(10))
-    lake.commit(5, "spark", "other")
     nobody = str(free_port())
+    lake.commit(5, "spark", "other")
     with http_server() as web:
         for options, line in (
+            (
+                {},
+                f"127.0.0.1:{lake.port}: consumer 'spark' belongs to another checkpoint, which committed all below 5 at ",
+            ),
             (
                 {"port": nobody, "retrySeconds": "1"},
                 f"no walflow listens at 127.0.0.1:{nobody}: is the daemon running",
@@ -84,16 +89,23 @@ def test_a_stream_says_what_is_wrong(spark: SparkSession, new_lake: NewLake, tmp
                 {"consumer": "nobody"},
                 f"127.0.0.1:{lake.port}: no consumer 'nobody' is declared in the flow; declared: spark",
             ),
-            ({"startingPosition": "3"}, f"127.0.0.1:{lake.port}: position 3 is gone"),
+            ({"startingPosition": "3", "newCheckpoint": "accept"}, f"127.0.0.1:{lake.port}: position 3 is gone"),
         ):
             with into_memory(stream(spark, lake, **options)) as query:
                 said = failure(query)
             assert said.startswith(line), said
     assert "other" in said, "who committed it"
-    with into_nothing(stream(spark, lake), tmp_path / "checkpoint") as query:
+    accepting = stream(spark, lake, newCheckpoint="accept")
+    with into_nothing(accepting, tmp_path / "checkpoint") as query:
         query.processAllAvailable()
-        with into_memory(stream(spark, lake, retrySeconds="1")) as second:
-            assert failure(second).startswith(f"127.0.0.1:{lake.port}: consumer 'spark' is planned by 127.0.0.1:")
+        with into_memory(accepting) as second:
+            said = failure(second)
+    process = r"127.0.0.1:\d+ \(process \d+ of driver (\d+) on \S+\)"
+    both = re.match(
+        rf"127.0.0.1:{lake.port}: consumer 'spark' is read by {process} since \S+, and {process} asks", said
+    )
+    assert both is not None, said
+    assert both[1] == both[2], "two queries of one driver"
     with into_nothing(stream(spark, other), tmp_path / "checkpoint") as query:
         said = failure(query)
     assert said.startswith("this query reads log ")
@@ -116,7 +128,7 @@ def test_options_are_refused_before_anything_is_read(spark: SparkSession, lake: 
         ({"maxRowPerBatch": "1"}, "there is no option maxrowperbatch: do you mean maxRowsPerBatch?"),
         (
             {"startingPosition": "first"},
-            "option startingPosition is 'first': it takes earliest, latest or a position",
+            "option startingPosition is 'first': it takes committed, earliest, latest or a position",
         ),
         ({"token": "hunter2"}, "a token is never a plain option"),
     ):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_walflow.condense import Refusal, condense, one_line
+from pyspark_walflow.condense import SHOWN, Refusal, condense, one_line
+from pyspark_walflow.discreet import LEFT_OUT, TRACEBACK
 from pyspark_walflow.pipeline import load_job
 
 
@@ -42,7 +43,7 @@ JAVA = "An error occurred while calling o25.start.\n: org.apache.spark.SparkExce
                 " be resolved. Did you mean one of the following? [`value`]. line 1 pos 7"
             ),
         ),
-        (STREAM, "[USER_RAISED_EXCEPTION] '(value < 5)' is not true!"),
+        (STREAM, "[USER_RAISED_EXCEPTION] '(value < 5)' is not true!"),  # `condense` leaves the text out
         (PYTHON, "ModuleNotFoundError: No module named 'pyarrow'"),
         (JAVA, "no space left"),
         ("walflow.error: position 5 is gone", "position 5 is gone"),
@@ -87,3 +88,68 @@ def test_a_jobs_error_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(KeyError) as raised:
         load_job(str(job))(None, None)  # type: ignore[arg-type]
     assert condense(raised.value, "ck", str(job)).message == f"{job}:2: KeyError: 'amount'"
+
+
+FAILED = "[STREAM_FAILED] Query [id = aa3b, runId = ad6d] terminated with exception: "
+CONTEXT = "\n== SQL (line 1, position 8) ==\nselect cast(value as int) from in\n       ^^^^^^^^^^^^^^^^^^\n"
+MISCAST = (
+    f'{FAILED}[CAST_INVALID_INPUT] The value \'sesame\' of the type "STRING" cannot be cast to "INT" because it is '
+    f"malformed. SQLSTATE: 22018{CONTEXT} SQLSTATE: XXKST\n=== Streaming Query ===\n"
+)
+RAISED = PYTHON.replace("ModuleNotFoundError: No module", "ValueError: sesame")
+OURS = (
+    f"{FAILED}[X] Failed when perform read: walflow.error: position 5 is gone\n\n{TRACEBACK}\n"
+    '  File "r.py", line 1\nwalflow.WalflowError: position 5 is gone\n SQLSTATE: 38000'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MISCAST, f"[CAST_INVALID_INPUT] an event does not fit the query; {LEFT_OUT}"),
+        (
+            STREAM.replace("(value < 5)", "sesame"),
+            f"[USER_RAISED_EXCEPTION] an event does not fit the query; {LEFT_OUT}",
+        ),
+        (RAISED, f"ValueError at worker.py:4207; {LEFT_OUT}"),
+        (PYTHON, "ModuleNotFoundError: No module named 'pyarrow'"),
+        (
+            f'{FAILED}java.lang.NumberFormatException: For input string: "sesame"',
+            f"NumberFormatException; {LEFT_OUT}",
+        ),
+        (JAVA, "no space left"),
+        (OURS, "position 5 is gone"),
+    ],
+)
+def test_what_an_event_held_is_not_told(text: str, message: str) -> None:
+    trouble = condense(RuntimeError(text), "ck", "job.py")
+    assert trouble.message == message
+    assert "sesame" not in str(trouble._replace(text=""))
+    assert trouble.hint == (SHOWN if LEFT_OUT in message else "")
+    assert not trouble.lasting
+
+
+def test_the_query_that_an_event_did_not_fit_is_shown() -> None:
+    text = f"[CAST_INVALID_INPUT] The value 'a\n== SQL ==\nsesame\n^^^' SQLSTATE: 22018{CONTEXT}"
+    assert condense(RuntimeError(text), "ck").excerpt[0] == "select cast(value as int) from in"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "h:1: consumer 'spark' belongs to another checkpoint, which committed all below 5 at 2026",
+        "h:1: consumer 'spark' is read by a since b, and c asks for it too. A consumer is read once: a second",
+        "this query reads log a, and at h:1 there is log b: go to the daemon that has the first",
+    ],
+)
+def test_what_only_a_person_can_change_is_not_tried_again(line: str) -> None:
+    text = f'{FAILED}[X] Failed: walflow.error: {line}\n\n{TRACEBACK}\n  File "r", line 1\nwalflow.WalflowError: {line}\n'
+    trouble = condense(RuntimeError(text), "ck")
+    assert trouble.lasting
+    assert trouble.message == line
+
+
+def test_which_of_several_queries_failed_is_said() -> None:
+    error = RuntimeError(MISCAST)
+    error.add_note("query one failed, beside query two")
+    assert condense(error, "ck").hint == f"query one failed, beside query two; {SHOWN}"

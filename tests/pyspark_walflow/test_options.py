@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_walflow.client import Endpoint
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.options import Options, table
+from pyspark_walflow.options import FROM_COMMITTED, Options, table
 
 PAGE = Path(__file__).parents[2] / "docs/reference/spark-source.md"
 
@@ -15,7 +15,9 @@ def test_what_nobody_says() -> None:
     options = Options.of({})
     assert options.endpoint == Endpoint("127.0.0.1", 7700)
     assert options.consumer == "spark"
-    assert options.starting == 0
+    assert options.starting == FROM_COMMITTED
+    assert not options.new_checkpoint
+    assert Options.of({}, starting="earliest").starting == 0
     assert options.ending is None
     assert (options.max_rows, options.max_bytes, options.partitions) == (200_000, 64 << 20, None)
     assert not options.binary
@@ -55,9 +57,13 @@ def test_tls_without_a_file_trusts_whom_the_system_trusts() -> None:
         (
             "startingPosition",
             "newest",
-            "startingPosition is 'newest': it takes earliest, latest or a position, 1 or more",
+            "startingPosition is 'newest': it takes committed, earliest, latest or a position, 1 or more",
         ),
-        ("startingPosition", "0", "startingPosition is '0': it takes earliest, latest or a position, 1 or more"),
+        (
+            "startingPosition",
+            "0",
+            "startingPosition is '0': it takes committed, earliest, latest or a position, 1 or more",
+        ),
         ("endingPosition", "earliest", "endingPosition is 'earliest': it takes latest or a position, 1 or more"),
         ("maxRowsPerBatch", "0", "option maxRowsPerBatch is '0': it takes a number, 1 or more"),
         ("maxBytesPerBatch", "64 MB", "option maxBytesPerBatch is "),
@@ -112,3 +118,21 @@ def test_no_token_at_all() -> None:
 
 def test_the_page_has_this_table() -> None:
     assert table() in PAGE.read_text()
+
+
+def test_a_table_of_sparks_catalog_gives_its_options_twice_and_much_else() -> None:
+    """As Spark 4.3.0 does for CREATE TABLE."""
+    table = {"option.port": "7", "option.tokenfile": "/t", "port": "7", "tokenfile": "/t"}
+    properties = {
+        "path": "file:/warehouse/lake",
+        "provider": "walflow",
+        "location": "x",
+        "owner": "me",
+        "is_managed_location": "true",
+    }
+    options = Options.of(table | properties | {"maxRowsPerBatch": "5"})
+    assert (options.endpoint.port, options.token_file, options.max_rows) == (7, "/t", 5)
+    with pytest.raises(WalflowError, match="there is no option prot: do you mean port"):
+        Options.of(table | properties | {"option.prot": "7"})
+    with pytest.raises(WalflowError, match="takes no path"):
+        Options.of({"port": "7", "path": "/lake"})

@@ -1,8 +1,10 @@
 """What Spark would call, without a JVM: a range comes whole and once, or somebody is told why not."""
 
+import os
 import pickle
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -138,17 +140,111 @@ def test_a_commit_that_does_not_arrive_is_told_and_made_good(
 
 def test_a_second_planner_gives_up_after_a_while_and_takes_over_from_a_dead_one(lake: Lake) -> None:
     first, second = StreamReader(options(lake)), StreamReader(options(lake, retrySeconds="1"))
-    first.initialOffset()
+    start = first.initialOffset()
     with pytest.raises(Unreachable, match=r"consumer 'spark' is planned by .* \(tried for 1 s\)$"):
-        second.initialOffset()
+        second.latestOffset(start, ReadAllAvailable())
     patient = StreamReader(options(lake, retrySeconds="30"))
     found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(patient.initialOffset()["position"]))
+    thread = threading.Thread(target=lambda: found.append(patient.latestOffset(start, ReadAllAvailable())))
     thread.start()
     first.stop()
     thread.join()
     patient.stop()
-    assert found == [1]
+    assert found == [start]
+
+
+def test_a_second_query_is_refused_soon_and_told_of_both(lake: Lake) -> None:
+    first, second = StreamReader(options(lake)), StreamReader(options(lake, retrySeconds="60"))
+    first.initialOffset()
+    process = rf"127\.0\.0\.1:\d+ \(process {os.getpid()} of driver {os.getppid()} on \S+\)"
+    began = time.monotonic()
+    with pytest.raises(Unreachable, match=rf"consumer 'spark' is read by {process} since \S+, and {process} asks"):
+        second.initialOffset()
+    assert time.monotonic() - began < 30, "it was not waited for as long as for a daemon"
+    first.stop()
+    assert second.initialOffset()["position"] == 1, "it was given back"
+    second.stop()
+
+
+def begun(lake: Lake, **more: str) -> tuple[StreamReader, dict[str, object]]:
+    reader = StreamReader(options(lake, **more))
+    return reader, reader.initialOffset()
+
+
+def test_a_new_checkpoint_is_refused_where_another_one_has_committed(lake: Lake) -> None:
+    lake.send(*numbered(10))
+    first, start = begun(lake)
+    first.commit(start | {"position": 6})
+    first.stop()
+    with pytest.raises(WalflowError, match=r"committed all below 6 .* leaves out numbers .*newCheckpoint"):
+        begun(lake)
+    lake.kill()
+    lake.start()
+    with pytest.raises(WalflowError, match=r"committed all below 6 "):
+        begun(lake, startingPosition="earliest")
+    again = StreamReader(options(lake))
+    assert again.latestOffset(start | {"position": 6}, ReadAllAvailable())["position"] == 11, "the old one goes on"
+    again.stop()
+
+
+def test_a_new_checkpoint_that_is_accepted_begins_behind_what_its_consumer_has(
+    lake: Lake, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake.send(*numbered(10))
+    first, start = begun(lake)
+    first.commit(start | {"position": 6})
+    first.stop()
+    second, fresh = begun(lake, newCheckpoint="accept")
+    assert fresh["position"] == 6, "the log still has 1 to 5, for `other`"
+    second.commit(fresh | {"position": 8})
+    first.commit(start | {"position": 9})
+    assert "position 9 is not committed now" in capfd.readouterr().err
+    assert lake.head()["committed"] == 8, "the first one was overtaken"
+    second.stop()
+    first.stop()
+    with pytest.raises(WalflowError, match="belongs to another checkpoint, which committed all below 8 "):
+        StreamReader(options(lake)).latestOffset(start | {"position": 6}, ReadAllAvailable())
+    assert lake.head()["committed"] == 8
+    earliest, offset = begun(lake, newCheckpoint="accept", startingPosition="earliest")
+    assert offset["position"] == 1
+    earliest.stop()
+
+
+def test_a_first_batch_that_is_done_again_is_of_its_checkpoint(lake: Lake) -> None:
+    """Spark keeps the end of a first batch and asks for a beginning once more."""
+    lake.send(*numbered(10))
+    first, start = begun(lake)
+    end = first.latestOffset(start, ReadAllAvailable())
+    first.stop()
+    second, again = begun(lake)
+    assert (again["position"], again["scan"] != start["scan"]) == (1, True)
+    assert [(one.first, one.end) for one in second.partitions(again, end)] == [(1, 11)]
+    second.commit(end)
+    second.stop()
+    third = StreamReader(options(lake))
+    assert third.latestOffset(end, ReadAllAvailable()) == end
+    third.stop()
+
+
+def test_a_checkpoint_of_before_scans_goes_on(lake: Lake, reader: StreamReader) -> None:
+    lake.send(*numbered(10))
+    with lake.client() as client:
+        old = {"log": client.log, "position": 4, "consumer": "spark"}
+    lake.commit(4, "spark")
+    end = reader.latestOffset(old, ReadAllAvailable())
+    assert end == old | {"position": 11}
+    reader.commit(end)
+    assert lake.head()["committed"] == 11
+
+
+def test_available_now_asks_for_the_end_before_it_knows_its_checkpoint(lake: Lake, reader: StreamReader) -> None:
+    lake.send(*numbered(10))
+    reader.prepareForTriggerAvailableNow()
+    lake.send(*numbered(10, 10))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadMaxRows(100))["position"] == 11
+    with pytest.raises(Unreachable):
+        begun(lake, retrySeconds="1")
 
 
 def test_a_planner_keeps_its_lease_over_a_broken_connection(lake: Lake, reader: StreamReader) -> None:
@@ -191,7 +287,7 @@ def test_a_checkpoint_of_another_consumer_or_of_another_source_is_refused(lake: 
 def test_a_beginning_that_is_not_there(lake: Lake, more: dict[str, str], line: str) -> None:
     lake.send(*numbered(10))
     lake.commit(8, "spark", "other")
-    reader = StreamReader(options(lake, **more))
+    reader = StreamReader(options(lake, newCheckpoint="accept", **more))
     with pytest.raises(WalflowError, match=line):
         reader.initialOffset()
     reader.stop()
@@ -201,7 +297,7 @@ def test_a_beginning_that_is_not_there(lake: Lake, more: dict[str, str], line: s
 
 def test_what_is_gone_is_passed_over_where_nobody_minds(lake: Lake, capfd: pytest.CaptureFixture[str]) -> None:
     lake.send(*numbered(10))
-    lenient = options(lake, startingPosition="5", failOnDataLoss="false")
+    lenient = options(lake, startingPosition="5", failOnDataLoss="false", newCheckpoint="accept")
     reader, late = StreamReader(lenient), wanted(lake, 3, 11)
     lake.commit(8, "spark", "other")
     assert reader.initialOffset()["position"] == 8

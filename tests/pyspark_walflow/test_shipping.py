@@ -102,3 +102,22 @@ def test_py_files(lake: Lake, python: Path, sparks: Path, tmp_path: Path) -> Non
     said = run(submit, python, lake, SPARK_HOME=str(sparks / "pyspark"))
     assert said.startswith("30 in lake, 30 streamed, from ")
     assert said.endswith("/pyspark_walflow.py")
+
+
+def test_a_python_that_spark_was_not_told_of(lake: Lake, tmp_path: Path) -> None:
+    """`.venv/bin/python job.py`: Spark takes `python3` from PATH, which is another one."""
+    stranger = tmp_path / "python3"
+    stranger.symlink_to("/usr/bin/python3")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK_"))}
+    environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, JOB, str(lake.port), lake.state / "token"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "DATA_SOURCE_NOT_FOUND" in done.stderr

@@ -1,17 +1,21 @@
 """readStream.format("walflow") in a real Spark, from a real daemon."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pyspark_walflow import acks
 from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
-from tests.pyspark_walflow.queries import into_memory, rows, running, stream
+from tests.pyspark_walflow.queries import failure, into_memory, rows, running, stream
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +49,12 @@ def test_sql_reads_it(spark: SparkSession, lake: Lake) -> None:
     lake.send(*numbered(10))
     options = ", ".join(f"{name} '{value}'" for name, value in lake.options.items())
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW lake USING walflow OPTIONS ({options})")
-    assert spark.sql("SELECT sum(from_json(value, 'id INT').id) AS sum FROM lake").first() == (45,)
+    spark.sql(f"CREATE TABLE lake_table USING walflow OPTIONS ({options}) COMMENT 'a log' TBLPROPERTIES ('a' = 'b')")
+    for name in ("lake", "lake_table"):
+        assert spark.sql(f"SELECT sum(from_json(value, 'id INT').id) AS sum FROM {name}").first() == (45,)
+    with into_memory(spark.readStream.table("lake_table")) as query:
+        assert ids(rows(query)) == list(range(10))
+    spark.sql("DROP TABLE lake_table")
     stream(spark, lake).createOrReplaceTempView("events")
     with into_memory(spark.sql("SELECT position, value FROM STREAM(events) WHERE position % 2 = 0")) as query:
         assert ids(rows(query)) == [1, 3, 5, 7, 9]
@@ -86,10 +95,13 @@ def test_a_batch_has_about_as_many_bytes_as_it_may(spark: SparkSession, new_lake
     assert max(sizes) <= 40
 
 
-@pytest.mark.parametrize(("starting", "expected"), [("earliest", [0, 1, 2, 3]), ("latest", [3]), ("3", [2, 3])])
+@pytest.mark.parametrize(
+    ("starting", "expected"), [("committed", [1, 2, 3]), ("earliest", [0, 1, 2, 3]), ("latest", [3]), ("3", [2, 3])]
+)
 def test_where_a_new_query_begins(spark: SparkSession, lake: Lake, starting: str, expected: list[int]) -> None:
     lake.send(*numbered(3))
-    with into_memory(stream(spark, lake, startingPosition=starting)) as query:
+    lake.commit(2, "spark")
+    with into_memory(stream(spark, lake, startingPosition=starting, newCheckpoint="accept")) as query:
         rows(query)
         lake.send(*numbered(1, 3))
         assert ids(rows(query)) == expected
@@ -178,3 +190,72 @@ def test_the_listener_commits_at_once(spark: SparkSession, lake: Lake, new_lake:
     finally:
         spark.streams.removeListener(listener)
         listener.close()
+
+
+def test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(10))
+    with into_memory(stream(spark, lake).union(stream(spark, lake))) as query:
+        said = failure(query)
+    assert "A consumer is read once: a second query, or a second read of the stream within one query" in said
+    with into_memory(stream(spark, lake).union(stream(spark, lake, consumer="other"))) as query:
+        assert sorted(ids(rows(query))) == sorted([*range(10), *range(10)])
+
+
+def test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Spark's file sink leaves out batch numbers that its directory has had, and they begin with 0 again."""
+
+    def start(checkpoint: str, table: str, **options: str) -> StreamingQuery:
+        writer = stream(spark, lake, maxRowsPerBatch="10", **options).writeStream.format("parquet")
+        writer = writer.option("path", str(tmp_path / table)).option("checkpointLocation", str(tmp_path / checkpoint))
+        return writer.trigger(availableNow=True).start()
+
+    def written(*tables: str) -> list[int]:
+        return sorted(
+            number for table in tables for number in ids(spark.read.parquet(str(tmp_path / table)).collect())
+        )
+
+    lake.send(*numbered(30))
+    with running(start("first", "table")) as query:
+        assert query.awaitTermination(120)
+    lake.send(*numbered(30, 30))
+    with running(start("second", "table")) as query:
+        said = failure(query)
+    assert "consumer 'spark' belongs to another checkpoint, which committed all below 21 " in said
+    assert 'option("newCheckpoint", "accept")' in said
+    with running(start("third", "new", newCheckpoint="accept")) as query:
+        assert query.awaitTermination(120)
+    assert set(written("table", "new")) == set(range(60))
+    assert written("new") == list(range(20, 60)), "from what was committed on"
+
+
+def test_state_in_pandas(spark: SparkSession, lake: Lake) -> None:
+    """What `walflow[spark]` installs is enough for it."""
+
+    class Count(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._count = handle.getValueState("count", "count long")
+
+        def handleInputRows(
+            self, key: tuple[object, ...], rows: Iterator[pd.DataFrame], timerValues: object
+        ) -> Iterator[pd.DataFrame]:
+            (known,) = self._count.get() or (0,)
+            count = known + sum(map(len, rows))
+            self._count.update((count,))
+            yield pd.DataFrame({"rest": [key[0]], "count": [count]})
+
+        def close(self) -> None: ...
+
+    lake.send(*numbered(9))
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        groups = stream(spark, lake).selectExpr("position % 3 AS rest").groupBy("rest")
+        frame = groups.transformWithStateInPandas(Count(), "rest long, count long", "Update", "None")
+        query = frame.writeStream.format("memory").outputMode("update").queryName("states").start()
+        with running(query):
+            query.processAllAvailable()
+            assert {tuple(row) for row in spark.table("states").collect()} == {(0, 3), (1, 3), (2, 3)}
+    finally:
+        spark.conf.unset(provider)

@@ -68,11 +68,14 @@ class Daemon:
         return _status(self.pid, "VmHWM")
 
     def wait_for(self, event: str) -> dict[str, object]:
+        return self.wait_for_one_of(event)
+
+    def wait_for_one_of(self, *events: str) -> dict[str, object]:
         deadline = time.monotonic() + PATIENCE
         while True:
             line = self._arrived.get(timeout=max(0.01, deadline - time.monotonic()))
-            assert line is not None, f"ended without saying {event!r}: {self.raw[-20:]}"
-            if line.get("event") == event:
+            assert line is not None, f"ended without saying {' or '.join(events)}: {self.raw[-20:]}"
+            if line.get("event") in events:
                 return line
 
     def port(self) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import ROOT, WALFLOW, running
+from tests.system.daemon import ROOT, WALFLOW, Daemon, running
 
 FLOW = """
 define flow main
@@ -136,3 +136,47 @@ def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
         f"| {CARET}",
     ]
     assert not any("Traceback" in line or "\tat " in line for line in daemon.raw)
+
+
+def failure(daemon: Daemon, words: str) -> dict[str, object]:
+    """The line whose error has these words. On a loaded machine Spark gives up on its own Pythons before, and is started
+    again; a first batch may have been done, and then the daemon goes on."""
+    while True:
+        line = daemon.wait_for_one_of(
+            "spark starting", "spark session", "spark running", "spark starts again", "spark failed", "fatal"
+        )
+        if words in str(line.get("error")):
+            return line
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1200)
+def test_an_event_that_does_not_fit_is_in_no_line(tmp_path: Path) -> None:
+    """What the metronome sends is no number."""
+    file = flow(tmp_path, '"query": "select cast(value as int) as n from in"')
+    with running(file, tmp_path) as daemon:
+        failed = failure(daemon, "CAST_INVALID_INPUT")
+    assert failed["error"] == (
+        "[CAST_INVALID_INPUT] an event does not fit the query; the text may hold an event and is left out"
+    )
+    assert failed["hint"] == "--log-level debug shows all that Spark said"
+    assert any("cast(value as int)" in str(line["event"]) for line in daemon.lines), "the query is shown"
+    assert not [line for line in daemon.raw if "ingest_ns" in line], "what an event held"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1200)
+def test_a_job_with_two_queries_on_one_consumer(tmp_path: Path) -> None:
+    """They would take events from each other, whichever comes first after each start."""
+    (tmp_path / "job.py").write_text(
+        "def pipeline(spark, stream):\n"
+        "    for name in ('one', 'two'):\n"
+        f"        rows = stream.writeStream.format('noop').option('checkpointLocation', '{tmp_path}/' + name)\n"
+        "        rows.queryName(name).start()\n"
+    )
+    with running(flow(tmp_path, '"job": "job.py"'), tmp_path) as daemon:
+        said = failure(daemon, "asks for it too")
+    text = f"{said['error']} {said.get('hint', '')}"
+    assert "consumer 'spark' is read by 127.0.0.1:" in text
+    assert "needs a load() with a consumer of its own" in text
+    assert "query one failed, beside query two" in text or "query two failed, beside query one" in text

@@ -23,7 +23,13 @@ PATIENCE = 100.0
 
 def config(tmp_path: Path, **more: object) -> SparkConfig:
     return SparkConfig.model_validate(
-        {"path": str(tmp_path / "log"), "query": "select value from in", "python": str(FAKE), **more}
+        {
+            "path": str(tmp_path / "log"),
+            "query": "select value from in",
+            "python": str(FAKE),
+            "environment": ["FAKE*"],
+            **more,
+        }
     )
 
 
@@ -162,6 +168,29 @@ async def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, out: Me
         await driver(config(tmp_path, python="/no/such/python"), out).run()
 
 
+async def test_the_driver_gets_what_spark_reads_and_what_the_flow_names_and_no_secret(
+    tmp_path: Path, out: MemoryOutlet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "FAKE": "runs",
+        "SPARK_TOKEN": "sesame",
+        "OTHER_TOKEN": "sesame",
+        "SPARK_CONF_DIR": "/conf",
+        "LC_ALL": "C.UTF-8",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    async with supervised_with(config(tmp_path, token={"env": "SPARK_TOKEN"}), out):
+        await child_of(out)
+        (starting,) = await logged(out, "spark starting")
+        pid = int(str(starting["pid"]))
+        check_secrecy(pid, "sesame")
+        seen = environment_of(pid)
+    assert (seen[b"FAKE"], seen[b"SPARK_CONF_DIR"], seen[b"LC_ALL"]) == (b"runs", b"/conf", b"C.UTF-8")
+    assert seen[b"HOME"] == os.fsencode(os.environ["HOME"])
+    assert b"PYTEST_CURRENT_TEST" not in seen
+
+
 async def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(
     tmp_path: Path, out: MemoryOutlet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +201,11 @@ async def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(
         (starting,) = await logged(out, "spark starting")
         check_secrecy(int(str(starting["pid"])), "sesame")
     assert "sesame" not in str(out.logged)
+
+
+def environment_of(pid: int) -> dict[bytes, bytes]:
+    parts = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return {name: value for name, _, value in (part.partition(b"=") for part in parts if part)}
 
 
 def check_secrecy(pid: int, token: str) -> None:

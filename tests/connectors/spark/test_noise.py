@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from connectors.spark.noise import LONGEST, Line, Noise, Splitter
+from pyspark_walflow.discreet import LEFT_OUT
 
 AT = "26/11/21 23:28:54"
 
@@ -56,8 +57,10 @@ def test_a_traceback_is_its_last_line() -> None:
         "after it",
     ]
     levels = [noise.feed(line).level for line in lines]
-    assert levels == ["debug", "debug", "debug", "warning", "info"]
-    assert noise.decisive == "KeyError: 'amount'"
+    assert levels == ["debug", "debug", "debug", "warning", "debug"], "a message may have several lines"
+    assert noise.decisive == f"KeyError at job.py:3; {LEFT_OUT}"
+    assert noise.feed(f"{AT} INFO SparkContext: x").level == "debug"
+    assert noise.feed("printed by the job").level == "info"
 
 
 def test_the_workers_traceback_in_a_lost_task_is_told_by_its_last_line() -> None:
@@ -78,6 +81,40 @@ def test_the_message_of_an_exception_may_have_several_lines() -> None:
         "printed by the job",
     ]
     assert [noise.feed(line).level for line in told] == ["debug", "debug", "debug", "debug", "info"]
+
+
+LOST = "WARN TaskSetManager: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 executor driver)"
+CAST = (
+    "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'sesame\nsesame' of the type \"STRING\" "
+    'cannot be cast to "INT" because it is malformed. SQLSTATE: 22018'
+)
+TOLD = (
+    f"TaskSetManager: {LOST.partition(': ')[2]}: org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] "
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (f"{AT} {LOST}: {CAST}\n\tat org.apache.spark.X", [TOLD + LEFT_OUT]),
+        (f"{AT} ERROR Job: [CAST_INVALID_INPUT] 'sesame' SQLSTATE: 22018", None),
+        (f'{AT} {LOST}: java.lang.NumberFormatException: For input string: "sesame"\n\tat java.X', None),
+        ('Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: bad sesame\nsesame', None),
+        ('Traceback (most recent call last):\n  File "a.py", line 3\npkg.BadEvent: sesame', None),
+        (
+            f"{AT} {LOST}: PythonException: Traceback (most recent call last):\n  File \"a\", line 3\nKeyError: 'sesame'",
+            None,
+        ),
+    ],
+)
+def test_what_an_event_held_is_for_debugging_alone(printed: str, told: list[str] | None) -> None:
+    noise = Noise()
+    lines = [noise.feed(line) for line in printed.split("\n")]
+    loud = [line.text for line in lines if line.level != "debug"]
+    assert loud, "that something failed is said"
+    assert "sesame" not in str(loud) + noise.decisive
+    if told is not None:
+        assert loud == told
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=20)), st.integers(1, 7))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -135,6 +136,19 @@ async def test_a_ticket_of_another_log_or_right_is_denied(world: World) -> None:
     for ticket in (token.ticket(Right.READ, "another log"), Key(Right.STAGE, token.ticket(Right.READ, "x").secret)):
         with pytest.raises(Refused, match="the ticket is not this log's"):
             await world.client(ticket)
+
+
+@pytest.mark.parametrize("proof", ["", "\ud800", "é" * 64, "0" * 64, 7, None, ["0"]])
+async def test_whatever_is_no_proof_is_a_wrong_one(world: World, proof: object) -> None:
+    raw = await world.raw()
+    raw.send(PREFACE + wire.control(Kind.HELLO, HELLO))
+    await raw.frame()
+    raw.send(wire.control(Kind.PROOF, {"proof": proof}))
+    kind, fields = await raw.frame()
+    assert (kind, fields["code"]) == (Kind.ERROR, Code.DENIED)
+    assert await raw.rest() == b""
+    assert world.refusals() == [Code.DENIED]
+    await raw.close()
 
 
 async def test_the_wrong_log_is_refused_after_the_proof_alone(world: World) -> None:
@@ -428,3 +442,62 @@ def test_any_bytes_are_frames_or_damaged(junk: bytes, greeted: bool, cut: int) -
     assert said.isprintable()
     for kind, payload in found:
         assert wire.HEADER.pack(len(payload), zlib.crc32(payload), kind) + payload in data
+
+
+async def lease(peer: Peer, scan: str, **more: object) -> Refused | None:
+    fields = {"consumer": "spark", "lease": f"of {id(peer)}", "scan": scan, **more}
+    return await said_to(peer, Kind.LEASE, fields)
+
+
+async def test_two_checkpoints_on_one_consumer_are_told_of_each_other(world: World) -> None:
+    one, other, again = await world.client(), await world.client(), await world.client()
+    assert await lease(one, "first", process="process 1 of driver 9 on a") is None
+    refused = await lease(other, "second", process="process 2 of driver 9 on a")
+    assert refused is not None
+    assert refused.code == Code.TAKEN
+    assert re.search(r"is read by .* \(process 1 of driver 9 on a\) since .*, and .* \(process 2 of", str(refused))
+    same = await lease(again, "first")
+    assert same is not None
+    assert same.code == Code.LEASED, "the same checkpoint comes after a planner that is just ending"
+    one.close()
+    await world.until(lambda: world.outlet.gauges["spark_sessions"]() == 2)
+    assert await lease(other, "second") is None, "nothing was committed, so nothing is lost to it"
+
+
+async def test_a_consumer_belongs_to_the_checkpoint_that_committed(tmp_path: Path) -> None:
+    async with World(tmp_path / "log").running() as world:
+        await world.give(*[b"%d" % number for number in range(10)])
+        peer = await world.client()
+        assert await lease(peer, "first") is None
+        assert (await peer.call(Kind.COMMIT, consumer="spark", position=5, scan="first"))["committed"] == 5
+    async with World(tmp_path / "log").running() as world:
+        peer, old = await world.client(), await world.client()
+        for scan in ("second", ""):
+            refused = await lease(peer, scan)
+            assert refused is not None
+            assert refused.code == Code.NEW_CHECKPOINT
+            assert "consumer 'spark' belongs to another checkpoint, which committed all below 5 at" in str(refused)
+        with pytest.raises(Refused) as late:
+            await peer.call(Kind.COMMIT, consumer="spark", position=8, scan="second")
+        assert late.value.code == Code.NEW_CHECKPOINT
+        assert await lease(peer, "second", new=True) is None
+        with pytest.raises(Refused) as overtaken:
+            await old.call(Kind.COMMIT, consumer="spark", position=9, scan="first")
+        assert overtaken.value.code == Code.TAKEN
+        assert (await peer.call(Kind.COMMIT, consumer="spark", position=8, scan="second"))["committed"] == 8
+    async with World(tmp_path / "log").running() as world:
+        peer = await world.client()
+        refused = await lease(peer, "first")
+        assert refused is not None
+        assert refused.code == Code.NEW_CHECKPOINT
+        assert await lease(peer, "second") is None
+
+
+async def test_a_consumer_of_before_scans_keeps_its_checkpoint_and_refuses_a_new_one(world: World) -> None:
+    await world.give(*[b"%d" % number for number in range(10)])
+    peer = await world.client()
+    await peer.call(Kind.COMMIT, consumer="spark", position=5)
+    refused = await lease(peer, "new")
+    assert refused is not None
+    assert refused.code == Code.NEW_CHECKPOINT
+    assert await lease(peer, "") is None
