@@ -124,9 +124,12 @@ def compare(
             if row.missing is not None:
                 continue
             _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
-            said = row.missing if row.missing is not None else f"{row.ratios[-1]:.3f}"
-            console.print(escape(f"round {number + 1}: {case.name}: {said}"))
+            console.print(escape(f"round {number + 1}: {case.name}: {_said(row)}"))
     return list(found.values())
+
+
+def _said(row: Comparison) -> str:
+    return row.missing if row.missing is not None else f"{row.ratios[-1]:.3f}"
 
 
 def _figure(case: Loaded) -> str:
