@@ -2,13 +2,17 @@
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from stat import S_ISREG
+from typing import Any, Final
 
 import lark
+
+LARGEST: Final = 64 << 20  # bytes; the tables have less than one
 
 _lark: Any = lark.Lark  # Any: how it is kept carries no types
 
@@ -41,27 +45,35 @@ def _kept(text: str) -> Path | None:
 
 def _read(kept: Path | None) -> lark.Lark | None:
     try:
-        if kept is None or not _ours(kept):
+        if kept is None or not _ours(kept.parent.stat()):
             return None
-        with kept.open("rb") as file:
+        # a FIFO without a writer would wait for one, and a link may lead to a file whose text others choose
+        with open(os.open(kept, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not (S_ISREG(status.st_mode) and _ours(status) and status.st_size <= LARGEST):
+                return None
             read: lark.Lark = _lark.load(file)
             return read
     except Exception:  # noqa: BLE001 - half-written, of another lark, gone: whatever it is, it is built again
         return None
 
 
-def _ours(kept: Path) -> bool:
-    status = kept.stat()
+def _ours(status: os.stat_result) -> bool:
+    """No other user may have written it."""
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def _keep(built: lark.Lark, kept: Path) -> None:
-    """A disk that is full or read-only costs the time at the next start, nothing else."""
+    """A cache that cannot be written (no such directory, a full disk) costs the time at the next start, nothing else."""
     fresh = kept.with_suffix(f".{os.getpid()}")
-    try:
+    with suppress(OSError):
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            _lark.save(built, file)
-        fresh.replace(kept)
-    except OSError:
-        fresh.unlink(missing_ok=True)
+        if not _ours(kept.parent.stat()):
+            return
+        try:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                _lark.save(built, file)
+            fresh.replace(kept)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
