@@ -4,27 +4,33 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from walflow.contract import Claim, Guarantee, Inlet, Outlet
+from walflow.net import check_socket_path
 from walflow.net.client import ClientConnector, Connection, StreamClient, acks_of
 from walflow.net.server import SINK, ServerConnector, StreamServer
 from walflow.net.sockets import UnixListener
 
 LOOK: Final = 1.0  # seconds between looks at the socket file
-PATH: Final = r"^[^\x00]+$"
+
+
+def _possible(path: str) -> str:
+    check_socket_path(path)
+    return path
+
+
+SocketPath = Annotated[str, AfterValidator(_possible)]
 
 
 class UnixSocketServer(ServerConnector):
     """A source of what its clients send, and a sink that answers each client with its own events."""
 
-    path: str = Field(
-        pattern=PATH,
-        max_length=107,
+    path: SocketPath = Field(
         description="The socket file. One that a dead process left is replaced; one that is removed is made again within "
-        "a second; it is removed at the end.",
+        "a second; it is removed at the end. Its path has 107 bytes at most.",
     )
     permissions: str = Field(
         default="=600", pattern=r"^(=|0o)?[0-7]{3,4}$", description="Of the file: `=600`, or octal."
@@ -80,7 +86,7 @@ class UnixSocketServer(ServerConnector):
 class UnixSocketClient(ClientConnector):
     """A sink that writes to a peer, and a source of what the peer writes: both halves of one connection."""
 
-    path: str = Field(pattern=PATH, description="The peer's socket file.")
+    path: SocketPath = Field(description="The peer's socket file. Its path has 107 bytes at most.")
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         async def connect(connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from walflow.net import Address, parse_address
+from walflow.net import Address, check_socket_path, parse_address
 
 PORT: Final = 9898
 OFF: Final = "off"
@@ -31,6 +31,10 @@ def parse_endpoint(text: str) -> Endpoint | None:
         path = text.removeprefix("unix:")
         if not path.startswith("/") or "\0" in path:
             raise ValueError(f"{text!r}: a socket's path is absolute, as in unix:/run/walflow/admin.sock")
+        try:
+            check_socket_path(path)
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
         return UnixPath(path)
     try:
         return parse_address(text, scheme="http", default_port=PORT)

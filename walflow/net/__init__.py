@@ -1,6 +1,6 @@
 """What connectors on a network share."""
 
-from walflow.net.address import Address, check_host, parse_address
+from walflow.net.address import Address, check_host, check_socket_path, parse_address
 from walflow.net.reconnect import Backoff, Reconnect
 from walflow.net.secrets import NoSecret, Secret
 from walflow.net.sockets import CannotListen, SocketOptions
@@ -19,5 +19,6 @@ __all__ = [
     "ServerTls",
     "SocketOptions",
     "check_host",
+    "check_socket_path",
     "parse_address",
 ]

@@ -6,6 +6,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _BRACKETED: Final = re.compile(r"\[[0-9a-fA-F:.]+(%[^\[\]]+)?\](:[0-9]*)?")  # IPv6
+import os
+
+LONGEST_SOCKET_PATH: Final = 107  # bytes; the kernel's `sun_path` has 108, one of them for the zero behind it
 
 
 class Address(NamedTuple):
@@ -57,3 +60,12 @@ def check_host(host: str) -> None:
         possible = host.isprintable() and " " not in host
     if not possible:
         raise ValueError(f"{host!r} is no name of a machine")
+
+
+def check_socket_path(path: str) -> None:
+    """Raises ValueError for what no socket file can be called."""
+    if not path or "\0" in path:
+        raise ValueError("a socket's path has at least one byte, and no zero byte")
+    size = len(os.fsencode(path))
+    if size > LONGEST_SOCKET_PATH:
+        raise ValueError(f"a socket's path has {LONGEST_SOCKET_PATH} bytes at most, and this one has {size}")

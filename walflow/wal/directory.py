@@ -16,6 +16,7 @@ from walflow.errors import DirectoryLocked, DiskFull, FailStop, Unusable
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
+DENIED: Final = {errno.EACCES, errno.EPERM}
 CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -100,12 +101,31 @@ class Directory:
         if error.errno in FULL:
             return DiskFull(f"{self.path}: cannot be made: {error.strerror}")
         what = f"cannot be made a directory: {error.strerror}"
-        return Unusable(f"{self.path}: {what}; move away what is there, or give the log another path")
+        remedy = self._permit(error) or "move away what is there, or give the log another path"
+        return Unusable(f"{self.path}: {what}; {remedy}")
 
     def cannot_open(self, name: str, error: OSError) -> DiskFull | Unusable:
         if error.errno in FULL:
             return DiskFull(f"{self.file(name)}: cannot open: {error.strerror}")
-        return self.unusable(name, f"cannot be opened: {error.strerror}")
+        return self.refused(name, "opened", error)
+
+    def refused(self, name: str, done: str, error: OSError) -> Unusable:
+        """Where the system does not let this process at the file, `repair` would not be let either."""
+        what = f"cannot be {done}: {error.strerror}"
+        remedy = self._permit(error)
+        return Unusable(f"{self.file(name)}: {what}; {remedy}") if remedy else self.unusable(name, what)
+
+    def _permit(self, error: OSError) -> str | None:
+        """What to do where nothing is wrong with the files themselves."""
+        if error.errno == errno.EROFS:
+            return "the file system is read-only: mount it read-write (dmesg says why it is not), or give the log another path"
+        if error.errno in DENIED:
+            user, path = os.geteuid(), shlex.quote(self.path)
+            return (
+                f"walflow runs as user {user}: make it the owner (chown -R {user} {path}) and let it search the directories "
+                "above, or give the log another path"
+            )
+        return None
 
     def newer(self, name: str) -> Unusable:
         return Unusable(f"{self.file(name)}: written by a newer walflow; run that version on {self.path}")
@@ -185,5 +205,7 @@ class Directory:
         return self._stop(what, name, error)
 
     def _stop(self, what: str, name: str, error: OSError) -> FailStop:
-        self._stopped = FailStop(f"{self.file(name)}: {what} failed: {error.strerror or error}")
+        said = f"{self.file(name)}: {what} failed: {error.strerror or error}"
+        remedy = self._permit(error)
+        self._stopped = FailStop(f"{said}; {remedy}" if remedy else said)
         return self._stopped

@@ -87,7 +87,7 @@ def _expect_log(path: str) -> None:
     except FileNotFoundError:
         raise Unusable(f"{path}: is not there") from None
     except OSError as error:
-        raise Directory(path, Onlooker()).unusable("", f"cannot be read: {error.strerror}") from error
+        raise Directory(path, Onlooker()).refused("", "read", error) from error
     if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
         raise Unusable(f"{path}: {NO_LOG}")
 
