@@ -23,6 +23,7 @@ class Stopped(WalflowError):
 class Memory(Connector):
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
     transactional: ClassVar[bool] = True
+    forwards: ClassVar[bool] = True
 
     max_elements: int | None = Field(
         default=None, ge=1, description="How many events it holds until every sink has acked them.", examples=[1000]

@@ -22,6 +22,7 @@ from walflow.wal import Commit, Log, Options
 class Wal(Connector):
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
     transactional: ClassVar[bool] = True
+    forwards: ClassVar[bool] = True
     positions: ClassVar[bool] = True
 
     path: str = Field(

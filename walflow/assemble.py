@@ -10,6 +10,7 @@ from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_error
 from walflow.errors import WalflowError
 from walflow.expr.constant import Constant, Part
 from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
+from walflow.flow.cycles import check_cycles
 from walflow.flow.domains import Ends, split
 from walflow.flow.graph import Graph, Port
 from walflow.flow.links import Node, check_links, check_unlinked
@@ -32,23 +33,29 @@ INPUTS = ("in",)
 OUTPUTS = ("out", "err")
 
 
-def load(files: Sequence[str | Path], registry: Registry | None = None) -> tuple[Assembly | None, list[Diagnostic]]:
-    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case."""
+def load(
+    files: Sequence[str | Path], registry: Registry | None = None, *, allow_cycles: bool = False
+) -> tuple[Assembly | None, list[Diagnostic]]:
+    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case.
+    `allow_cycles`: a flow may feed itself through a log."""
     config, found = lang.load(files)
     try:
-        assembly, more = assemble(config, connectors() if registry is None else registry)
+        assembly, more = assemble(config, connectors() if registry is None else registry, allow_cycles=allow_cycles)
     except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]
     found = in_order([*found, *more])
     return (None if has_errors(found) else assembly), found
 
 
-def assemble(config: FlowConfig, registry: Registry) -> tuple[Assembly | None, list[Diagnostic]]:
+def assemble(
+    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False
+) -> tuple[Assembly | None, list[Diagnostic]]:
     assembling = _Assembling(registry)
     for flow in config.flows:
         assembling.add(flow)
     if config.sound and not has_errors(assembling.found):  # else what is not linked may be what went wrong
         assembling.warn_of_unlinked()
+        assembling.check_cycles(allowed=allow_cycles)
         assembling.check_logs()
     found = in_order(assembling.found)
     return (None if has_errors(found) else assembling.assembly()), found
@@ -60,8 +67,8 @@ class _Assembling:
         self._registry = registry
         self._connectors: list[ConnectorPlan] = []
         self._pipelines: list[PipelinePlan] = []
-        self._links: list[Link] = []
-        self._checked: list[tuple[dict[NodeId, Node], list[Link], dict[NodeId, PipelinePlan]]] = []
+        self._links: dict[Link, Span] = {}
+        self._checked: list[tuple[dict[NodeId, Node], dict[Link, Span], dict[NodeId, PipelinePlan]]] = []
         self._claimed: dict[tuple[str, str], tuple[str, Span]] = {}
         self._ends: Ends = {}
         self._want_logs: list[tuple[Port, OperatorConfig]] = []
@@ -79,13 +86,16 @@ class _Assembling:
             nodes[pipeline.id] = Node(Ports(plan.inputs, plan.outputs), False, pipeline.created)
             used[pipeline.id] = plan
         links = check_links(flow, nodes, self.found.append)
-        self._links += links
+        self._links |= links
         if flow.whole:
             self._checked.append((nodes, links, used))
 
     def warn_of_unlinked(self) -> None:
         for nodes, links, pipelines in self._checked:
             check_unlinked(nodes, links, pipelines, self.found.append)
+
+    def check_cycles(self, *, allowed: bool) -> None:
+        check_cycles(self.assembly(), self._links, self.found.append, allowed=allowed)
 
     def check_logs(self) -> None:
         graph = Graph(self.assembly())
@@ -115,7 +125,7 @@ class _Assembling:
             return (
                 unknown
                 if of.ports_used is not Connector.ports_used
-                else Node(of.ports, of.transactional, config.created, of.out_may_end)
+                else Node(of.ports, of.forwards, config.created, of.out_may_end)
             )
         self._claim(connector.claims(), f"connector `{config.id}`", config.created)
         constant = config_of(config, of)
@@ -123,7 +133,7 @@ class _Assembling:
         self._connectors.append(
             ConnectorPlan(config.id, config.type.text, connector, *framed, config.defined, written)
         )
-        return Node(connector.ports_used(), of.transactional, config.created, of.out_may_end)
+        return Node(connector.ports_used(), of.forwards, config.created, of.out_may_end)
 
     def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:
         """What is wrong in a module's definition was created somewhere, and that is the file at hand."""

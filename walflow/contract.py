@@ -63,6 +63,8 @@ class Connector(BaseModel):
     """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
 
     `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
+    `forwards`: what its sink half takes, its source half sends on: a log, in which one ack domain ends and the next
+    begins.
     `positions`: the blocks it sends have an `origin`, each event its number in a log.
     `out_may_end`: nothing is wrong where nothing is linked to its `out`, others read it as well.
     `messages`: what it reads and writes are messages, each an event where no pre- or postprocessors are named; it
@@ -74,6 +76,7 @@ class Connector(BaseModel):
     ports: ClassVar[Ports] = Ports()
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
+    forwards: ClassVar[bool] = False
     positions: ClassVar[bool] = False
     out_may_end: ClassVar[bool] = False
     messages: ClassVar[bool] = False

@@ -17,6 +17,7 @@ OutputMode = Literal["append", "update", "complete"]
 class SparkConfig(Connector):
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     transactional: ClassVar[bool] = True
+    forwards: ClassVar[bool] = True
     positions: ClassVar[bool] = True
 
     path: str = Field(

@@ -32,7 +32,9 @@ def test_off_is_nowhere() -> None:
     assert parse_endpoint("off") is None
 
 
-@pytest.mark.parametrize("text", ["unix:relative.sock", "unix:", f"unix:/{'x' * 107}", "host:port", "http://host/path", "tcp://h:1"])
+@pytest.mark.parametrize(
+    "text", ["unix:relative.sock", "unix:", f"unix:/{'x' * 107}", "host:port", "http://host/path", "tcp://h:1"]
+)
 def test_what_is_none_is_named(text: str) -> None:
     with pytest.raises(ValueError, match=r"^'.*'(:| is neither)"):
         parse_endpoint(text)

@@ -37,6 +37,7 @@ class TcpServer(Connector):
 class Log(Connector):
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
     transactional: ClassVar[bool] = True
+    forwards: ClassVar[bool] = True
     positions: ClassVar[bool] = True
 
     path: str = Field(validation_alias=AliasChoices("path", "dir"))

@@ -29,6 +29,9 @@ def check(
     spark: Annotated[
         bool, typer.Option("--spark", help="Have Spark read the queries too; takes ten seconds each.")
     ] = False,
+    allow_cycles: Annotated[
+        bool, typer.Option("--allow-cycles", help="A flow may feed itself through a log, as with `run`.")
+    ] = False,
 ) -> None:
     """Check flow files, and print what each path from a source to a sink guarantees."""
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
@@ -37,7 +40,7 @@ def check(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at)
+    assembly, diagnostics = load(found_at, allow_cycles=allow_cycles)
     if spark and assembly is not None:
         objections = probe(assembly)
         diagnostics = in_order([*diagnostics, *objections])

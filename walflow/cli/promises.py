@@ -5,7 +5,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from walflow.contract import Guarantee
-from walflow.flow.graph import ERR, Graph, Path, Port
+from walflow.flow.graph import Graph, Path, Port
 from walflow.flow.plan import Assembly, NodeId
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
@@ -44,8 +44,7 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
 
 
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
-    sink = graph.connectors[path.sink].connector
-    logged = sink.transactional and set(sink.ports_used().outputs) != {ERR}  # else it hands nothing on
+    logged = graph.connectors[path.sink].connector.forwards
     return Promise(path, words[path.source].source, words[path.sink].sink, logged)
 
 

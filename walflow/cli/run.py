@@ -41,6 +41,12 @@ def run(
             envvar="WALFLOW_ADMIN_TOKEN_FILE", help="A file with the token to ask them; away from loopback needed."
         ),
     ] = None,
+    allow_cycles: Annotated[
+        bool,
+        typer.Option(
+            "--allow-cycles", help="A flow may feed itself through a log. Of one event it makes more without end."
+        ),
+    ] = False,
 ) -> None:
     """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files, and reads
     certificates and the admin token anew."""
@@ -58,7 +64,7 @@ def run(
         os.chdir(workdir)
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
-    assembly, diagnostics = load(files)
+    assembly, diagnostics = load(files, allow_cycles=allow_cycles)
     for diagnostic in diagnostics:
         stderr.write(render(diagnostic))
     if assembly is None:

@@ -1,7 +1,7 @@
 """Whether the links of a flow can stand."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from walflow.contract import Ports
@@ -18,7 +18,7 @@ class Node(NamedTuple):
     """`ports` is None where they are not known because the node itself is wrong (said already)."""
 
     ports: Ports | None
-    transactional: bool
+    forwards: bool
     created: Span
     out_may_end: bool = False
 
@@ -26,16 +26,16 @@ class Node(NamedTuple):
 Nodes = Mapping[NodeId, Node]
 
 
-def check_links(flow: Flow, nodes: Nodes, report: Report) -> list[Link]:
-    links: dict[Link, None] = {}
+def check_links(flow: Flow, nodes: Nodes, report: Report) -> dict[Link, Span]:
+    """With where each is written."""
+    links: dict[Link, Span] = {}
     for config in flow.links:
         link = _link(config, flow, nodes, report)
         if link in links:
             report(error("this link stands twice: every event would come twice", config.span))
         elif link:
-            links[link] = None
-    _check_circles(flow, list(links), report)
-    return list(links)
+            links[link] = config.span
+    return links
 
 
 def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link | None:
@@ -98,19 +98,6 @@ def _list(direction: str, ports: Sequence[str]) -> str:
     return f"its {direction}{'s are' if many else ' is'} {one_of(ports).replace(' or ', ' and ')}"
 
 
-def _check_circles(flow: Flow, links: Sequence[Link], report: Report) -> None:
-    """An event would go round for ever: pipelines run in line, one calling the next."""
-    after: dict[NodeId, list[NodeId]] = defaultdict(list)
-    for link in links:
-        if link.source.kind == link.target.kind == "pipeline":
-            after[link.source].append(link.target)
-    circle = find_circle(after)
-    if circle:
-        closing = next(link for link in flow.links if (link.source.node, link.target.node) == circle[-2:])
-        names = " -> ".join(node.name for node in circle)
-        report(error(f"these pipelines are linked in a circle: {names}", closing.span))
-
-
 def find_circle(after: Mapping[T, Sequence[T]]) -> tuple[T, ...]:
     """The first circle, its first node again at the end. With a stack of its own: chains may be long."""
     done: set[T] = set()
@@ -133,7 +120,7 @@ def find_circle(after: Mapping[T, Sequence[T]]) -> tuple[T, ...]:
 
 
 def check_unlinked(
-    nodes: Nodes, links: Sequence[Link], pipelines: Mapping[NodeId, PipelinePlan], report: Report
+    nodes: Nodes, links: Collection[Link], pipelines: Mapping[NodeId, PipelinePlan], report: Report
 ) -> None:
     outgoing = Counter((link.source, link.source_port) for link in links)
     incoming = Counter(link.target for link in links)
@@ -158,7 +145,7 @@ def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.out_may_end else unread:
         # a server or a console that is only written to is nothing odd; a log that nobody reads fills up
-        if at.transactional:
+        if at.forwards:
             hint = "nothing reads it, so it fills up and stops its sources"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
         elif reads:

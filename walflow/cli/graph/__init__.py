@@ -47,7 +47,7 @@ def graph(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at)
+    assembly, diagnostics = load(found_at, allow_cycles=True)  # a picture shows them
     if assembly is None:
         typer.echo(render_all(diagnostics), err=True)
         raise typer.Exit(EX_CONFIG)

@@ -5,7 +5,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from walflow.cli.promises import promises
-from walflow.contract import Ports
 from walflow.flow.graph import ERR
 from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId
 
@@ -64,8 +63,7 @@ def picture(assembly: Assembly) -> Picture:
 
 
 def _role(plan: ConnectorPlan, *, sends: bool, takes: bool) -> Role:
-    ports: Ports = plan.connector.ports_used()
-    if plan.connector.transactional and ports.inputs and set(ports.outputs) != {ERR}:
+    if plan.connector.forwards:
         return Role.LOG
     if sends and takes:
         return Role.BOTH
