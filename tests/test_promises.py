@@ -76,8 +76,8 @@ MADE: list[Connector] = [
 KILLS = "system/test_kill.py::test_twenty_kills_under_load"
 RELAXED_KILLS = "system/test_kill.py::test_kills_under_load_where_acks_do_not_wait_for_the_disk"
 DELIVERS = (
-    "every event is sent to every sink linked to it, again after a failure or a restart, until that sink has acked it; "
-    "then it may come twice, and "
+    "every event is sent to every sink that the pipelines choose for it, again after a failure or a restart, until that "
+    "sink has acked or rejected it; then it may come twice, and "
 )
 FILE = "connectors/test_file.py::"
 OVERWRITE = "connectors/test_file_overwrite.py::"
@@ -264,8 +264,8 @@ HELD = {
     "the log in w takes up to 1,073,741,824 bytes on disk and 10 events, then it stops its sources": [
         "relay/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
     ],
-    "every event is sent to every sink linked to it, again after a failure, until that sink has acked it; then it may "
-    "come twice; what is in memory when walflow stops or dies is lost": [
+    "every event is sent to every sink that the pipelines choose for it, again after a failure, until that sink has acked or "
+    "rejected it; then it may come twice; what is in memory when walflow stops or dies is lost": [
         "connectors/test_memory.py::test_what_failed_comes_again_before_what_is_newer",
         "connectors/test_memory.py::test_what_is_lost_with_it_is_said",
     ],

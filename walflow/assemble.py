@@ -232,7 +232,7 @@ class _Assembling:
         self._end_domain(operator, NodeId(pipeline.flow, "connector", name), config, pipeline)
         if of.needs_log:
             self._want_logs.append((Port(pipeline, config.name.text), config))
-        return OperatorPlan(config.name.text, kind, operator, operator.ports_used(), of.chooses)
+        return OperatorPlan(config.name.text, kind, operator, operator.ports_used(), of.chooses, of.whole)
 
     def _end_domain(self, operator: Operator, node: NodeId, config: OperatorConfig, pipeline: NodeId) -> None:
         stand_in = operator.stands_for()

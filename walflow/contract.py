@@ -43,12 +43,14 @@ class Guarantee(NamedTuple):
     """What a connector promises, in words; `walflow check` prints these and nothing else.
 
     `source`: what is safe about the way in. `sink`: what an ack is worth. `warnings`: what an operator should
-    know before starting it. A test holds each sentence.
+    know before starting it. A test holds each sentence. `once`: the sink knows by its position in a log what it has, and
+    says so; `check` adds where the way from the log takes that away.
     """
 
     source: str = ""
     sink: str = ""
     warnings: tuple[str, ...] = ()
+    once: bool = False
 
 
 class Objection(NamedTuple):

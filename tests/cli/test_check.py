@@ -154,6 +154,7 @@ def test_json() -> None:
         "chain": "tcp_server -> before_gd -> wal",
         "source": {"connector": "server::tcp_server", "port": "out", "guarantee": "as safe as TCP"},
         "sink": {"connector": "server::wal", "port": "in", "guarantee": "on disk"},
+        "may_come_twice": [],
         "ends_in_log": True,
     }
     assert found["warnings"] == [{"connector": "server::wal", "message": "takes 102400 bytes"}]

@@ -146,3 +146,31 @@ def test_what_waits_for_a_run_that_never_comes_fails() -> None:
     sink.accept(block(b"1\n", settled))
     sink.abandon()
     assert str(settled[0].cause) == "f::sink has stopped"
+
+
+def test_what_an_ack_brings_while_it_begins_to_serve_is_taken_too() -> None:
+    """A buffer before it sends the next block within the ack of the last; it waited in the queue for ever."""
+    world = World()
+    sink = world.sink()
+    source = world.source(sink)
+    left = [b"2\n", b"3\n"]
+    taken: list[bytes] = []
+
+    def settled(receipt: Receipt) -> None:
+        if left:
+            send(left.pop(0))
+
+    def send(data: bytes) -> None:
+        receipt = Receipt(settled, 1)
+        assert source.send(
+            Block(StreamId("f::source", 1, 1), Frames(data, 1, LINES), JSON, receipt, ingest_ns=1, meta={})
+        )
+
+    def accept(block: Block) -> None:
+        taken.append(block.frames.data)
+        sink.ack(block)
+
+    send(b"1\n")
+    sink.serve(accept)
+    assert taken == [b"1\n", b"2\n", b"3\n"]
+    assert sink.waiting == 0

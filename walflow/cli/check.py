@@ -101,8 +101,9 @@ def _path(promise: Promise) -> list[Text]:
         lines.append(Text(f"    {path.source.name}: {promise.source}"))
     if promise.sink:
         lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
-    if promise.logged:
-        lines.append(Text(f"    {path.sink.name} is a log: here one ack domain ends and the next begins"))
+    lines += [Text(f"    {path.sink.name}: an event may come twice all the same: {why}") for why in promise.repeats]
+    if promise.ends_in:
+        lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
     return lines
 
 
@@ -154,5 +155,6 @@ def _promise(promise: Promise) -> dict[str, object]:
         "chain": chain(path),
         "source": {"connector": str(path.source), "port": path.links[0].source_port, "guarantee": promise.source},
         "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
-        "ends_in_log": promise.logged,
+        "may_come_twice": promise.repeats,
+        "ends_in_log": bool(promise.ends_in),
     }

@@ -12,12 +12,14 @@ MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
 class Promise(NamedTuple):
-    """One ack domain: from a source to a sink that acks to it. `logged`: the sink is the source of the next."""
+    """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is the source of the next, and this is
+    what it is. `repeats`: why an event of a log may come twice to a sink that knows what it has."""
 
     path: Path
     source: str
     sink: str
-    logged: bool
+    ends_in: str
+    repeats: Sequence[str]
 
 
 class Promises(NamedTuple):
@@ -44,8 +46,34 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
 
 
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
-    logged = graph.connectors[path.sink].connector.forwards
-    return Promise(path, words[path.source].source, words[path.sink].sink, logged)
+    sink = graph.connectors[path.sink].connector
+    kept = "is a log" if sink.positions else "is a buffer that does not survive walflow"
+    repeats = _repeats(path, graph) if words[path.sink].once else []
+    return Promise(path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats)
+
+
+def _repeats(path: Path, graph: Graph) -> list[str]:
+    """Where the way takes from the events the positions by which the sink knows them."""
+    reasons: list[str] = []
+    for log in sorted(graph.logs_behind(path)):
+        name = log.name
+        for before in sorted(graph.sources_of(log)):
+            if graph.connectors[before].connector.transactional:
+                again = f"what {before.name} sends again after a crash or a failure"
+                reasons.append(f"{again} is stored in {name} again, as another event")
+            elif not graph.sole_path(before, log):
+                reasons.append(
+                    f"there are several ways from {before.name} to {name}, which stores an event by each of them"
+                )
+        if not graph.connectors[log].connector.positions:
+            reasons.append(f"{name} gives events no positions")
+        elif not graph.sole_path(log, path.sink):
+            reasons.append(f"there are several ways here from {name}")
+        elif losing := graph.losing(log, path.sink):
+            reasons.append(
+                f"{_listed(sorted(losing))} may take events out of a block from {name}, and its repeat is not known"
+            )
+    return reasons
 
 
 def _stops(source: NodeId, graph: Graph) -> list[str]:

@@ -82,6 +82,16 @@ class Graph:
             for operator in pipeline.operators
             if operator.chooses
         }
+        # an event that is rejected leaves its block, as one that is filtered does
+        self._losing = {
+            Port(pipeline.id, name)
+            for pipeline in assembly.pipelines
+            for name in (
+                *(select.source for select in pipeline.selects if not select.plain),
+                *(operator.name for operator in pipeline.operators if not operator.whole),
+                ERR,
+            )
+        } | {Port(plan.id, ERR) for plan in assembly.connectors}
         self._forward = self._edges()
         self._backward = _reversed(self._forward)
 
@@ -164,6 +174,22 @@ class Graph:
         parts = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
         joins = any(sum(of in between for of in self._backward.get(port, ())) > 1 for port in between)
         return len(begins) <= 1 and not parts and not joins
+
+    def logs_behind(self, path: Path) -> frozenset[NodeId]:
+        """Whose events come by it: its source, or where that is a sink that rejects, the logs before it."""
+        if self.connectors[path.source].connector.transactional:
+            return frozenset({path.source})
+        begin = [Port(path.source, path.links[0].source_port)]
+        return frozenset(
+            port.node
+            for port in _reach(begin, self._backward)
+            if self._is_source(port) and self.connectors[port.node].connector.transactional
+        )
+
+    def losing(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
+        """Pipelines, and sinks that reject, between the two by which a block may go on with fewer events than it had."""
+        between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
+        return frozenset(port.node for port in between if port in self._losing)
 
     def _outputs(self, node: NodeId) -> list[Port]:
         return [Port(node, name) for name in self.connectors[node].connector.ports_used().outputs]

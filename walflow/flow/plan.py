@@ -75,13 +75,14 @@ class Select(NamedTuple):
 class OperatorPlan(NamedTuple):
     """`operator` is an instance of the class of `kind` (qos::wal), for the runtime to make a node of. Events come to
     it at the place of its name and leave at `NAME/PORT`. `chooses`: each event leaves by one exit, of those whose
-    sinks take events."""
+    sinks take events. `whole`: what leaves of a block is all of it, or a part in a row."""
 
     name: str
     kind: str
     operator: object
     ports: Ports
     chooses: bool = False
+    whole: bool = False
 
     @property
     def exits(self) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ select event from in into hundred;
 select event from hundred into out;
 """
 
+    whole: ClassVar[bool] = True
+
     count: int = Field(ge=1, description="How many events a batch has.")
     timeout: int | None = Field(
         default=None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."

@@ -89,6 +89,7 @@ class Operator(BaseModel):
 
     `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
     them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log on disk upstream it rejects all.
+    `whole`: it takes no event out of a block; what leaves is all of it, or parts in a row with their positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -97,6 +98,7 @@ class Operator(BaseModel):
     ports: ClassVar[Ports] = Ports(("in",), ("out",))
     chooses: ClassVar[bool] = False
     needs_log: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:
         """The ports of this very instance, where its configuration decides."""

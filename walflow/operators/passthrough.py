@@ -14,5 +14,7 @@ select event from in into same;
 select event from same into out;
 """
 
+    whole: ClassVar[bool] = True
+
     def node(self, place: Place) -> Node:
         return place.exits["out"].to

@@ -36,6 +36,7 @@ select event from turns/b into out/ws1;
 """
 
     chooses: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
 
     outputs: list[str] = Field(
         default_factory=lambda: ["out"], description="Its output ports, in the order of their turns."

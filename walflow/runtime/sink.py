@@ -202,9 +202,10 @@ class SinkNode(Surrounded):
 
     def serve(self, accept: Callable[[Block], None]) -> None:
         self._up()
-        queue, self._queue = self._queue, []
-        for block in queue:
-            self._hand_over(accept, block)
+        while self._queue:  # an ack may bring more within the call, and these come behind what waits
+            queue, self._queue = self._queue, []
+            for block in queue:
+                self._hand_over(accept, block)
         self._accept = accept
 
     def _up(self) -> None:
