@@ -11,6 +11,7 @@ from walflow.errors import WalflowError
 from walflow.expr.constant import Constant, Part
 from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
 from walflow.flow.cycles import check_cycles
+from walflow.flow.depth import check_depth
 from walflow.flow.domains import Ends, split
 from walflow.flow.graph import Graph, Port
 from walflow.flow.links import Node, check_links, check_unlinked
@@ -95,7 +96,10 @@ class _Assembling:
             check_unlinked(nodes, links, pipelines, self.found.append)
 
     def check_cycles(self, *, allowed: bool) -> None:
-        check_cycles(self.assembly(), self._links, self.found.append, allowed=allowed)
+        assembly = self.assembly()
+        check_cycles(assembly, self._links, self.found.append, allowed=allowed)
+        if not has_errors(self.found):
+            check_depth(assembly, self._links, self.found.append)
 
     def check_logs(self) -> None:
         graph = Graph(self.assembly())
