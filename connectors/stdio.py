@@ -2,7 +2,7 @@
 
 stdout is shared with other processes, so it is never made non-blocking: the sink's thread asks `poll` first and
 writes no more than a pipe then takes without waiting. A stdout that nobody reads stops the sources; one that is
-closed is lost for good, and with it what was bound for it.
+closed is lost for good. Where a log is upstream, what was bound for it stays there; else it is dropped.
 """
 
 import asyncio
@@ -44,18 +44,31 @@ class Stdio(Connector):
         default="stdout", description="Where to write. On stderr events stand between the lines of walflow's own log."
     )
 
+    when_closed: Literal["hold", "drop"] | None = Field(
+        None,
+        description="What becomes of events once the stream is closed, as by `walflow run … | head -1`. `hold`: they are "
+        "not acked, and the sources stop; `drop`: they are acked, dropped and counted. Default: `hold` where a log is "
+        "upstream, which then keeps them for the next start; else `drop`.",
+    )
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
+        written = f"an event is acked after it was written to {self.stream}; whether it was read is not known"
+        after = (
+            "no event is acked any more, and its sources stop"
+            if self._holds(behind_log)
+            else "all that is bound for it is acked, dropped and counted"
+        )
         return Guarantee(
             source="what was read from stdin is gone from there: a crash loses what no log has acked yet",
-            sink=f"an event is acked after it was written to {self.stream}; whether anybody read it is not known",
-            warnings=(f"once {self.stream} is closed, all that is bound for it is acked and dropped",)
-            if behind_log
-            else (),
+            sink=f"{written}; once {self.stream} is closed, {after}",
         )
+
+    def _holds(self, behind_log: bool) -> bool:
+        return behind_log if self.when_closed is None else self.when_closed == "hold"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         stream = sys.__stderr__ if self.stream == "stderr" else sys.__stdout__
-        console = Console(inlet, own_descriptor(stream), self.stream)
+        console = Console(inlet, own_descriptor(stream), self.stream, holds=self._holds(inlet.behind_log))
         inlet.serve(console.accept)
         try:
             if out.linked:
@@ -79,10 +92,11 @@ def own_descriptor(stream: TextIO | None) -> int | None:
 
 
 class Console:
-    """The sink half. Owns `fd`."""
+    """The sink half. Owns `fd`. `holds`: what a closed stream has not taken is not acked."""
 
-    def __init__(self, inlet: Inlet, fd: int | None, name: str = "stdout") -> None:
+    def __init__(self, inlet: Inlet, fd: int | None, name: str = "stdout", *, holds: bool = False) -> None:
         self._inlet = inlet
+        self._holds = holds
         self._name = name
         self._scheduler = inlet.scheduler
         self._dropped = inlet.counter("dropped_events_total")
@@ -107,7 +121,7 @@ class Console:
 
     def accept(self, block: Block) -> None:
         if self._lost:
-            self._drop(block)
+            self._leave(block)
             return
         self._waiting.append(block)
         self._waiting_bytes += len(block.frames.data)
@@ -176,6 +190,9 @@ class Console:
             return
         else:
             self._lose(str(error))
+            if self._holds:  # nothing is written any more
+                self._stopped.set()
+                return
         self._set_breaker()
         self._next()
 
@@ -211,13 +228,29 @@ class Console:
 
     def _lose(self, why: str) -> None:
         self._lost = True
-        self._failing = None
-        self._inlet.log.warning(f"{self._name} is lost, its events are dropped from now on", cause=why)
-        while self._writing:
-            self._drop(self._writing.pop(0))
-        while self._waiting:
-            self._drop(self._waiting.popleft())
+        if self._holds:
+            self._failing = f"{self._name} is closed: {why}"
+            self._inlet.log.warning(f"{self._name} is lost, its events are held and its sources stop", cause=why)
+        else:
+            self._failing = None
+            self._inlet.log.warning(f"{self._name} is lost, its events are dropped from now on", cause=why)
+        self._set_breaker()
+        if self._holds and not self._inlet.replaceable:
+            return
+        begun, self._writing = self._writing, []
+        for block in (*begun, *self._waiting):
+            self._leave(block)
+        self._waiting.clear()
         self._waiting_bytes = 0
+
+    def _leave(self, block: Block) -> None:
+        """What becomes of a block that a closed stream does not take."""
+        if not self._holds:
+            self._drop(block)
+        elif self._inlet.replaceable:  # another output takes it
+            self._inlet.fail(block, StdoutGone(str(self._failing)))
+        else:
+            self._waiting.append(block)
 
     def _drop(self, block: Block) -> None:
         self._dropped.value += block.frames.count

@@ -1,0 +1,98 @@
+"""`walflow run flow.troy | head -1`: a console that is gone takes nothing from a log."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import ROOT, WALFLOW, wait_until
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector lines from file with
+    codec = "json", preprocessors = ["separate"], config = {"path": "lines.json", "mode": "read"}
+  end;
+  define connector log from wal with config = {"path": "log"} end;
+  define connector console from stdio with
+    codec = "json", postprocessors = ["separate"]%s
+  end;
+  create connector lines;
+  create connector log;
+  create connector console;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/lines to /pipeline/before;
+  %s
+  connect /pipeline/after to /connector/console;
+end;
+deploy flow main;
+"""
+THROUGH_LOG = "connect /pipeline/before to /connector/log; connect /connector/log to /pipeline/after;"
+WITHOUT = "connect /pipeline/before to /pipeline/after;"
+LINES = [b'{"n":%d,"x":"%s"}' % (n, b"y" * 200) for n in range(20_000)]  # more than a pipe holds
+
+
+def through_head(folder: Path, said: str) -> bytes:
+    """What `head -1` printed; walflow is stopped by SIGTERM once it has said so."""
+    errors = folder / "stderr"
+    with errors.open("wb") as stderr:
+        walflow = subprocess.Popen(
+            [*WALFLOW, "run", "flow.troy", "--admin", "off", "--log-format", "json", "--drain-seconds", "1"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
+        head = subprocess.run(["head", "-1"], stdin=walflow.stdout, capture_output=True, check=True)
+        assert walflow.stdout is not None
+        walflow.stdout.close()
+        wait_until(lambda: said in errors.read_text(), said)
+        walflow.send_signal(signal.SIGTERM)
+        assert walflow.wait(100) == 0
+    return head.stdout
+
+
+@pytest.mark.parametrize("told", ["", ', config = {"when_closed": "hold"}'])
+def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: str) -> None:
+    (tmp_path / "flow.troy").write_text(FLOW % (told, THROUGH_LOG))
+    (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
+    assert through_head(tmp_path, "its events are held and its sources stop") == LINES[0] + b"\n"
+    closing = [json.loads(line) for line in (tmp_path / "stderr").read_text().splitlines() if '"log closing"' in line]
+    logged = LINES[: closing[0]["durable"]]
+    (tmp_path / "lines.json").write_bytes(b"")
+    rest = (tmp_path / "rest").open("wb")
+    walflow = subprocess.Popen(
+        [*WALFLOW, "run", "flow.troy", "--admin", "off"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=rest,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: logged[-1] + b"\n" in (tmp_path / "rest").read_bytes()[-1000:], "the last line")
+    finally:
+        walflow.send_signal(signal.SIGTERM)
+        assert walflow.wait(100) == 0
+        rest.close()
+    lines = (tmp_path / "rest").read_bytes().splitlines()
+    # what a pipe held when `head` ended was written, and acked
+    assert lines == logged[-len(lines) :]
+    assert len(logged) - len(lines) < 1000
+
+
+@pytest.mark.parametrize(
+    ("told", "way"),
+    [("", WITHOUT), (', config = {"when_closed": "drop"}', THROUGH_LOG)],
+    ids=["no log", "told to drop"],
+)
+def test_without_a_log_or_where_it_is_told_to_the_rest_is_dropped(tmp_path: Path, told: str, way: str) -> None:
+    (tmp_path / "flow.troy").write_text(FLOW % (told, way))
+    (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
+    assert through_head(tmp_path, "its events are dropped from now on") == LINES[0] + b"\n"
