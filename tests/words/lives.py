@@ -87,7 +87,7 @@ class Lives:
                 os.chdir(self._directory)
                 structlog.configure(processors=[_silent])
                 asyncio.run(_Life(self._assembly, Random(seed), self._next, last=last).run())
-            except BaseException:
+            except BaseException:  # noqa: BLE001  # whatever it was, it is not the parent's
                 traceback.print_exc()
             finally:
                 os._exit(BROKEN)
@@ -242,7 +242,7 @@ class _Life:
         name, block = self._waiting.pop(self._dice.randrange(len(self._waiting)))
         (sink,) = [nodes.sink for nodes in self._nodes.connectors if nodes.plan.id.name == name]
         events = [json.loads(payload) for payload in block.frames.payloads()]
-        numbers = [event["n"] if "n" in event else -1 for event in events]
+        numbers = [event.get("n", -1) for event in events]
         mood = "ack" if well else self._dice.choice(("ack", "ack", "fail", "part", "reject"))
         if mood == "fail":
             sink.fail(block, WalflowError("moody"))
