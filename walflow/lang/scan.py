@@ -31,6 +31,10 @@ _MODAL = {"STRING_START", "STRING_TEXT", "STRING_END", "INTERPOLATE", "EXTRACTOR
 }
 
 
+# between tokens, at one stroke: a file may be ten megabytes of comments
+_BLANK = re.compile(r"(?:\s++|#(?!!config\b)[^\n]*+)*+")
+
+
 class _Patterns(NamedTuple):
     code: re.Pattern[str]
     keywords: dict[str, str]
@@ -78,8 +82,6 @@ class _Scanner:
 
     def tokens(self) -> Iterator[Token]:
         while (token := self._next()) is not None:
-            if token.type in {"SPACE", "COMMENT"}:
-                continue
             self.last = [self.last[1], token.type]
             yield token
             if token.type == TOO_DEEP:
@@ -87,6 +89,7 @@ class _Scanner:
             yield from self._text_after(token)
 
     def _next(self) -> Token | None:
+        self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches nothing, too
         if self.at >= len(self.text):
             return None
         if self._extractor_follows() and (match := self._modal("EXTRACTOR")):
