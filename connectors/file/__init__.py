@@ -108,8 +108,9 @@ class File(Connector):
         )
         others = "another process cuts, replaces or removes"
         if self.mode == "append":
-            kept = f"{ack}, until {others} the file; {_after_a_crash(behind_log, synced)}"
-            return Guarantee(sink=kept, once=behind_log)
+            return Guarantee(
+                sink=f"{ack}, until {others} the file; {_after_a_crash(behind_log, synced)}", once=behind_log
+            )
         if self.mode == "overwrite":
             torn = "after kill -9 the last line may be torn, and go on as what the file held before"
             over = f"every start writes over {self.path} from its beginning, also after a crash, and leaves what is "

@@ -87,7 +87,7 @@ class Lives:
                 os.chdir(self._directory)
                 structlog.configure(processors=[_silent])
                 asyncio.run(_Life(self._assembly, Random(seed), self._next, last=last).run())
-            except BaseException:  # noqa: BLE001  # whatever it was, it is not the parent's
+            except BaseException:  # noqa: BLE001  # the child says what it was, and ends
                 traceback.print_exc()
             finally:
                 os._exit(BROKEN)

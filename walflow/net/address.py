@@ -10,8 +10,6 @@ LONGEST_SOCKET_PATH: Final = 107  # bytes; the kernel's `sun_path` has 108, one 
 
 _BRACKETED: Final = re.compile(r"\[[0-9a-fA-F:.]+(%[^\[\]]+)?\](:[0-9]*)?")  # IPv6
 
-LONGEST_SOCKET_PATH: Final = 107  # bytes; the kernel's `sun_path` has 108, one of them for the zero behind it
-
 
 class Address(NamedTuple):
     host: str
