@@ -113,7 +113,6 @@ class RealDisk:
 
     preallocates = True
     _held: Mapping[str, int] = {}  # directories, and the descriptor of each; replaced, never changed
-    _appending: frozenset[int] = frozenset()  # descriptors that have O_APPEND
 
     def makedir(self, path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -127,7 +126,6 @@ class RealDisk:
         return os.open(path, flags, mode)
 
     def close(self, fd: int) -> None:
-        self._appending -= {fd}
         os.close(fd)
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
@@ -151,9 +149,9 @@ class RealDisk:
             offset += wanted
 
     def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
-        if fd not in self._appending:
-            fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
-            self._appending |= {fd}
+        flags = fcntl.fcntl(fd, fcntl.F_GETFL)  # not remembered: a number that is closed is given out again
+        if not flags & os.O_APPEND:
+            fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_APPEND)
         written = os.writev(fd, parts if len(parts) <= IOV_MAX else [b"".join(parts)])
         end = os.lseek(fd, 0, os.SEEK_CUR)  # the descriptor is ours alone, so this is where our bytes end
         return Landed(end - written, end)

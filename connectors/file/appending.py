@@ -32,6 +32,7 @@ from connectors.file.sidecar import Sidecar, State
 from walflow.disk import Disk
 
 COPY_BYTES: Final = 1 << 20
+ASIDE: Final = ".walflow-cut-"
 
 
 def boot_id() -> str:
@@ -110,7 +111,9 @@ class Appending(Output):
         """The sidecar then says that the file was given up in order, and what of it need not come again."""
         directory = os.path.dirname(self.path) or "."
         for path in self._disk.find(directory, state.file[1]):
-            if self._finish(path, sidecar, state):
+            if ASIDE not in path and self._finish(
+                path, sidecar, state
+            ):  # a copy may have got the number, and its bytes
                 return
         if state.ranges or state.intent is not None:
             self.notes.append(
@@ -205,7 +208,7 @@ class Appending(Output):
             self.notes.append(f"{path} ended in {size - found.size} bytes of a batch that was not finished: cut")
 
     def _copy_aside(self, fd: int, path: str, start: int, size: int) -> None:
-        aside = f"{path}.walflow-cut-{time.time_ns()}"
+        aside = f"{path}{ASIDE}{time.time_ns()}"
         copy = self._disk.open(aside, exclusive=True)
         try:
             for at in range(start, size, COPY_BYTES):
