@@ -41,10 +41,6 @@ class Comparison:
     pairs: list[tuple[Figures, Figures]] = field(default_factory=list[tuple[Figures, Figures]])
     missing: str | None = None
 
-    def last(self) -> str:
-        """What the last round came to."""
-        return self.missing if self.missing is not None else f"{self.ratios[-1]:.3f}"
-
     @property
     def ratios(self) -> list[float]:
         """Of each round; above 1 this one is better."""
@@ -125,11 +121,9 @@ def compare(
         turn = number % len(cases)
         for case in (*cases[turn:], *cases[:turn]):
             row = found[case.key]
-            if row.missing is not None:
-                continue
-            _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
-            said = row.last()
-            console.print(escape(f"round {number + 1}: {case.name}: {said}"))
+            if row.missing is None:
+                said = _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
+                console.print(escape(f"round {number + 1}: {case.name}: {said}"))
     return list(found.values())
 
 
@@ -139,7 +133,8 @@ def _figure(case: Loaded) -> str:
 
 def _measure(
     row: Comparison, case: Loaded, older: Program, this: Program, timing: Timing, place: Path, *, older_first: bool
-) -> None:
+) -> str:
+    """What to say of it."""
     sides = {"the older one": older, "this one": this}
     figures: dict[str, Figures] = {}
     for side in sides if older_first else reversed(sides):
@@ -153,8 +148,9 @@ def _measure(
         except (WrongResult, ServerFailed, OSError, subprocess.SubprocessError) as error:
             row.pairs.clear()
             row.missing = f"{side} failed: {error}"
-            return
+            return row.missing
     row.pairs.append((figures["the older one"], figures["this one"]))
+    return f"{row.ratios[-1]:.3f}"
 
 
 def table(found: Iterable[Comparison], revision: str, floor: float) -> Table:
