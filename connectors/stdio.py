@@ -45,7 +45,7 @@ class Stdio(Connector):
     )
 
     when_closed: Literal["hold", "drop"] | None = Field(
-        None,
+        default=None,
         description="What becomes of events once the stream is closed, as by `walflow run … | head -1`. `hold`: they are "
         "not acked, and the sources stop; `drop`: they are acked, dropped and counted. Default: `hold` where a log is "
         "upstream, which then keeps them for the next start; else `drop`.",

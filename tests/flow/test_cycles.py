@@ -33,7 +33,10 @@ def flow(*chains: str) -> str:
     for chain in chains:
         ends = [part.strip().split("/") for part in chain.split("->")]
         names |= {name: None for name, *_ in ends}
-        links += [f"connect {_end(*source, default='out')} to {_end(*target)};" for source, target in pairwise(ends)]
+        links += [
+            f"connect {_end(source[0], source[1] if source[1:] else 'out')} to {_end(*target)};"
+            for source, target in pairwise(ends)
+        ]
     made: list[str] = []
     for name in names:
         if name[0].isupper():
@@ -48,9 +51,9 @@ def flow(*chains: str) -> str:
     return "\n".join(["define flow main flow", *made, *links, "end; deploy flow main;"])
 
 
-def _end(name: str, port: str = "", default: str = "") -> str:
+def _end(name: str, port: str = "") -> str:
     kind = "connector" if name[0].isupper() else "pipeline"
-    return f"/{kind}/{name}/{port or default}".rstrip("/")
+    return f"/{kind}/{name}/{port}".rstrip("/")
 
 
 def loaded(text: str, *, allow_cycles: bool = False) -> tuple[Assembly | None, list[str]]:

@@ -16,12 +16,12 @@ from walflow.runtime.graph import build
 BODIES = {
     "passthrough": (1, "select event from in into out;"),
     "where": (1, "select event from in where event.id >= 0 into out;"),
-    "dedupe": (3, 'define operator o from qos::dedupe with key = "id" end; create operator o;'
-               " select event from in into o; select event from o into out;"),
-    "batch": (3, "define operator o from generic::batch with count = 1 end; create operator o;"
-              " select event from in into o; select event from o into out;"),
-    "turns": (3, 'define operator o from qos::roundrobin with outputs = ["out"] end; create operator o;'
-              " select event from in into o; select event from o into out;"),
+    "dedupe": (3, ('define operator o from qos::dedupe with key = "id" end; create operator o;'
+ " select event from in into o; select event from o into out;")),
+    "batch": (3, ("define operator o from generic::batch with count = 1 end; create operator o;"
+ " select event from in into o; select event from o into out;")),
+    "turns": (3, ('define operator o from qos::roundrobin with outputs = ["out"] end; create operator o;'
+ " select event from in into o; select event from o into out;")),
 }  # fmt: skip
 
 
