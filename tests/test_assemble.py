@@ -128,4 +128,4 @@ def test_where_walflow_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
         file.write(FLOW.format(settings=""))
     assembly, found = load(["main.troy"])
     assert assembly is None
-    assert render_all(found) == "error: no connectors are registered: is walflow installed? (pip install -e .)"
+    assert render_all(found) == "error: no connector type is registered: is walflow installed? (pip install -e .)"

@@ -10,6 +10,8 @@ import pytest
 
 from tests.system.daemon import ROOT, WALFLOW, wait_until
 
+pytestmark = pytest.mark.test
+
 FLOW = """
 define flow main
 flow

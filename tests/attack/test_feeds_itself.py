@@ -5,7 +5,11 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.system.daemon import ROOT, WALFLOW, Daemon, wait_until
+
+pytestmark = pytest.mark.test
 
 HOPS = """
 define flow main

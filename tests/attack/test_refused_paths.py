@@ -10,6 +10,8 @@ import pytest
 from tests.faults.namespace import SmallDisk, needs_namespace
 from tests.system.daemon import WALFLOW, Daemon
 
+pytestmark = pytest.mark.test
+
 SOCKET = """
 define flow main
 flow

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.test
+
 ROOT = Path(__file__).parents[2]
 FLOW = ROOT / "flows" / "echo" / "server.troy"
 

@@ -20,6 +20,8 @@ from walflow.cli.promises import promises
 from walflow.diagnostics import render_all
 from walflow.flow.plan import Assembly
 
+pytestmark = pytest.mark.test
+
 LIVES = 4  # that are killed, before the one that is not
 
 
