@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from bench import backlog, floor, logbytes
 from bench.lines import Load
 from bench.load import Target
-from bench.peers import IN_MEMORY, ON_DISK, BareEcho, Redis, Rsyslog
+from bench.peers import IN_MEMORY, ON_DISK, PARSES, BareEcho, Redis, Rsyslog
 from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult
 from demo.server import FLOWS as ECHO_FLOWS, ROOT
 
@@ -24,6 +24,7 @@ Figures = Mapping[str, float]  # of one run
 LINES: Final = "lines of 100 bytes, one connection unless named"
 LONG_LINES: Final = "lines of 1,000 bytes, one connection"
 SINGLE_LINES: Final = "lines of 100 bytes, 50 connections, each write a line"
+LOOKS: Final = "looking at events: JSON of 100 bytes with five members, one a nanosecond timestamp; one connection"
 LATENCY: Final = "latency"
 SPACE: Final = "space"
 RESTART: Final = "restart"
@@ -193,12 +194,19 @@ WS_ECHO: Final = Walflow("walflow: wal, then echo, by WebSocket", ECHO_FLOWS / "
 FILTER: Final = Walflow("walflow: wal, then a filter (`where`) and echo", FLOWS / "filter.troy")
 PATCH: Final = Walflow("walflow: wal, then `patch` and echo", FLOWS / "patch.troy")
 TURNS: Final = Walflow("walflow: wal, then a round robin of three and echo", FLOWS / "roundrobin.troy")
+LOOK: Final = FLOWS / "look"
+WHERE: Final = Walflow("walflow without its wal: `where` on one member, and echo", LOOK / "where.troy")
+TWO: Final = Walflow("walflow without its wal: `where` on two members, and echo", LOOK / "two.troy")
+TARGET: Final = Walflow("walflow without its wal: two members make a new event, and echo", LOOK / "target.troy")
+INSERT: Final = Walflow("walflow without its wal: `patch … insert`, and echo", LOOK / "insert.troy")
+PARSING: Final = Rsyslog("rsyslog, queue in memory, mmjsonparse, `if` on one member, forwards", IN_MEMORY, PARSES)
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
 MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
 REDIS: Final = Redis()
 BARE: Final = BareEcho()
 
 PATCHED: Final = Load(added=',"seen":true')
+STAMPED: Final = Load(stamped=True)
 LONG: Final = Load(size=1000)
 SINGLE: Final = Load(connections=50, lines_per_write=1)
 PACED: Final = Load(rate=1000)
@@ -220,6 +228,13 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("bare", BARE),
     Loaded("echo-49", ECHO, Load(connections=49), note=", 49 clients", baseline="49 clients"),
     Loaded("echo-mute", ECHO, Load(connections=49, mute=1), note=", 49 clients beside a mute one"),
+    Loaded("look-pass", PLAIN_ECHO, STAMPED, LOOKS, baseline="pass"),
+    Loaded("look-where", WHERE, STAMPED, LOOKS),
+    Loaded("look-two", TWO, STAMPED, LOOKS),
+    Loaded("look-target", TARGET, Load(stamped=True, picked=True), LOOKS),
+    Loaded("look-insert", INSERT, Load(stamped=True, added=',"seen":true'), LOOKS),
+    Loaded("look-wal", FILTER, STAMPED, LOOKS, note=", its wal before it"),
+    Loaded("look-rsyslog", PARSING, STAMPED, LOOKS, baseline="rsyslog mmjsonparse"),
     Loaded("long-echo", ECHO, LONG, LONG_LINES),
     Loaded("long-plain", PLAIN_ECHO, LONG, LONG_LINES, baseline="without wal"),
     Loaded("long-rsyslog-disk", DISK, LONG, LONG_LINES, baseline="rsyslog disk"),

@@ -1,5 +1,6 @@
 """What is sent and what must come back: one megabyte of different lines, over and over."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -14,7 +15,8 @@ class Load:
     """`rate`: lines a second on each connection; 0: as fast as they come back. `lines_per_write`: 0 for writes as
     large as the socket takes. `window`: bytes underway, all connections. `mute`: connections beside them that send
     what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line.
-    `added`: what the system under test inserts before the end of each object."""
+    `added`: what the system under test inserts before the end of each object. `stamped`: five members, one of them a
+    timestamp in nanoseconds; `picked`: `seq` and `level` of these come back."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1
@@ -24,6 +26,8 @@ class Load:
     mute: int = 0
     speaks: Literal["lines", "redis", "ws"] = "lines"
     added: str = ""
+    stamped: bool = False
+    picked: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Cycle:
 
 
 def outgoing(load: Load) -> Cycle:
-    lines = made_lines(load.size)
+    lines = stamped_lines(load.size) if load.stamped else made_lines(load.size)
     if load.speaks == "redis":
         commands = [_xadd(line[:-1]) for line in lines.splitlines(keepends=True)]
         return Cycle(b"".join(commands), len(commands[0]))
@@ -50,7 +54,11 @@ def outgoing(load: Load) -> Cycle:
 
 def returning(load: Load) -> Cycle:
     added = load.added.encode()
-    data = made_lines(load.size)
+    data = stamped_lines(load.size) if load.stamped else made_lines(load.size)
+    if load.picked:
+        picked = [{name: json.loads(line)[name] for name in ("seq", "level")} for line in data.splitlines()]
+        lines = [json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in picked]
+        return Cycle(b"".join(lines), len(lines[0]))
     if load.speaks == "ws":
         return _messages(data, mask=False)
     return Cycle(data.replace(b"}\n", added + b"}\n") if added else data, load.size + len(added))
@@ -62,6 +70,15 @@ def made_lines(size: int) -> bytes:
         head = f'{{"id":{number + 10_000_000},"host":"edge-{number % 97:02}","level":"info","text":"'
         filler = ("the quick brown fox jumps over the lazy dog " * (size // 44 + 1))[: size - len(head) - 3]
         lines.append(f'{head}{filler}"}}\n'.encode())
+        assert len(lines[-1]) == size, "too short for these fields"
+    return b"".join(lines)
+
+
+def stamped_lines(size: int) -> bytes:
+    lines: list[bytes] = []
+    for number in range(CYCLE // size):
+        head = f'{{"seq":1{number:09},"ts":1790000000{number:09},"level":"info","ok":true,"pad":"'
+        lines.append(f'{head}{"x" * (size - len(head) - 3)}"}}\n'.encode())
         assert len(lines[-1]) == size, "too short for these fields"
     return b"".join(lines)
 

@@ -18,23 +18,27 @@ from demo.server import free_port
 RSYSLOG_CONFIG: Final = """
 global(workDirectory="{workdir}" maxMessageSize="64k")
 module(load="imtcp")
+module(load="mmjsonparse")
 template(name="raw" type="string" string="%rawmsg%\\n")
 ruleset(name="forward" {queue}) {{
-  action(type="omfwd" target="127.0.0.1" port="{forwards_to}" protocol="tcp" template="raw" action.resumeInterval="1")
+  {looks} action(type="omfwd" target="127.0.0.1" port="{forwards_to}" protocol="tcp" template="raw" action.resumeInterval="1")
 }}
 input(type="imtcp" address="127.0.0.1" port="{port}" ruleset="forward")
 """
 ON_DISK: Final = 'queue.type="Disk" queue.filename="queue" queue.maxFileSize="16m" queue.maxDiskSpace="4g"'
 IN_MEMORY: Final = 'queue.type="LinkedList" queue.size="200000"'
+# each line is read as JSON, and goes on if one member is what it should be
+PARSES: Final = 'action(type="mmjsonparse" cookie="" useRawMsg="on")\n  if $!level == "info" then'
 STARTS_WITHIN: Final = 10.0  # seconds
 
 
 class Rsyslog:
     """A queue between a TCP input and a TCP output. It never syncs a file."""
 
-    def __init__(self, name: str, queue: str) -> None:
+    def __init__(self, name: str, queue: str, looks: str = "") -> None:
         self.name = name
         self._queue = queue
+        self._looks = looks
 
     def absent(self) -> str | None:
         return absent(RSYSLOG)
@@ -46,7 +50,9 @@ class Rsyslog:
         port, forwards_to = free_port(), free_port()
         config = workdir / "rsyslog.conf"
         config.write_text(
-            RSYSLOG_CONFIG.format(workdir=workdir, port=port, forwards_to=forwards_to, queue=self._queue)
+            RSYSLOG_CONFIG.format(
+                workdir=workdir, port=port, forwards_to=forwards_to, queue=self._queue, looks=self._looks
+            )
         )
         command: list[str | Path] = [daemon, "-n", "-f", config, "-i", workdir / "pid", "-M", _modules(daemon)]
         with started(command, workdir, port, environment(RSYSLOG)) as pid:

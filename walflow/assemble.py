@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from walflow import lang
+from walflow.compile.constant import Constant, Part
 from walflow.contract import Claim, Connector, Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
 from walflow.errors import WalflowError
-from walflow.expr.constant import Constant, Part
 from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
 from walflow.flow.cycles import check_cycles
 from walflow.flow.depth import check_depth
@@ -206,6 +206,7 @@ class _Assembling:
                     s.what,
                     s.where,
                     having=s.having,
+                    span=s.span,
                 )
                 for s in config.selects
             ),

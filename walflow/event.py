@@ -20,9 +20,9 @@ class StreamId(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a block stands in the log it was read from: positions `first` to `last`, both included.
+    """Where a block stands in the log it was read from: within positions `first` to `last`, both included. Which event
+    has which is `Block.positions`.
 
-    A block of fewer events than that has lost some on its way to a filter: they are somewhere among these positions.
     `acked_below`: every position under it is acked, and that is on disk: it never comes again, so a sink may forget
     what it knows of it.
     """
@@ -283,7 +283,8 @@ class LostReceipt(Exception):
 class Block:
     """Events of one stream with the receipt that settles them. Immutable but for its lazily decoded values.
 
-    `meta` holds for all of its events; `event_metas`, where not None, has one mapping an event. `weight`: how many
+    `meta` holds for all of its events; `event_metas`, where not None, has one mapping an event. `positions`, where not
+    None, has the position of each event in the log of `origin`, never falling: several events may be made of one. `weight`: how many
     bytes of its source's window stay taken until it is settled: its own, or those of the block it was made of.
     """
 
@@ -295,6 +296,7 @@ class Block:
         "ingest_ns",
         "meta",
         "origin",
+        "positions",
         "receipt",
         "stream",
         "weight",
@@ -312,7 +314,9 @@ class Block:
         event_metas: Sequence[Mapping[str, object]] | None = None,
         origin: Origin | None = None,
         weight: int | None = None,
+        positions: Sequence[int] | None = None,
     ) -> None:
+        """`positions` may be left out where the events are those of `origin`, one at each of its positions."""
         self.stream = stream
         self.frames = frames
         self.codec = codec
@@ -322,6 +326,9 @@ class Block:
         self.event_metas = event_metas
         self.origin = origin
         self.weight = len(frames.data) if weight is None else weight
+        if positions is None and origin is not None and origin.last - origin.first + 1 == frames.count:
+            positions = range(origin.first, origin.last + 1)
+        self.positions = positions
         self._values: list[object] | None = None
 
     def __repr__(self) -> str:
@@ -337,7 +344,8 @@ class Block:
         return self._values
 
     def with_frames(self, frames: Frames, codec: Codec, receipt: Receipt | None = None) -> Self:
-        """The same events in other bytes, around the same receipt; or some of them, around a branch of it."""
+        """The same events in other bytes, around the same receipt; or some of them, around a branch of it, and which ones
+        is unknown."""
         return type(self)(
             self.stream,
             frames,
@@ -348,10 +356,12 @@ class Block:
             event_metas=self.event_metas if frames.count == self.frames.count else None,
             origin=self.origin,
             weight=self.weight,
+            positions=self.positions if frames.count == self.frames.count else None,
         )
 
-    def split(self, sizes: Sequence[int]) -> list[Self]:
-        """Parts of so many events each, with their share of the receipt. The caller gives up this copy."""
+    def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:
+        """Parts of so many events each, with their share of the receipt. The caller gives up this copy. `frames`: of the
+        parts, where they are at hand."""
         if len(sizes) == 1:
             return [self]
         parts: list[Self] = []
@@ -359,26 +369,28 @@ class Block:
         each = self.weight / max(1, len(self.frames.data))
         for frames, receipt in zip(self.frames.parts(sizes), self.receipt.split(sizes), strict=True):
             stop = start + frames.count
+        for some, receipt in zip(frames or self.frames.parts(sizes), self.receipt.split(sizes), strict=True):
+            stop = start + some.count
             part = type(self)(
                 self.stream,
-                frames,
+                some,
                 self.codec,
                 receipt,
                 ingest_ns=self.ingest_ns,
                 meta=self.meta,
                 event_metas=self.event_metas[start:stop] if self.event_metas is not None else None,
                 origin=self._origin_of(start, stop),
-                weight=round(len(frames.data) * each),
+                weight=round(len(some.data) * each),
+                positions=self.positions[start:stop] if self.positions is not None else None,
             )
             parts.append(part)
             start = stop
         return parts
 
     def _origin_of(self, start: int, stop: int) -> Origin | None:
-        origin = self.origin
-        if origin is None or self.frames.count != origin.last - origin.first + 1:
-            return origin  # it has lost events on its way: which are where is not known
-        return origin._replace(first=origin.first + start, last=origin.first + stop - 1)
+        if self.origin is None or self.positions is None:
+            return self.origin  # a filter removed events; which positions remain is unknown
+        return self.origin._replace(first=self.positions[start], last=self.positions[stop - 1])
 
 
 class Node(Protocol):

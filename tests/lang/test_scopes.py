@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.compile.world import interpreted
 from tests.lang.world import Log, assembled
 
 MODULES = {
@@ -258,4 +259,4 @@ def test_scopes(case: Case) -> None:
     logs = {str(plan.id): plan.connector for plan in assembly.connectors}
     assert {at: (log.path, log.chunk_size) for at, log in logs.items() if isinstance(log, Log)} == case.logs
     made = {str(plan.id): plan.selects[0].what for plan in assembly.pipelines}
-    assert {at: what.evaluate({}, {}) for at, what in made.items() if what} == case.tells
+    assert {at: interpreted(what.term, {}) for at, what in made.items() if what} == case.tells

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.operators.world import expression
+from tests.compile.world import term
 from tests.runtime.world import Taker, World
 from walflow.codecs import JSON, JSON_SORTED, STRING
+from walflow.compile.region import Region, Rule, compile_region
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, Receipt, StreamId
 from walflow.framing import LINES, WHOLE, make
-from walflow.operators.select import Branch, Rule, Select
+from walflow.operators.select import Select
 
 Value = Mapping[str, object]
 DROPPED, REJECTED = object(), object()
@@ -127,13 +128,17 @@ def block_of(
 def select(
     world: World, program: Sequence[tuple[Case, str]], targets: Mapping[str, Node], err: Node | None
 ) -> Select:
-    rules: dict[str, list[Rule]] = {}
-    for case, to in program:
-        what = None if case.what == "event" else expression(case.what)
-        where, having = (expression(text) if text else None for text in (case.where, case.having))
-        rules.setdefault(to, []).append(Rule(what, where, having))
-    branches = [Branch(targets[to], of) for to, of in rules.items()]
-    return Select(branches, world.err("f::p", err), world.metrics.counter("filtered_events_total"))
+    rules = [rule(None if case.what == "event" else case.what, case.where, case.having, to) for case, to in program]
+    return selecting(world, rules, targets, err)
+
+
+def rule(what: str | None, where: str | None = None, having: str | None = None, to: str = "out") -> Rule:
+    return Rule(*(term(text) if text else None for text in (what, where, having)), to)
+
+
+def selecting(world: World, rules: Sequence[Rule], targets: Mapping[str, Node], err: Node | None = None) -> Select:
+    compiled = compile_region(Region("f::p/in", "in", {"in": rules}))
+    return Select(compiled, targets, world.err("f::p", err), world.metrics.counter("filtered_events_total"))
 
 
 def expected(program: Sequence[tuple[Case, str]], values: Sequence[Value], to: str) -> list[tuple[int, object]]:
@@ -228,8 +233,7 @@ def test_a_block_that_keeps_all_is_the_same_block() -> None:
 def test_kept_events_are_the_bytes_they_came_in(codec: Codec, framing: Framing) -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
     block = block_of([{"n": 1, "b": 1.50}, {"n": 2}, {"n": 3}], settled, codec=codec, framing=framing)
-    where = expression("$i != 1")
-    Select([Branch(out, [Rule(None, where)])], world.err("f::p"), world.metrics.counter("f")).accept(block)
+    selecting(world, [rule(None, "$i != 1")], {"out": out}).accept(block)
     [kept] = out.blocks
     assert (kept.codec, kept.frames.framing) == (codec, framing)
     assert kept.frames.payloads() == [block.frames.payloads()[0], block.frames.payloads()[2]]
@@ -237,12 +241,15 @@ def test_kept_events_are_the_bytes_they_came_in(codec: Codec, framing: Framing) 
     assert kept.event_metas == [{"i": 0}, {"i": 2}]
 
 
-def test_parts_of_a_filtered_block_claim_no_position_of_their_own() -> None:
+def test_parts_of_a_filtered_block_have_the_positions_of_their_events() -> None:
     world, settled, out = World(), list[Receipt](), Taker()
-    select(world, [(CASES[1], "out")], {"out": out}, None).accept(block_of([{"n": n} for n in range(9)], settled))
+    odd = selecting(world, [rule(None, "event.n % 2 == 1")], {"out": out})
+    odd.accept(block_of([{"n": n} for n in range(9)], settled))
     [kept] = out.blocks
-    parts = kept.split([1] * kept.frames.count)
-    assert {part.origin for part in parts} == {Origin("log", 0, 8, 0)}
+    assert kept.positions == [1, 3, 5, 7]
+    parts = kept.split([1, 2, 1])
+    assert [part.positions for part in parts] == [[1], [3, 5], [7]]
+    assert [part.origin for part in parts] == [Origin("log", 1, 1, 0), Origin("log", 3, 5, 0), Origin("log", 7, 7, 0)]
     for part in parts:
         part.receipt.ack()
     assert len(settled) == 1
@@ -255,14 +262,15 @@ def test_as_many_events_as_positions_and_not_one_for_each() -> None:
     [kept] = out.blocks
     assert kept.values == [{"n": 3}, {"n": 3}]
     assert kept.origin is None
+    assert kept.positions == [0, 0]
 
 
 def test_a_text_is_an_event_too() -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
     frames = Frames(b"exit\nhello\n", 2, LINES)
     block = Block(StreamId("f::s", 1, 1), frames, STRING, Receipt(settled.append, 2), ingest_ns=1, meta={})
-    rules = [Rule(None, expression('event != "exit"')), Rule(expression('{"is": event}'), None)]
-    Select([Branch(out, rules)], world.err("f::p"), world.metrics.counter("f")).accept(block)
+    rules = [rule(None, 'event != "exit"'), rule('{"is": event}')]
+    selecting(world, rules, {"out": out}).accept(block)
     assert out.data == [b'{"is":"exit"}\n"hello"\n{"is":"hello"}\n']
     assert out.blocks[0].codec is JSON
 
@@ -275,8 +283,7 @@ def test_what_cannot_be_worked_with_is_rejected() -> None:
     block = Block(
         StreamId("f::s", 1, 1), Frames(data, 2, LINES), JSON, Receipt(settled.append, 2), ingest_ns=1, meta={}
     )
-    rule = Rule(expression('[event.n, "#{event.n}"]'), expression("event == event"))
-    Select([Branch(out, [rule])], world.err("f::p", errors), world.metrics.counter("f")).accept(block)
+    selecting(world, [rule('[event.n, "#{event.n}"]', "event == event")], {"out": out}, errors).accept(block)
     assert settled
     assert world.count("rejected_events_total") + sum(taken.frames.count for taken in out.blocks) == 2
     assert errors.blocks
@@ -291,9 +298,8 @@ def test_a_single_event_and_no_framing() -> None:
 
 def test_made_events_keep_to_the_caps() -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
-    what = expression('"#{event.s}#{event.s}#{event.s}#{event.s}"')
     block = block_of([{"s": "x" * 50_000}] * 4, settled)
-    Select([Branch(out, [Rule(what, None)])], world.err("f::p"), world.metrics.counter("f")).accept(block)
+    selecting(world, [rule('"#{event.s}#{event.s}#{event.s}#{event.s}"')], {"out": out}).accept(block)
     assert [taken.frames.count for taken in out.blocks] == [1, 1, 1, 1]
     assert [taken.origin and taken.origin.first for taken in out.blocks] == [0, 1, 2, 3]
     assert len(settled) == 1

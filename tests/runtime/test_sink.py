@@ -34,7 +34,7 @@ def served(sink: SinkNode) -> list[Block]:
         (JSON, LINES, b'{"b": 1, "a":2}\n', [b'{"b": 1, "a":2}\n']),
         (JSON, PIPED, b'{"b": 1}\n2\n', [b'{"b": 1}|2|']),
         (JSON_SORTED, LINES, b'{"b": 1, "a":2}\n', [b'{"a":2,"b":1}\n']),
-        (JSON_SORTED, LINES, b"18446744073709551617\n", [b"18446744073709551617\n"]),
+        (JSON_SORTED, LINES, b"18446744073709551615\n", [b"18446744073709551615\n"]),
         (STRING, LINES, b'"a b"\n{"a":1}\n', [b'a b\n{"a":1}\n']),
         (JSON, WHOLE, b"1\n2\n", [b"1", b"2"]),
     ],

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +12,10 @@ from rich.text import Text
 
 from walflow.assemble import load
 from walflow.cli.promises import Promise, Promises, chain, promises
+from walflow.compile.region import compile_region
 from walflow.diagnostics import Diagnostic, error, in_order, render
 from walflow.flow.plan import Assembly
+from walflow.flow.regions import regions
 
 EX_CONFIG = 78
 EX_FINDINGS = 1
@@ -32,8 +34,13 @@ def check(
     allow_cycles: Annotated[
         bool, typer.Option("--allow-cycles", help="A flow may feed itself through a log, as with `run`.")
     ] = False,
+    python: Annotated[
+        bool, typer.Option("--python", help="Print the Python source that the pipelines are compiled to.")
+    ] = False,
 ) -> None:
     """Check flow files, and print what each path from a source to a sink guarantees."""
+    if python and as_json:
+        raise typer.BadParameter("--python prints source, and --json a document: name one of them")
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     try:
         os.chdir(workdir)
@@ -46,11 +53,22 @@ def check(
         diagnostics = in_order([*diagnostics, *objections])
         assembly = None if objections else assembly
     promised = promises(assembly) if assembly else None
-    if as_json:
+    if python:
+        for diagnostic in diagnostics:
+            typer.echo(render(diagnostic), err=True)
+        typer.echo("\n".join(sources(assembly)) if assembly else "", nl=assembly is not None)
+    elif as_json:
         typer.echo(json.dumps(document(diagnostics, promised), indent=2))
     else:
         Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised), sep="\n")
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))
+
+
+def sources(assembly: Assembly) -> Iterator[str]:
+    """What the selects of each pipeline are compiled to."""
+    for plan in assembly.pipelines:
+        for region in regions(plan):
+            yield compile_region(region).listing
 
 
 def probe(assembly: Assembly) -> list[Diagnostic]:

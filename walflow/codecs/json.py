@@ -5,12 +5,11 @@ parser takes two values on one line, a value over several lines, and nothing at 
 as valid only if it has as many values as newlines, is UTF-8, and joins up again to the very bytes it was; all else
 is looked at again in slices of 64 lines, and then line by line. A wrong count would shift every later position.
 
-Differs from tremor: an unchanged event keeps its white space, doubled keys and numbers of any size; a number
-beyond the range of a double (1e999) passes through, and is refused only where it would have to be written anew.
+Differs from tremor: an unchanged event keeps its white space, doubled keys and numbers of any size; a number beyond the
+range of a double (1e999) or of 64 bits passes through, and is refused only where it is read, or written anew.
 """
 
-import json
-import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,13 +20,15 @@ from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Frames, Framing, Verdict
 from walflow.framing import LINES
 from walflow.plugins import known_keys
+from walflow_kernel import json
+from walflow_kernel.errors import NotJson
 
+DEEPEST: Final = 512  # levels; decoders have bounds of their own, which depend on how deep their callers stand
+_LONG: Final = 2 * (DEEPEST + 1)  # bytes of the least line that nests deeper
 SLICE: Final = 64  # lines tried together after a whole read failed: one bad line then costs 64 parses, not 2,600
 
 _raw_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
-# A number of 19 digits may exceed 64 bits, which orjson rounds in silence. A pattern takes 3 to 11 times as long to find.
-_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
-_LONG_NUMBER: Final = b"0" * 19
+_brackets = re.compile(rb"[\[{\]}\"\\]").finditer
 
 
 class Json:
@@ -37,7 +38,6 @@ class Json:
         self.config: Mapping[str, object] = {"mode": "sorted"} if sort else {}
         self.transparent = not sort
         self._sort = sort
-        self._options = orjson.OPT_SORT_KEYS if sort else 0
 
     def __repr__(self) -> str:
         return "<Json sorted>" if self._sort else "<Json>"
@@ -50,29 +50,20 @@ class Json:
         return _sift(data, framing)
 
     def decode(self, payload: bytes) -> object:
+        """A number beyond 64 bits or the range of a double comes as what it is, see `walflow_kernel.values`."""
         try:
-            if _LONG_NUMBER not in payload.translate(_DIGITS):
-                return orjson.loads(payload)
-        except orjson.JSONDecodeError:
-            pass  # perhaps only for a number beyond a double's range
-        return _decode_large(payload)
+            return json.value(payload)
+        except NotJson as error:
+            raise CannotDecode(f"not JSON: {error}") from error
 
     def encode(self, value: object) -> bytes:
         try:
-            return orjson.dumps(value, option=self._options)
-        except TypeError:
-            return self._encode_large(value)
+            return json.sorted_text(value) if self._sort else json.encoded(value)
+        except NotJson as error:
+            raise CannotEncode(f"not JSON: {error}") from error
 
     def whole(self, payload: bytes) -> bool:
         return payload[-1:] not in b"0123456789" if payload else True
-
-    def _encode_large(self, value: object) -> bytes:
-        """What orjson refuses: integers beyond 64 bits, and all that has no JSON form."""
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=self._sort, separators=(",", ":"))
-            return text.encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise CannotEncode(f"not JSON: {error}") from error
 
 
 def _count_valid(data: bytes, lines: int | None = None) -> int | None:
@@ -87,9 +78,43 @@ def _count_valid(data: bytes, lines: int | None = None) -> int | None:
             data.decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if b"\n".join(raws) == data[:-1] or b"\r\n".join(raws) == data[:-2]:
+    if (b"\n".join(raws) == data[:-1] or b"\r\n".join(raws) == data[:-2]) and _is_flat(data):
         return count
     return None
+
+
+def _is_flat(data: bytes) -> bool:
+    """No line nests deeper than DEEPEST. A line of DEEPEST + 1 levels has twice as many brackets, so it is a long one:
+    a look at one place in each KiB says that there is none."""
+    begin, end = 0, len(data)
+    while end - begin > _LONG:
+        newline = data.rfind(b"\n", begin, begin + _LONG)
+        if newline < 0:
+            newline = data.find(b"\n", begin)
+            line = data[begin:newline]
+            if line.count(b"{") + line.count(b"[") > DEEPEST and _is_deep(line):
+                return False
+        begin = newline + 1
+    return True
+
+
+def _is_deep(payload: bytes) -> bool:
+    """Of what is JSON but for its depth."""
+    depth, within = 0, False
+    skip = -1
+    for match in _brackets(payload):
+        at, one = match.start(), match[0]
+        if at == skip:
+            continue
+        if one == b"\\":
+            skip = at + 1
+        elif one == b'"':
+            within = not within
+        elif not within:
+            depth += 1 if one in b"[{" else -1
+            if depth > DEEPEST:
+                return True
+    return False
 
 
 def _sift(data: bytes, framing: Framing) -> Verdict:
@@ -117,6 +142,8 @@ def _sort_out(payloads: Sequence[bytes], good: list[bytes], bad: list[tuple[byte
 
 
 def _refusal(payload: bytes) -> str | None:
+    if payload.count(b"[") + payload.count(b"{") > DEEPEST and _is_deep(payload):
+        return f"not JSON that is supported: nested deeper than {DEEPEST}"
     try:
         orjson.loads(payload)
     except orjson.JSONDecodeError as error:
@@ -124,28 +151,6 @@ def _refusal(payload: bytes) -> str | None:
             return None  # a number beyond a double's range, which orjson alone refuses
         return f"not JSON: {error}"
     return None
-
-
-class OutOfRange(float):
-    """Infinity, read from a number beyond a double's range. A class of its own because orjson writes a plain
-    infinity as null, a number lost in silence, and refuses this."""
-
-
-def _decode_large(payload: bytes) -> object:
-    """Numbers that orjson rounds or refuses."""
-    try:
-        return json.loads(payload.decode(), parse_float=_float, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise CannotDecode(f"not JSON: {error}") from error
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else OutOfRange(value)
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
 
 
 JSON: Final = Json(sort=False)

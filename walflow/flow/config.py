@@ -7,10 +7,10 @@ Nothing here knows a connector's class: whether a type, a key of its `config` or
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from walflow.compile.constant import Part
+from walflow.compile.nodes import Name
+from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
-from walflow.expr.compile import Expression
-from walflow.expr.constant import Part
-from walflow.expr.nodes import Name
 from walflow.flow.plan import NodeId
 
 
@@ -56,6 +56,7 @@ class SelectConfig:
     having: Expression | None = None
     source_port: Name | None = None
     target_port: Name | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True)

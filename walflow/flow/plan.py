@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
 from walflow.event import Codec
-from walflow.expr.compile import Expression
 from walflow.framing import Incoming, Outgoing
 
 
@@ -65,6 +65,7 @@ class Select(NamedTuple):
     what: Expression | None = None
     where: Expression | None = None
     having: Expression | None = None
+    span: Span | None = None
 
     @property
     def plain(self) -> bool:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 
+from walflow.compile.nodes import Name
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of, warning
-from walflow.expr.nodes import Name
 from walflow.flow.config import PipelineConfig, SelectConfig
 from walflow.flow.graph import ERR
 from walflow.flow.links import find_circle

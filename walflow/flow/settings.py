@@ -5,15 +5,16 @@ from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 from walflow import codecs, framing
+from walflow.compile.constant import Constant, Part
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
 from walflow.event import Codec
-from walflow.expr.constant import Constant, Part, kind_of
 from walflow.flow.config import ConnectorConfig
 from walflow.flow.validate import field_names
 from walflow.framing import BadChainOrder, Incoming, Outgoing
 from walflow.plugins import NotLoadable
+from walflow_kernel.values import kind_of
 
 WIRE = ("codec", "preprocessors", "postprocessors")
 _BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`

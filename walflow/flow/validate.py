@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from walflow.compile.constant import Constant
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error
-from walflow.expr.constant import Constant, kind_of
+from walflow_kernel.values import kind_of
 
 _EXPECTED = {
     "string": "a string",

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from walflow.compile.nodes import Expr, Name, Path
 from walflow.diagnostics import Span
-from walflow.expr.nodes import Expr, Name, Path
 
 Kind = Literal["connector", "pipeline"]
 

@@ -9,8 +9,7 @@ from lark import Token, Tree
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
-from walflow.diagnostics import Diagnostic, Source, Span, error, warning
-from walflow.expr.nodes import (
+from walflow.compile.nodes import (
     Access,
     Array,
     Binary,
@@ -36,6 +35,7 @@ from walflow.expr.nodes import (
     Unary,
     Unsupported,
 )
+from walflow.diagnostics import Diagnostic, Source, Span, error, warning
 from walflow.lang import literals
 from walflow.lang.ast import (
     Arg,
@@ -381,15 +381,16 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         return Text(tuple(inner), self._span(meta))
 
     def heredoc(self, meta: Meta, *parts: Token | Expr) -> Text:
-        # read where they stand first, for the place of a mistake: what is one is no text
-        inner = [self._sound(part) if isinstance(part, Token) else part for part in parts[1:-1]]
-        texts = literals.dedent([part if isinstance(part, str) else None for part in inner])
-        exprs = [part for part in inner if not isinstance(part, str)]
-        read = [literals.unescape(text) if text is not None else exprs.pop(0) for text in texts]
-        return Text(tuple(read), self._span(meta))
+        """Its lines end in a newline, whatever the file's do; their indentation is kept, as in tremor."""
+        return Text(
+            tuple(self._lines(part) if isinstance(part, Token) else part for part in parts[1:-1]), self._span(meta)
+        )
 
-    def _sound(self, token: Token) -> str:
-        return self._literal(lambda: literals.unescape(token) and str(token), "", self._at(token))
+    def _lines(self, token: Token) -> str:
+        def read() -> str:
+            return literals.unescape(token) and "\n".join(map(literals.unescape, token.split("\r\n")))
+
+        return self._literal(read, "", self._at(token))
 
     def _text(self, token: Token) -> str:
         return self._literal(lambda: literals.unescape(token), "", self._at(token))

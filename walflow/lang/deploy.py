@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from walflow.compile.constant import Constant, Part
+from walflow.compile.nodes import Expr, Name, path_span, spelled
+from walflow.compile.resolve import Expression, is_event, resolved
 from walflow.diagnostics import Diagnostic, Span, error, warning
-from walflow.expr.compile import Expression, compiled, is_event
-from walflow.expr.constant import Constant, Part, kind_of
-from walflow.expr.nodes import Expr, Name, path_span, spelled
 from walflow.flow.config import (
     ConnectorConfig,
     Endpoint,
@@ -32,6 +32,7 @@ from walflow.lang.directives import check_directive
 from walflow.lang.modules import Block, Library
 from walflow.lang.parser import Report
 from walflow.lang.scope import Args, Names, bind, constants, lookup, settings
+from walflow_kernel.values import kind_of
 
 
 class Deployment:
@@ -218,15 +219,15 @@ class _Instance:
         )
 
     def _select(self, select: ast.Select, scope: Names) -> SelectConfig:
-        what = None if is_event(select.what) else compiled(select.what, scope)
+        what = None if is_event(select.what) else resolved(select.what, scope)
         where = self._condition("where", select.where, scope)
         having = self._condition("having", select.having, scope)
         ports = {"source_port": select.source_port, "target_port": select.target_port}
-        return SelectConfig(select.source, select.target, what, where, having=having, **ports)
+        return SelectConfig(select.source, select.target, what, where, having=having, span=select.span, **ports)
 
     def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
         """None for none, and for one that always holds."""
-        condition = None if written is None else compiled(written, scope)
+        condition = None if written is None else resolved(written, scope)
         if condition is None or condition.constant is None:
             return condition
         value = condition.constant.value

@@ -1,10 +1,10 @@
 """`#!config name = value`: read, checked, and without effect, which is said."""
 
+from walflow.compile.fold import fold
 from walflow.diagnostics import did_you_mean, error, one_of, warning
-from walflow.expr.constant import kind_of
-from walflow.expr.fold import fold
 from walflow.lang.ast import Directive
 from walflow.lang.scope import Names
+from walflow_kernel.values import kind_of
 
 _KNOWN = ("metrics_interval_s",)
 

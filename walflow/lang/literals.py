@@ -1,9 +1,8 @@
 """What the characters of a number, a string or a name stand for."""
 
 import re
-import textwrap
 
-from walflow.expr.operators import WIDEST
+from walflow_kernel.values import MOST
 
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {'"': '"', "\\": "\\", "/": "/", "#": "#", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "0": "\0"}
@@ -26,8 +25,8 @@ def integer(digits: str) -> int:
         value = int(digits[2:], _BASES[digits[:2]]) if digits[:2] in _BASES else int(digits)
     except ValueError:  # `0x` alone, or more digits than Python converts
         raise BadLiteral("this is no number" if len(digits) < 100 else _TOO_LONG) from None
-    if value.bit_length() > WIDEST:
-        raise BadLiteral(_TOO_LONG)
+    if value > MOST:
+        raise BadLiteral("this number is out of range: whole numbers reach from -2^63 to 2^64-1")
     return value
 
 
@@ -55,17 +54,3 @@ def _escaped(match: re.Match[str]) -> str:
 
 def name(written: str) -> str:
     return written.strip("`")
-
-
-def dedent(parts: list[str | None]) -> list[str | None]:
-    """A heredoc's text without the indentation all its lines share, which end in a newline, whatever the file's do;
-    None stands for an interpolation."""
-    text = "".join(part or "" for part in parts)
-    marker = next(mark for mark in map(chr, range(0xE000, 0x10FFFF)) if mark not in text)
-    marked = "".join(marker if part is None else part for part in parts).replace("\r\n", "\n")
-    pieces = textwrap.dedent(marked).split(marker)
-    texts = iter(pieces)
-    joined: list[str | None] = [next(texts)]
-    for piece in texts:
-        joined += [None, piece]
-    return joined

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from walflow.compile.constant import Constant
+from walflow.compile.nodes import path_span, spelled
 from walflow.diagnostics import Source, did_you_mean, error
-from walflow.expr.constant import Constant
-from walflow.expr.nodes import path_span, spelled
 from walflow.lang import files
 from walflow.lang.ast import Definition, Deploy, Directive, Statement, Use
 from walflow.lang.parser import Report, parse

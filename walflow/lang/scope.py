@@ -1,14 +1,15 @@
 """What a name stands for at a place in a file."""
 
+import time
 from collections.abc import Mapping, Sequence
+from secrets import randbits
 from typing import TypeVar
 
+from walflow.compile.constant import Constant
+from walflow.compile.fold import fold
+from walflow.compile.functions import intrinsic
+from walflow.compile.nodes import Name, Path, Root, path_span, spelled
 from walflow.diagnostics import Diagnostic, did_you_mean, error
-from walflow.expr.constant import Constant
-from walflow.expr.fold import fold
-from walflow.expr.functions import Function, When
-from walflow.expr.nodes import Name, Path, Root, path_span, spelled
-from walflow.expr.std import INTRINSICS
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -22,6 +23,9 @@ from walflow.lang.ast import (
 )
 from walflow.lang.modules import Block
 from walflow.lang.parser import Report
+from walflow.plugins import NotLoadable
+from walflow_kernel.functions import Function, When
+from walflow_kernel.moment import Moment
 
 Args = Mapping[str, Constant | None]
 D = TypeVar("D", bound=Definition)
@@ -60,15 +64,25 @@ class Names:
         found = lookup(self._block, path, DefineFunction, self._report)
         if found is None:
             return None
-        function = INTRINSICS.get(spelled(found[0].intrinsic))
+        try:
+            function = intrinsic(spelled(found[0].intrinsic))
+        except NotLoadable as refused:
+            self.report(error(str(refused), path_span(path)))
+            return None
         if function is None:
             self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
         return function
 
     def when(self, path: Path) -> When:
         found = lookup(self._block, path, DefineFunction, lambda _: None)
-        function = INTRINSICS.get(spelled(found[0].intrinsic)) if found else None
+        try:
+            function = intrinsic(spelled(found[0].intrinsic)) if found else None
+        except NotLoadable:  # `function` says so
+            function = None
         return function.when if function else "load"
+
+    def moment(self) -> Moment:
+        return Moment(time.time_ns(), randbits(64))
 
     def constant(self, path: Path) -> Constant | None:
         name = path[-1].text

@@ -166,15 +166,15 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
 
 
 def _follows(block: Block, last: Block) -> bool:
-    """Position on position: a sink that keeps them must be able to tell which event has which."""
+    """Of one log, and further on in it: a sink that keeps positions must be able to tell which event has which."""
     origin, before = block.origin, last.origin
     return (
         origin is not None
         and before is not None
         and origin.log == before.log
-        and origin.first == before.last + 1
-        and block.frames.count == origin.last - origin.first + 1
-        and last.frames.count == before.last - before.first + 1
+        and block.positions is not None
+        and last.positions is not None
+        and last.positions[-1] < block.positions[0]
     )
 
 
@@ -195,7 +195,16 @@ def _joined(blocks: Sequence[Block]) -> Block:
         event_metas=_event_metas(blocks),
         origin=origin,
         weight=sum(block.weight for block in blocks),
+        positions=_positions(blocks),
     )
+
+
+def _positions(blocks: Sequence[Block]) -> Sequence[int] | None:
+    """None where they are all that lies between the first and the last, or where there are none."""
+    found = [block.positions for block in blocks if block.positions is not None]
+    if len(found) < len(blocks):
+        return None
+    return [position for positions in found for position in positions]
 
 
 def _event_metas(blocks: Sequence[Block]) -> Sequence[Mapping[str, object]] | None:

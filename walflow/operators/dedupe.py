@@ -22,6 +22,7 @@ from walflow.errors import CannotDecode, WalflowError
 from walflow.event import Block, Frames, Node, Receipt
 from walflow.operators.operator import Operator, Place
 from walflow.operators.seen import DIGEST, SeenFile, Window
+from walflow_kernel.values import OutOfRange
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
 
@@ -163,6 +164,7 @@ class _Dedupe:
             event_metas=None if metas is None else [metas[number] for number in numbers],
             origin=block.origin,
             weight=block.weight,
+            positions=None if block.positions is None else [block.positions[number] for number in numbers],
         )
 
     def _keys(self, block: Block) -> list[bytes | None]:
@@ -182,7 +184,7 @@ class _Dedupe:
             value = record[name]
         try:
             return _digest(value)
-        except (RecursionError, ValueError):  # too deep, or infinity: as it passes, it is not lost
+        except (RecursionError, TypeError, ValueError):  # too deep, or infinity: as it passes, it is not lost
             return None
 
     # outcomes
@@ -264,5 +266,12 @@ def _digest(key: object) -> bytes:
     if isinstance(key, str):
         data = b'"' + key.encode("utf-8", "surrogatepass")
     else:
-        data = json.dumps(key, sort_keys=True, separators=(",", ":"), default=repr, allow_nan=False).encode()
+        data = json.dumps(key, sort_keys=True, separators=(",", ":"), default=_of_no_kind, allow_nan=False).encode()
     return blake2b(data, digest_size=DIGEST).digest()
+
+
+def _of_no_kind(key: object) -> str:
+    """What JSON has no form for."""
+    if isinstance(key, OutOfRange):
+        raise TypeError("a number out of range equals nothing")
+    return repr(key)

@@ -46,15 +46,15 @@ class _Stamp:
         self._err = place.err
 
     def accept(self, block: Block) -> None:
-        origin, count = block.origin, block.frames.count
-        if origin is None or origin.last - origin.first + 1 != count:
-            self._err.take(block, [NO_POSITION] * count)
+        origin, positions = block.origin, block.positions
+        if origin is None or positions is None:
+            self._err.take(block, [NO_POSITION] * block.frames.count)
             return
         payloads: list[bytes] = []
         reasons: list[str] = []
-        for number, payload in enumerate(block.frames.payloads()):
+        for position, payload in zip(positions, block.frames.payloads(), strict=True):
             try:
-                payloads.append(self._stamped(block, payload, origin.first + number, origin.log))
+                payloads.append(self._stamped(block, payload, position, origin.log))
             except (CannotDecode, CannotEncode) as error:
                 reasons.append(str(error))
         if not payloads:

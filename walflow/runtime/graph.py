@@ -11,13 +11,14 @@ from structlog.typing import FilteringBoundLogger
 from walflow import contract
 from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, Select
 from walflow.codecs import JSON
+from walflow.compile.region import compile_region
 from walflow.event import Node
 from walflow.flow.graph import Graph, Port, Stops
 from walflow.flow.plan import OperatorPlan
+from walflow.flow.regions import is_plain, region_of
 from walflow.framing import LINES
 from walflow.metrics import Counter, Metrics
 from walflow.operators import Exit, Operator, Place, Running, select as operators
-from walflow.operators.select import Branch, Rule
 from walflow.runtime.gate import Gate
 from walflow.runtime.health import Health
 from walflow.runtime.measures import measure
@@ -156,14 +157,12 @@ class _Builder:
             self._holding[place] = Holder(place, lambda: f"{read():,.0f} events" if read() else "", read)
 
     def _selects(self, plan: PipelinePlan, selects: Sequence[Select]) -> Node:
-        if all(select.plain for select in selects):
+        if is_plain(plan, selects):
             return joined([self._onward(plan, select.target) for select in selects])
-        rules: dict[str, list[Rule]] = defaultdict(list)
-        for select in selects:
-            rules[select.target].append(Rule(select.what, select.where, select.having))
-        branches = [Branch(self._onward(plan, target), of) for target, of in rules.items()]
+        compiled = compile_region(region_of(plan, selects[0].source))
+        exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
-        return operators.Select(branches, self._pipeline_err(plan), filtered)
+        return operators.Select(compiled, exits, self._pipeline_err(plan), filtered)
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))

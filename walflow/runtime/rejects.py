@@ -45,5 +45,6 @@ class ErrPort:
                 meta=ERROR_META,
                 origin=block.origin,
                 weight=block.weight,
+                positions=block.positions,
             )
         )

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
+from walflow.compile.constant import Constant, Part
+from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
-from walflow.expr.constant import Constant, Part, kind_of
-from walflow.expr.nodes import Name
+from walflow_kernel.values import kind_of
 
 RampKind = Literal["onramp", "offramp"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.expr.nodes import Name
 from walflow.flow.config import ConnectorConfig, Endpoint, Flow, LinkConfig, PipelineConfig, SelectConfig
 from walflow.flow.plan import NodeId
 from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, Template

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Source, error, warning
-from walflow.expr.nodes import Name
 from walflow.flow.config import PipelineConfig
 from walflow.lang.ast import DefinePipeline
 from walflow.lang.deploy import pipeline

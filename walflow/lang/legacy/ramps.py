@@ -4,11 +4,12 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from walflow.compile.constant import Constant, Part, derived
+from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.expr.constant import Constant, Part, derived, kind_of
-from walflow.expr.nodes import Name
 from walflow.lang.legacy.artefacts import Ramp, RampKind
 from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, Key, Kind
+from walflow_kernel.values import kind_of
 
 MILLISECOND = 1_000_000
 

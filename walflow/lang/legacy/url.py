@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Set as AbstractSet
 from typing import Final, Literal, NamedTuple
 
+from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of
-from walflow.expr.nodes import Name
 
 Kind = Literal["onramp", "offramp", "pipeline"]
 

@@ -14,8 +14,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.reader import ReaderError
 
+from walflow.compile.constant import Constant, Part
 from walflow.diagnostics import Diagnostic, Source, Span, error
-from walflow.expr.constant import Constant, Part, kind_of
+from walflow_kernel.values import kind_of
 
 MOST_VALUES: Final = 100_000  # with every use of an anchor: ten lines of aliases can be a billion values
 _TAG: Final = "tag:yaml.org,2002:"

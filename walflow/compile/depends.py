@@ -1,0 +1,76 @@
+"""What an expression needs to have a value: nothing but the file, or an event."""
+
+from collections.abc import Sequence
+
+from walflow.compile.nodes import (
+    Access,
+    Array,
+    Binary,
+    Bytes,
+    Call,
+    Expr,
+    Literal,
+    Merge,
+    Name,
+    Patch,
+    Present,
+    Record,
+    Reference,
+    Root,
+    Segment,
+    Slice,
+    Text,
+    Unary,
+    Unsupported,
+)
+from walflow.compile.scope import Scope
+
+
+def depends_on_event(node: Expr, scope: Scope) -> bool:
+    """Whether its value may be another one the next time: it has the event in it, its time, or chance."""
+    match node:
+        case Root():
+            return node.word != "args"
+        case Call():
+            return scope.when(node.function) != "load" or _any(node.arguments, scope)
+        case Literal() | Reference() | Unsupported():
+            return False
+        case Access():
+            return depends_on_event(node.of, scope) or any(
+                segment_depends_on_event(segment, scope) for segment in node.segments
+            )
+        case _:
+            return _any(_parts(node), scope)
+
+
+def segment_depends_on_event(segment: Segment, scope: Scope) -> bool:
+    if isinstance(segment, Slice):
+        return depends_on_event(segment.begin, scope) or depends_on_event(segment.end, scope)
+    return not isinstance(segment, Name) and depends_on_event(segment, scope)
+
+
+def _any(parts: Sequence[Expr], scope: Scope) -> bool:
+    return any(depends_on_event(part, scope) for part in parts)
+
+
+def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patch | Bytes) -> Sequence[Expr]:
+    match node:
+        case Text():
+            return [part for part in node.parts if not isinstance(part, str)]
+        case Array():
+            return node.items
+        case Record():
+            return [part for field in node.fields for part in (field.key, field.value)]
+        case Unary():
+            return [node.operand]
+        case Binary():
+            return [node.first, *(operand for _, operand in node.rest)]
+        case Present():
+            return [node.of]
+        case Bytes():
+            return [field.value for field in node.fields]
+        case Merge():
+            return [node.of, node.spec]
+        case Patch():
+            inner = [part for operation in node.operations for part in (operation.key, operation.value)]
+            return [node.of, *(part for part in inner if part is not None)]

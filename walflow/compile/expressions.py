@@ -1,0 +1,468 @@
+"""Term -> statements of Python, each expression's quick path in line by exact type.
+
+Statements with temporaries, not nested expressions: CPython ends at 200 parentheses and 20 nested blocks. What still
+nests deeper than INLINE becomes a function of its own.
+
+A path that the head of the code has bound may lead nowhere, or to a number out of range: its Operand is `raw`, good for
+`type(p1) is str` and no more. `_sound` looks at it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from walflow.compile.listing import Listing, Table
+from walflow.compile.program import (
+    Argument,
+    ArrayOf,
+    BinaryOf,
+    CallOf,
+    Change,
+    Const,
+    Key,
+    KeyBy,
+    MergeOf,
+    PackOf,
+    PatchOf,
+    PresentOf,
+    Read,
+    RecordOf,
+    Term,
+    TextOf,
+    UnaryOf,
+    Whole,
+)
+from walflow.diagnostics import Span
+from walflow_kernel import bits, operators, paths, records, text, values
+from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
+
+INLINE: Final = 15  # indents
+
+Keys = tuple[str, ...]
+
+
+@dataclass
+class Base:
+    """What `event` or `$` is at a place of the code: a local, None where it is not needed whole; and the locals of its
+    paths."""
+
+    name: str | None
+    paths: Mapping[Keys, str] = field(default_factory=dict[Keys, str])
+
+
+@dataclass
+class Here:
+    """Where an expression is evaluated."""
+
+    event: Base
+    meta: Base
+
+    def base(self, root: str) -> Base:
+        return self.event if root == "event" else self.meta
+
+
+class Operand(NamedTuple):
+    """`name` is a local or a constant. `steps`: of a raw one; what its path is written with, by a name of the table."""
+
+    name: str
+    steps: str | None = None
+    kind: type | None = None  # where it is known at load
+    is_const: bool = False
+
+
+def named(name: str, refused: CannotApply) -> CannotApply:
+    """An error of a function, with its name before it."""
+    return CannotApply(f"`{name}`: {refused}")
+
+
+def no_verdict(word: str, value: object) -> CannotApply:
+    return CannotApply(f"`{word}` takes true or false, not {values.kind_of(value)}")
+
+
+GLOBALS: Final[Mapping[str, object]] = {
+    "ABSENT": paths.ABSENT,
+    "BEYOND": values.MOST + 1,
+    "CannotApply": CannotApply,
+    "CannotEvaluate": CannotEvaluate,
+    "LEAST": values.LEAST,
+    "MOST": values.MOST,
+    "Lost": paths.Lost,
+    "Missing": Missing,
+    "SOMEWHERE": (),  # a value that is there
+    "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
+    "TOO_DEEP": values.TOO_DEEP,
+    "add": operators.add,
+    "boolean": operators.boolean,
+    "copy": records.copy,
+    "default_all": records.default_all,
+    "found": paths.found,
+    "joined": text.joined,
+    "member": paths.member,
+    "member_by": paths.member_by,
+    "merge_all": records.merge_all,
+    "merge_at": records.merge_at,
+    "merged": records.merged,
+    "move": records.move,
+    "named": named,
+    "no_verdict": no_verdict,
+    "occupied": records.occupied,
+    "packed": bits.packed,
+    "part": paths.part,
+    "reach": paths.reach,
+    "record_of": records.record_of,
+    "spliced": text.spliced,
+    "taken": paths.taken,
+    "unary": operators.unary,
+    "vacant": records.vacant,
+}
+
+_NAMES: Final = {  # of the operators in full
+    "==": "equal",
+    "!=": "unequal",
+    "<": "less",
+    "<=": "at_most",
+    ">": "more",
+    ">=": "at_least",
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "%": "remainder",
+    "&": "bit_and",
+    "|": "bit_or",
+    "^": "bit_xor",
+    "<<": "shift_left",
+    ">>": "shift_right",
+    ">>>": "shift_right_unsigned",
+    "xor": "xor",
+}
+OPERATORS: Final[Mapping[str, object]] = {name: operators.BINARY[symbol] for symbol, name in _NAMES.items()}
+
+_ORDER: Final = frozenset({"<", "<=", ">", ">="})
+_LOGICAL: Final = frozenset({"==", "!=", "xor"}) | _ORDER
+
+
+class Expressions:
+    """Writes to `listing`. Temporaries are numbered throughout, helpers collected in `helpers`."""
+
+    def __init__(self, table: Table, helpers: list[Listing]) -> None:
+        self.table = table
+        self.listing = Listing()
+        self._helpers = helpers
+        self._count = 0
+
+    def temporary(self, letter: str = "t") -> str:
+        self._count += 1
+        return f"{letter}{self._count}"
+
+    def atom(self, term: Term, here: Here) -> str:
+        """The name of its value, which is one."""
+        return self._sound(self.operand(term, here), term.span)
+
+    def operand(self, term: Term, here: Here) -> Operand:
+        if self.listing.depth > INLINE and not _is_simple(term):
+            return self._outlined(term, here)
+        match term:
+            case Const():
+                return Operand(self.table.constant(term.value), None, type(term.value), True)
+            case Whole():
+                return self._whole(term, here)
+            case Read():
+                return self._read(term, here)
+            case TextOf():
+                return self._text(term, here)
+            case ArrayOf():
+                items = [self.atom(item, here) for item in term.items]
+                return self._put(f"[{', '.join(items)}]", term.span, list)
+            case RecordOf():
+                fields = [(self.atom(key, here), self.atom(value, here)) for key, value in term.fields]
+                return self._put(f"{{{', '.join(f'{key}: {value}' for key, value in fields)}}}", term.span, dict)
+            case CallOf():
+                return self._call(term, here)
+            case UnaryOf():
+                return self._unary(term, here)
+            case BinaryOf():
+                return self._binary(term, here)
+            case PresentOf():
+                return self._present(term, here)
+            case MergeOf():
+                of = self.atom(term.of, here)
+                return self._put(f"merged({of}, {self.atom(term.spec, here)})", term.span, dict)
+            case PatchOf():
+                return self._patch(term, here)
+            case PackOf():
+                return self._pack(term, here)
+
+    # ---- names
+
+    def _put(self, code: str, span: Span, kind: type | None = None) -> Operand:
+        name = self.temporary()
+        self.listing.put(f"{name} = {code}", span)
+        return Operand(name, None, kind)
+
+    def _sound(self, operand: Operand, span: Span) -> str:
+        name, steps = operand.name, operand.steps
+        if steps is None:
+            return name
+        plain = f"type({name}) in PLAIN or type({name}) is int and LEAST <= {name} <= MOST"
+        return self._put(f"{name} if {plain} else taken({name}, {steps})", span).name
+
+    def _outlined(self, term: Term, here: Here) -> Operand:
+        outer = self.listing
+        inner = self.listing = Listing(1)
+        result = self.atom(term, here)
+        inner.put(f"return {result}", term.span)
+        self.listing = outer
+        name = f"h{len(self._helpers)}"
+        needs = ", ".join(inner.needs())
+        inner.lines.insert(0, f"def {name}({needs}):")
+        inner.spans.insert(0, term.span)
+        self._helpers.append(inner)
+        return self._put(f"{name}({needs})", term.span)
+
+    # ---- paths
+
+    def _whole(self, term: Whole, here: Here) -> Operand:
+        name = here.base(term.root).name
+        assert name is not None, "the analysis has found that it is needed"
+        return Operand(name, "SOMEWHERE")
+
+    def _read(self, term: Read, here: Here) -> Operand:
+        keys = bound_keys(term)
+        if keys and isinstance(term.of, Whole):
+            steps = tuple(step.step for step in term.steps[: len(keys)])
+            operand = Operand(here.base(term.of.root).paths[keys], self.table.add("s", steps))
+        elif isinstance(term.of, Whole):
+            operand = Operand(self._whole(term.of, here).name)
+        else:
+            operand = Operand(self.atom(term.of, here))
+        for step in term.steps[len(keys) :]:
+            shown = self.table.add("s", step.step)
+            of = operand.name
+            if operand.steps not in {None, "SOMEWHERE"}:
+                of = self._put(f"found({of}, {operand.steps})", term.span).name
+            if isinstance(step, Key):
+                code = f"member({of}, {self.table.constant(step.key)}, {shown})"
+            elif isinstance(step, KeyBy):
+                code = f"member_by({of}, {self.atom(step.key, here)}, {shown})"
+            else:
+                begin = self.atom(step.begin, here)
+                code = f"part({of}, {begin}, {self.atom(step.end, here)}, {shown})"
+            operand = Operand(self._put(code, term.span).name, "SOMEWHERE")
+        return operand
+
+    def _present(self, term: PresentOf, here: Here) -> Operand:
+        of = term.of
+        if not isinstance(of, Read):
+            return Operand(self.table.constant(term.wanted), None, bool, True)
+        if isinstance(of.of, Whole) and len(bound_keys(of)) == len(of.steps):
+            name = self._read(of, here).name
+            there = f"{name} is not ABSENT and type({name}) is not Lost"
+            absent = f"{name} is ABSENT or type({name}) is Lost"
+            return self._put(there if term.wanted else absent, term.span, bool)
+        name = self.temporary()
+        with self.listing.block("try:"):
+            self._read(of, here)
+            self.listing.put(f"{name} = {term.wanted}", term.span)
+        with self.listing.block("except Missing:"):
+            self.listing.put(f"{name} = {not term.wanted}", term.span)
+        return Operand(name, None, bool)
+
+    # ---- operators
+
+    def _unary(self, term: UnaryOf, here: Here) -> Operand:
+        name = self.atom(term.operand, here)
+        operand = Operand(name)
+        for symbol in term.symbols:
+            full = f"unary({self.table.constant(symbol)}, {operand.name})"
+            if symbol == "not":
+                operand = self._put(
+                    f"not {operand.name} if type({operand.name}) is bool else {full}", term.span, bool
+                )
+            else:
+                operand = self._put(full, term.span)
+        return operand
+
+    def _binary(self, term: BinaryOf, here: Here) -> Operand:
+        symbol = term.rest[0][0]
+        if symbol in {"and", "or"}:
+            return self._shorten(symbol, [term.first, *(operand for _, operand in term.rest)], here, term.span)
+        left = self.operand(term.first, here)
+        for symbol, operand in term.rest:
+            if left.steps is not None and not _is_simple(operand):
+                left = Operand(self._sound(left, term.span))  # what is wrong with it is said first
+            left = self._applied(symbol, left, self.operand(operand, here), term.span)
+        return left
+
+    def _shorten(self, symbol: str, operands: list[Term], here: Here, span: Span) -> Operand:
+        """From left to right until one decides: `present event.a and event.a > 1`."""
+        name = self.temporary()
+        self._verdict(symbol, name, operands[0], here)
+        for operand in operands[1:]:
+            with self.listing.block(f"if {name}:" if symbol == "and" else f"if not {name}:", span):
+                self._verdict(symbol, name, operand, here)
+        return Operand(name, None, bool)
+
+    def _verdict(self, symbol: str, name: str, term: Term, here: Here) -> None:
+        found = self.operand(term, here)
+        if found.kind is bool:
+            self.listing.put(f"{name} = {found.name}", term.span)
+            return
+        full = f"boolean({self.table.constant(symbol)}, {_full(found)})"
+        self.listing.put(f"{name} = {found.name} if type({found.name}) is bool else {full}", term.span)
+
+    def _applied(self, symbol: str, left: Operand, right: Operand, span: Span) -> Operand:
+        full = f"{_NAMES[symbol]}({_full(left)}, {_full(right)})"
+        if symbol in {"+", "-", "*"}:
+            guard = _guard([(left, int), (right, int)])
+            if guard is None:
+                return self._put(full, span)
+            name = self._put(f"{left.name} {symbol} {right.name} if {guard} else BEYOND", span).name
+            with self.listing.block(f"if not LEAST <= {name} <= MOST:", span):
+                self.listing.put(f"{name} = {full}", span)
+            return Operand(name)
+        quick = self._quick_comparison(symbol, left, right)
+        kind = bool if symbol in _LOGICAL else None
+        return self._put(full if quick is None else f"{quick} else {full}", span, kind)
+
+    def _quick_comparison(self, symbol: str, left: Operand, right: Operand) -> str | None:
+        const = next((one for one in (right, left) if one.is_const), None)
+        code = f"{left.name} {symbol} {right.name}"
+        if symbol in {"==", "!="}:
+            if const is not None and const.kind is type(None):
+                other = left if const is right else right
+                return f"{symbol == '=='} if {other.name} is None"
+            kind: type = str if const is None or const.kind is None else const.kind
+            guard = _guard([(left, kind), (right, kind)]) if kind in {str, int, bool} else None
+            return None if guard is None else f"{code} if {guard}"
+        if symbol in _ORDER:
+            if const is not None and const.kind in {int, float}:
+                other = left if const is right else right
+                whole = _guard([(other, int)])
+                return None if whole is None else f"{code} if {whole} or type({other.name}) is float"
+            guard = _guard([(one, int if const is None else str) for one in (left, right)])
+            return None if guard is None else f"{code} if {guard}"
+        return None
+
+    # ---- what is made
+
+    def _text(self, term: TextOf, here: Here) -> Operand:
+        names: list[str] = []
+        for part in term.parts:
+            if isinstance(part, str):
+                names.append(self.table.constant(part))
+                continue
+            found = self.operand(part, here)
+            if found.kind is str:
+                names.append(found.name)
+                continue
+            quick = f"{found.name} if type({found.name}) is str"
+            names.append(self._put(f"{quick} else spliced({_full(found)})", part.span).name)
+        return self._put(f"joined([{', '.join(names)}])", term.span, str)
+
+    def _call(self, term: CallOf, here: Here) -> Operand:
+        names = [self.atom(argument.term, here) for argument in term.arguments]
+        given = [self._given(name, argument) for name, argument in zip(names, term.arguments, strict=True)]
+        if term.function.when != "load":
+            given = ["now", *given]
+        name = self.temporary()
+        with self.listing.block("try:"):
+            self.listing.put(f"{name} = {self.table.add('f', term.function.apply)}({', '.join(given)})", term.span)
+        with self.listing.block("except CannotApply as why:"):
+            self.listing.put(f"raise named({self.table.constant(term.name)}, why) from None", term.span)
+        return Operand(name)
+
+    def _given(self, name: str, argument: Argument) -> str:
+        if argument.take is None:
+            return name
+        taken = f"{self.table.add('k', argument.take)}({name})"
+        return taken if argument.kind is None else f"{name} if type({name}) is {argument.kind.__name__} else {taken}"
+
+    def _pack(self, term: PackOf, here: Here) -> Operand:
+        fields: list[str] = []
+        for value, put in term.fields:
+            name = self.atom(value, here)
+            fields.append(self._put(f"{self.table.add('b', put)}({name})", value.span).name)
+        return self._put(f"packed([{', '.join(fields)}])", term.span, bytes)
+
+    def _patch(self, term: PatchOf, here: Here) -> Operand:
+        of = self.operand(term.of, here)
+        checked = f"record_of({self.table.constant('patch')}, {_full(of)})"
+        record = self._put(
+            f"({of.name} if type({of.name}) is dict else {checked}).copy()"
+            if of.kind is not dict
+            else f"{of.name}.copy()",
+            term.span,
+            dict,
+        )
+        for change in term.changes:
+            self._change(record.name, change, here, term.span)
+        return record
+
+    def _change(self, record: str, change: Change, here: Here, span: Span) -> None:
+        put = self.listing.put
+        if change.key is None:
+            assert change.value is not None
+            put(f"{change.word}_all({record}, {self.atom(change.value, here)})", span)
+            return
+        key = self.atom(change.key, here)
+        match change.word:
+            case "erase":
+                put(f"{record}.pop({key}, None)", span)
+                return
+            case "insert":
+                with self.listing.block(f"if {key} in {record}:", span):
+                    put(f"vacant({self.table.constant('insert')}, {record}, {key})", span)
+            case "update":
+                with self.listing.block(f"if {key} not in {record}:", span):
+                    put(f"occupied({record}, {key})", span)
+            case "default":
+                assert change.value is not None
+                with self.listing.block(f"if {key} not in {record}:", span):
+                    put(f"{record}[{key}] = {self.atom(change.value, here)}", span)
+                return
+            case _:
+                pass
+        assert change.value is not None
+        value = self.atom(change.value, here)
+        if change.word in {"move", "copy"}:
+            put(f"{change.word}({record}, {key}, {value})", span)
+        elif change.word == "merge":
+            put(f"merge_at({record}, {key}, {value})", span)
+        else:
+            put(f"{record}[{key}] = {value}", span)
+
+
+def bound_keys(term: Read) -> Keys:
+    """The keys of a path that the head of the code binds: strings, from the event on."""
+    keys: list[str] = []
+    for step in term.steps:
+        if not isinstance(term.of, Whole) or not isinstance(step, Key) or not isinstance(step.key, str):
+            break
+        keys.append(step.key)
+    return tuple(keys)
+
+
+def _is_simple(term: Term) -> bool:
+    """No statement is needed for it, so nothing can go wrong before it is used."""
+    if isinstance(term, Read):
+        return isinstance(term.of, Whole) and len(bound_keys(term)) == len(term.steps)
+    return isinstance(term, Const | Whole)
+
+
+def _full(operand: Operand) -> str:
+    return operand.name if operand.steps is None else f"taken({operand.name}, {operand.steps})"
+
+
+def _guard(operands: list[tuple[Operand, type]]) -> str | None:
+    """When the quick path holds; None: never."""
+    found: list[str] = []
+    for operand, kind in operands:
+        if operand.kind is not None:
+            if operand.kind is not kind:
+                return None
+            continue
+        found.append(f"type({operand.name}) is {kind.__name__}")
+        if kind is int and operand.steps is not None:
+            found.append(f"LEAST <= {operand.name} <= MOST")
+    return " and ".join(found) if found else "True"

@@ -1,0 +1,61 @@
+"""The functions that `intrinsic fn … as NAME` stands for: what distributions register in the group `walflow.functions`.
+
+An entry point is called as the module of its functions (`std::array`) and names a mapping of them, made by
+`walflow_kernel.functions.function`. Ours come the same way. A function of another distribution is not trusted: whatever it
+raises, and whatever it gives that is no value, is an error of the event.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import cast
+
+from walflow.plugins import NotLoadable, Plugins, discover
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.functions import Function
+from walflow_kernel.values import complaint
+
+GROUP = "walflow.functions"
+OURS = "walflow"
+
+Functions = Mapping[str, Function]
+
+
+@cache
+def registered() -> Plugins[Functions]:
+    """By module. Raises NotLoadable where two distributions claim one."""
+    return discover(GROUP, "module of functions", _checked)
+
+
+@cache
+def intrinsic(name: str) -> Function | None:
+    """`std::array::len`; None where there is none. Raises NotLoadable."""
+    module, _, function = name.rpartition("::")
+    if module not in registered():
+        return None
+    found = registered()[module].get(function)
+    if found is None or module in registered().of(OURS):
+        return found
+    return replace(found, apply=_guarded(found.apply))
+
+
+def _checked(named: str, found: object) -> Functions:
+    functions = cast("Mapping[object, object]", found) if isinstance(found, Mapping) else None
+    if functions is None or not all(isinstance(one, Function) for one in functions.values()):
+        raise NotLoadable(f"{named} is no mapping of names to walflow_kernel.functions.function(…)")
+    return cast("Functions", functions)
+
+
+def _guarded(apply: Callable[..., object]) -> Callable[..., object]:
+    def guarded(*arguments: object) -> object:
+        try:
+            found = apply(*arguments)
+        except (CannotApply, RecursionError, MemoryError):
+            raise
+        except Exception as failed:
+            raise CannotApply(f"{type(failed).__name__}: {failed}") from failed
+        if not isinstance(found, bytes) and (reason := complaint(found)) is not None:
+            raise CannotApply(f"it gave what is no value: {reason}")
+        return found
+
+    return guarded

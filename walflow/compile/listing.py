@@ -1,0 +1,87 @@
+"""Python source as it is written, line by line, and what it refers to.
+
+No text of a flow file becomes code: names are a letter and a number, values stand in a table. A file's lines are there
+as comments, of which nothing but printable characters is left.
+"""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from walflow.diagnostics import Span
+
+STEP: Final = "    "
+SHOWN: Final = 100  # characters of a line in a comment
+
+_locals = re.compile(r"\b[eimpqtwg]\d*\b").findall
+_assigned = re.compile(r"^\s*([eimpqtwg]\d*) = ").match
+
+
+class Table:
+    """What generated code calls by a global name: constants, steps of paths, functions."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, object] = {}
+        self._known: dict[tuple[type, object], str] = {}
+
+    def add(self, letter: str, value: object) -> str:
+        name = f"{letter}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def constant(self, value: object) -> str:
+        if isinstance(value, str | int | None):  # `0.0 == -0.0` and yet they are two
+            key = (type(value), value)
+            if key not in self._known:
+                self._known[key] = self.add("c", value)
+            return self._known[key]
+        return self.add("c", value)
+
+
+class Listing:
+    """Lines, and for each of them where in a flow file it comes from."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self.lines: list[str] = []
+        self.spans: list[Span | None] = []
+        self.depth = depth
+
+    def put(self, line: str, span: Span | None = None) -> None:
+        self.lines.append(STEP * self.depth + line)
+        self.spans.append(span)
+
+    def comment(self, span: Span) -> None:
+        """The line that `span` begins in."""
+        line = span.source.position(span.start).line
+        text = "".join(one if one.isprintable() else "?" for one in span.source.line(line).strip())
+        name = "".join(one if one.isprintable() else "?" for one in span.source.name)
+        self.put(f"# {name}:{line}: {text[:SHOWN]}")
+
+    @contextmanager
+    def block(self, head: str, span: Span | None = None) -> Generator[None]:
+        self.put(head, span)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if all(line.lstrip().startswith("#") for line in self.lines[before:]):
+            self.put("pass")
+        self.depth -= 1
+
+    def add(self, other: "Listing") -> None:
+        """At this depth: `other` began at 0."""
+        self.lines += [STEP * self.depth + line for line in other.lines]
+        self.spans += other.spans
+
+    def needs(self) -> list[str]:
+        """The locals of an event that it uses and does not make, in the order of their first use."""
+        made: set[str] = set()
+        used: dict[str, Any] = {}
+        for line in self.lines:
+            code = line.partition("#")[0]
+            found = _assigned(code)
+            right = code[found.end() :] if found else code
+            used |= {name: None for name in _locals(right) if name not in made}
+            if found:
+                made.add(found[1])
+        return list(used)

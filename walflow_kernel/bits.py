@@ -1,0 +1,83 @@
+"""`<< 1, event.size:16/little, event.body/binary >>`: bytes, field after field, as tremor's interpreter makes them.
+
+A field that ends within a byte goes on in it; the last byte of all holds what is left over in its low bits. Bits that a
+field has no room for are dropped.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.values import LONGEST, is_out_of_range, kind_of, out_of_range
+
+WIDEST: Final = 64  # bits of one field
+TYPES: Final[Mapping[str, tuple[bool, bool]]] = {  # as tremor reads them: signed, little
+    "integer": (False, False),
+    "big": (False, False),
+    "unsigned": (False, False),
+    "unsigned-integer": (False, False),
+    "big-integer": (False, False),
+    "big-unsigned-integer": (False, False),
+    "signed-integer": (True, False),
+    "big-signed-integer": (True, False),
+    "little": (False, True),
+    "little-integer": (False, True),
+    "little-unsigned-integer": (False, True),
+    "little-signed-integer": (True, True),
+}
+
+
+class Bits(NamedTuple):
+    """`width` bits, the first one the highest of `number`."""
+
+    number: int
+    width: int
+
+
+Put = Callable[[object], Bits]
+"""How the value of one field is laid down."""
+
+
+def packed(fields: Sequence[Bits]) -> bytes:
+    number = width = 0
+    for more in fields:
+        number, width = number << more.width | more.number, width + more.width
+        if width > 8 * LONGEST:
+            raise CannotApply(f"`<< … >>` would make something longer than {LONGEST}")
+    whole, rest = divmod(width, 8)
+    last = bytes([number & ((1 << rest) - 1)]) if rest else b""
+    return (number >> rest).to_bytes(whole, "big") + last
+
+
+def number(bits: int, *, signed: bool, little: bool) -> Put:
+    mask = (1 << bits) - 1
+
+    def put(value: object) -> Bits:
+        if is_out_of_range(value):
+            raise out_of_range()
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise CannotApply(f"`<< … >>` takes a whole number, not {kind_of(value)}")
+        if value < 0 and not signed:
+            raise CannotApply("`<< … >>`: an unsigned number is not negative")
+        number = value & mask
+        if little and bits > 8:
+            number = int.from_bytes(number.to_bytes(bits // 8, "little"), "big")
+        return Bits(number, bits)
+
+    return put
+
+
+def binary(size: int | None) -> Put:
+    def put(value: object) -> Bits:
+        try:
+            data = value.encode() if isinstance(value, str) else value
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise CannotApply("`<< … >>`: a character that UTF-8 cannot hold") from None
+        if not isinstance(data, bytes):
+            raise CannotApply(f"`<< … >>` takes binary data or a string, not {kind_of(value)}")
+        if size is not None and len(data) < size:
+            raise CannotApply(f"`<< … >>`: {len(data)} bytes where {size} are taken")
+        data = data[:size]
+        return Bits(int.from_bytes(data, "big"), 8 * len(data))
+
+    return put

@@ -1,0 +1,140 @@
+"""What `intrinsic fn` stands for: a Python function, and what its annotations say of the arguments.
+
+Its parameters are plain types (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything),
+matched exactly: `true` is no number. `float` is any number, as Python's typing has it. `Annotated[T, Read(read)]` is
+a string that is read into a T first, at load if it needs no event. One that depends on more than its arguments gets a
+Moment before them. A function raises CannotApply where a value is of no use to it; what it gives must be a value, see
+`values`.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.values import LONGEST, kind_of
+
+When = Literal["load", "time", "chance", "event"]
+"""What it depends on but its arguments: nothing; when it is asked; chance; the event. Only with an event the last has a
+value."""
+
+_WORDS: dict[type, tuple[str, str]] = {  # in a message, and in the reference
+    bool: ("true or false", "bool"),
+    int: ("a whole number", "integer"),
+    float: ("a decimal number", "float"),
+    str: ("a string", "string"),
+    bytes: ("binary data", "binary"),
+    list: ("an array", "array"),
+    dict: ("a record", "record"),
+}
+
+
+class Read(NamedTuple):
+    """`read` raises CannotApply."""
+
+    read: Callable[[str], object]
+
+
+class Kind(NamedTuple):
+    """`types` is empty for anything."""
+
+    types: tuple[type, ...]
+    read: Callable[[Any], object] | None = None
+
+    @property
+    def words(self) -> str:
+        if set(self.types) == {int, float}:
+            return "a number"
+        return " or ".join(_WORDS[one][0] for one in self.types)
+
+    @property
+    def name(self) -> str:
+        """As the reference has it."""
+        if set(self.types) == {int, float}:
+            return "number"
+        return " or ".join(_WORDS[one][1] for one in self.types) or "any"
+
+
+class Parameter(NamedTuple):
+    """`subject`: what a message calls it, `it` where there is no other."""
+
+    name: str
+    kind: Kind
+    subject: str
+
+    def take(self, value: object) -> object:
+        """What the function is given for it."""
+        kind = self.kind
+        if kind.types and type(value) not in kind.types:
+            raise CannotApply(f"{self.subject} takes {kind.words}, not {kind_of(value)}")
+        return kind.read(value) if kind.read else value
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """It takes from `least` to `most` arguments (None: any number); those beyond its parameters are `rest`."""
+
+    apply: Callable[..., object]
+    parameters: Sequence[Parameter]
+    least: int
+    most: int | None
+    rest: Parameter | None
+    gives: str
+    when: When
+
+    def parameter(self, at: int) -> Parameter:
+        if at < len(self.parameters):
+            return self.parameters[at]
+        assert self.rest is not None
+        return self.rest
+
+    def takes(self, given: int) -> bool:
+        return given >= self.least and (self.most is None or given <= self.most)
+
+    @property
+    def arity(self) -> str:
+        """`2 arguments`"""
+        if self.most is None:
+            return f"at least {_arguments(self.least)}"
+        return _arguments(self.most) if self.least == self.most else f"{self.least} to {_arguments(self.most)}"
+
+
+def function(apply: Callable[..., object], when: When = "load", most: int | None = None) -> Function:
+    """`most`: of one with `*` among its parameters."""
+    hints = get_type_hints(apply, include_extras=True)
+    declared = list(inspect.signature(apply).parameters.values())[int(when != "load") :]  # what follows the Moment
+    alone = len(declared) == 1
+    names = {p.name: p.name.rstrip("_") for p in declared}  # `from_`, for what Python calls otherwise
+    subjects = {name: "it" if alone else f"`{shown}`" for name, shown in names.items()}
+    named = [(p, Parameter(names[p.name], _kind(hints[p.name]), subjects[p.name])) for p in declared]
+    parameters = [parameter for p, parameter in named if p.kind is not p.VAR_POSITIONAL]
+    rest = next((parameter for p, parameter in named if p.kind is p.VAR_POSITIONAL), None)
+    most = most if rest else len(parameters)
+    return Function(apply, parameters, len(parameters), most, rest, _kind(hints["return"]).name, when)
+
+
+def bounded(text: str) -> str:
+    if len(text) > LONGEST:
+        raise too_long()
+    return text
+
+
+def too_long() -> CannotApply:
+    return CannotApply(f"it would make something longer than {LONGEST}")
+
+
+def _kind(hint: Any) -> Kind:
+    for extra in getattr(hint, "__metadata__", ()):
+        if isinstance(extra, Read):
+            return Kind((str,), extra.read)
+    members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    types: list[type] = [get_origin(member) or member for member in members]
+    if float in types:
+        types = [int, *(one for one in types if one is not int)]
+    return Kind(() if object in types else tuple(types))
+
+
+def _arguments(count: int) -> str:
+    return f"{count} argument" if count == 1 else f"{count} arguments"

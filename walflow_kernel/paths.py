@@ -1,0 +1,121 @@
+"""Paths: `event.a["b"][0][1:3]`, one step after the other into a value.
+
+What leads nowhere is found before it is known whether anyone asks: the head of generated code binds each path that its
+body reads, and an event without it is an error only where the path is evaluated. So binding gives ABSENT, or a Lost, and
+`taken` raises.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from walflow_kernel.errors import CannotApply, Missing
+from walflow_kernel.values import exact, is_array, is_out_of_range, is_record, is_whole, kind_of, out_of_range
+
+NO_KEY: Final = "a key is a string, an index a whole number from 0 on"
+NO_BOUND: Final = "where a slice begins and ends is a whole number from 0 on"
+
+
+class Absent:
+    """A member that is not there; there is one, ABSENT."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+
+
+class Step(NamedTuple):
+    """One step as it is written, of a path as it is written: for messages."""
+
+    shown: str
+    path: str
+
+    def missing(self, value: object) -> Missing:
+        return Missing(f"`{self.path}`: {kind_of(value)} without `{self.shown}`")
+
+
+Steps = tuple[Step, ...]
+
+
+class Lost:
+    """What a path that leads nowhere is bound to, unless only its last key is missing: how far it led, and to what."""
+
+    __slots__ = ("at", "kind")
+
+    def __init__(self, at: int, kind: str) -> None:
+        self.at = at
+        self.kind = kind
+
+
+def reach(value: object, keys: tuple[str, ...], at: int = 0) -> Any:
+    """What is there, from key `at` on; a Lost; or ABSENT where only the last key leads nowhere."""
+    if value is ABSENT:
+        return Lost(at - 1, "a record")
+    last = len(keys) - 1
+    for number in range(at, last + 1):
+        if not is_record(value):
+            return Lost(number, kind_of(value))
+        if keys[number] not in value:
+            return ABSENT if number == last else Lost(number, "a record")
+        value = value[keys[number]]
+    return value
+
+
+def taken(value: Any, steps: Steps) -> Any:
+    """The value of a path that was bound. Raises Missing, and CannotApply for a number that is out of range."""
+    value = found(value, steps)
+    if is_out_of_range(value):
+        raise out_of_range()
+    return value
+
+
+def found(value: Any, steps: Steps) -> Any:
+    """`taken`, on the way to something within it, or to whether it is there at all."""
+    if value is ABSENT:
+        raise steps[-1].missing({})
+    if type(value) is Lost:
+        step = steps[value.at]
+        raise Missing(f"`{step.path}`: {value.kind} without `{step.shown}`")
+    return value
+
+
+def member(value: Any, key: str | int, step: Step) -> Any:
+    """A key that is known at load."""
+    if exact(value) is not (dict if isinstance(key, str) else list):
+        raise step.missing(value)
+    try:
+        return value[key]
+    except (KeyError, IndexError):
+        raise step.missing(value) from None
+
+
+def member_by(value: object, key: object, step: Step) -> Any:
+    """A key that depends on the event."""
+    if isinstance(key, str) or is_index(key):
+        return member(value, key, step)  # type: ignore[arg-type]  # it is one of the two
+    raise CannotApply(f"`{step.path}`: `{step.shown}` is {kind_of(key)}, neither a key nor an index")
+
+
+def part(value: object, begin: object, end: object, step: Step) -> list[object]:
+    """A slice."""
+    if not (is_index(begin) and is_index(end)):
+        raise CannotApply(f"`{step.path}`: {NO_BOUND}")
+    piece = cut(value, begin, end)
+    if piece is None:
+        raise step.missing(value)
+    return piece
+
+
+def cut(value: object, begin: Any, end: Any) -> list[object] | None:
+    """None: the array does not reach from `begin` to `end`, or it is none."""
+    if not is_array(value) or not begin <= end <= len(value):
+        return None
+    return value[begin:end]
+
+
+def is_key(value: object) -> bool:
+    return isinstance(value, str) or is_index(value)
+
+
+def is_index(value: object) -> bool:
+    return is_whole(value) and value >= 0

@@ -1,0 +1,120 @@
+"""`patch` and `merge`: a record made from another, which is left as it was.
+
+Only what is touched is copied: the record itself, and each record within that something is merged into.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.values import exact, is_record, kind_of
+
+Fields = dict[str, Any]  # Any: whatever an event brings
+
+
+def record_of(word: str, value: Any) -> Fields:
+    """`word` takes records only."""
+    if exact(value) is not dict:
+        raise CannotApply(f"`{word}` takes a record, not {kind_of(value)}")
+    record: Fields = value
+    return record
+
+
+def merged(left: object, right: object) -> Fields:
+    """`merge left of right`: records within records are merged too; of anything else the right one stays, null like any
+    other."""
+    return merge_records(record_of("merge", left), record_of("merge", right))
+
+
+def merge_records(left: Fields, right: Fields) -> Fields:
+    made = left.copy()
+    _merge_into(made, right)
+    return made
+
+
+# Of a patch: `record` is a fresh copy, of which nothing deeper may be changed.
+
+
+def vacant(word: str, record: Fields, key: str) -> None:
+    """`insert`, `move` and `copy` write over nothing."""
+    if key in record:
+        raise CannotApply(f"`{word}`: a record with `{key}` already")
+
+
+def occupied(record: Fields, key: str) -> None:
+    if key not in record:
+        raise CannotApply(f"`update`: a record without `{key}`")
+
+
+def merge_at(record: Fields, key: str, spec: object) -> None:
+    fields = record_of("merge", spec)
+    left = record.get(key, _NOTHING)
+    if exact(left) is not dict:
+        raise CannotApply(f"`merge`: `{key}` is {kind_of(left)}, not a record")
+    record[key] = merge_records(left, fields)
+
+
+def move(record: Fields, key: str, to: str) -> None:
+    vacant("move", record, to)
+    if key in record:
+        record[to] = record.pop(key)
+
+
+def copy(record: Fields, key: str, to: str) -> None:
+    vacant("copy", record, to)
+    if key in record:
+        record[to] = record[key]
+
+
+def merge_all(record: Fields, spec: object) -> None:
+    _merge_into(record, record_of("merge", spec))
+
+
+def default_all(record: Fields, spec: object) -> None:
+    _fill(record, record_of("default", spec))
+
+
+_NOTHING: Fields = {}
+
+
+def _merge_into(made: Fields, right: Fields) -> None:
+    for key, value in right.items():
+        left: Any = made.get(key)
+        made[key] = merge_records(left, value) if is_record(left) and is_record(value) else value
+
+
+def _fill(made: Fields, right: Fields) -> None:
+    for key, value in right.items():
+        left: Any = made.setdefault(key, value)
+        if left is not value and is_record(left) and is_record(value):
+            filled: Fields = left.copy()
+            _fill(filled, value)
+            made[key] = filled
+
+
+def change(word: str, key: str | None) -> Callable[[Fields, Any], None]:
+    """One operation of a patch as a function of the record and the operation's value. Generated code has them inline."""
+    if key is None:
+        return merge_all if word == "merge" else default_all
+    return partial(_change, word, key)
+
+
+def _change(word: str, key: str, record: Fields, value: Any) -> None:
+    match word:
+        case "erase":
+            record.pop(key, None)
+        case "move":
+            move(record, key, value)
+        case "copy":
+            copy(record, key, value)
+        case "merge":
+            merge_at(record, key, value)
+        case "default":
+            record.setdefault(key, value)
+        case _:
+            if word == "insert":
+                vacant(word, record, key)
+            elif word == "update":
+                occupied(record, key)
+            record[key] = value

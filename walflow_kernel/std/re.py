@@ -1,0 +1,136 @@
+"""std::re, by RE2: whatever the pattern, matching takes time in proportion to the text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Final, Protocol
+
+import re2  # pyright: ignore[reportMissingTypeStubs]
+
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.functions import Function, Read, function, too_long
+from walflow_kernel.std.string import encoded
+from walflow_kernel.values import LONGEST
+
+_re2: Any = re2  # it has no types
+_MOST_MEMORY: Final = 2 << 20  # bytes of one compiled pattern; RE2 would take four times that
+_KEPT: Final = 32  # patterns that come with events
+_group = re.compile(r"\$(?:\$|(?P<plain>[0-9A-Za-z_]+)|\{(?P<braced>[0-9A-Za-z_]+)\})").finditer
+
+
+class Match(Protocol):
+    """In bytes: of a string RE2's wrapper counts the characters, which takes most of its time."""
+
+    def group(self, group: int | str) -> bytes | None: ...
+
+    def span(self) -> tuple[int, int]: ...
+
+
+class Pattern:
+    def __init__(self, regex: Any) -> None:
+        self._regex = regex
+        self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *regex.groupindex])
+
+    def is_in(self, text: bytes) -> bool:
+        return self._regex.search(text) is not None
+
+    def matches(self, text: bytes) -> Iterator[Match]:
+        """From left to right. Nothing is matched right behind a match, as in Rust, and nothing within a character."""
+        end = -1
+        for match in self._regex.finditer(text):
+            begin, behind = match.span()
+            if begin < behind or (begin != end and not _within_character(text, begin)):
+                yield match
+            end = behind
+
+
+def _within_character(text: bytes, at: int) -> bool:
+    return at < len(text) and text[at] & 0xC0 == 0x80
+
+
+@lru_cache(_KEPT)
+def pattern(text: str) -> Pattern:
+    encoded(text)  # or RE2 would raise
+    options = _re2.Options()
+    options.max_mem = _MOST_MEMORY
+    options.log_errors = False
+    try:
+        return Pattern(_re2.compile(text, options))
+    except _re2.error as refused:
+        [reason] = refused.args
+        raise CannotApply(f"the pattern cannot be read: {reason.decode(errors='replace')}") from None
+
+
+class Replacement:
+    """`$1`, `$name`, `${name}` and `$$` within text; a group that is not there is empty."""
+
+    def __init__(self, text: str) -> None:
+        end = 0
+        self._parts: list[tuple[bytes, int | str | None]] = []
+        for match in _group(text):
+            name = match["plain"] or match["braced"]
+            before = text[end : match.start()] + ("$" if name is None else "")
+            self._parts.append((encoded(before), None if name is None else int(name) if name.isdecimal() else name))
+            end = match.end()
+        self._parts.append((encoded(text[end:]), None))
+
+    def expand(self, match: Match, groups: frozenset[int | str]) -> bytes:
+        texts: list[bytes] = []
+        for before, group in self._parts:
+            texts.append(before)
+            if group is not None and group in groups:
+                texts.append(match.group(group) or b"")
+        return b"".join(texts)
+
+
+_Regex = Annotated[Pattern, Read(pattern)]
+_To = Annotated[Replacement, Read(Replacement)]
+
+
+def replace(regex: _Regex, text: str, to: _To) -> str:
+    return _replaced(regex, encoded(text), to, 1)
+
+
+def replace_all(regex: _Regex, text: str, to: _To) -> str:
+    return _replaced(regex, encoded(text), to, LONGEST)
+
+
+def is_match(regex: _Regex, text: str) -> bool:
+    return regex.is_in(encoded(text))
+
+
+def split(regex: _Regex, text: str) -> list[object]:
+    data = encoded(text)
+    pieces: list[object] = []
+    end = 0
+    for match in regex.matches(data):
+        begin, behind = match.span()
+        pieces.append(_decoded(data[end:begin]))
+        end = behind
+    return [*pieces, _decoded(data[end:])]
+
+
+def _replaced(regex: Pattern, text: bytes, to: Replacement, most: int) -> str:
+    pieces: list[bytes] = []
+    end, length = 0, len(text)
+    for _, match in zip(range(most), regex.matches(text), strict=False):
+        begin, behind = match.span()
+        expanded = to.expand(match, regex.groups)
+        length += len(expanded) + begin - behind
+        if length > LONGEST:
+            raise too_long()
+        pieces += [text[end:begin], expanded]
+        end = behind
+    return _decoded(b"".join([*pieces, text[end:]]))
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")  # `\C` matches half a character
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "replace": function(replace),
+    "replace_all": function(replace_all),
+    "is_match": function(is_match),
+    "split": function(split),
+}
