@@ -367,8 +367,6 @@ class Block:
         parts: list[Self] = []
         start = 0
         each = self.weight / max(1, len(self.frames.data))
-        for frames, receipt in zip(self.frames.parts(sizes), self.receipt.split(sizes), strict=True):
-            stop = start + frames.count
         for some, receipt in zip(frames or self.frames.parts(sizes), self.receipt.split(sizes), strict=True):
             stop = start + some.count
             part = type(self)(

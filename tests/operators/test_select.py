@@ -133,7 +133,8 @@ def select(
 
 
 def rule(what: str | None, where: str | None = None, having: str | None = None, to: str = "out") -> Rule:
-    return Rule(*(term(text) if text else None for text in (what, where, having)), to)
+    found = [term(text) if text else None for text in (what, where, having)]
+    return Rule(found[0], found[1], found[2], to)
 
 
 def selecting(world: World, rules: Sequence[Rule], targets: Mapping[str, Node], err: Node | None = None) -> Select:
