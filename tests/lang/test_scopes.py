@@ -141,7 +141,7 @@ CASES = [
             before='const r = {"a": [{"b": 7}]}; const hosts = ["x", "#{n}"]; const n = 2; const text = """\n  a\n   b\n  """;',
         ),
         {},
-        {"main::tell": [7, "2", "a\n b\n"]},
+        {"main::tell": [7, "2", "  a\n   b\n  "]},
     ),
     Case(
         "a constant as a default, and in what is deployed",

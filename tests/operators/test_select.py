@@ -294,7 +294,7 @@ def test_a_single_event_and_no_framing() -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
     block = block_of([{"n": 5}], settled, framing=WHOLE)
     select(world, [(CASES[1], "out"), (CASES[5], "out")], {"out": out}, None).accept(block)
-    assert out.data == [b'{"n":5}\n{"n":10}\n']
+    assert out.data == [b'{"n": 5}\n{"n":10}\n']
 
 
 def test_made_events_keep_to_the_caps() -> None:
