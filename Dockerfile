@@ -8,6 +8,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY walflow walflow
 COPY connectors connectors
 COPY pyspark_walflow pyspark_walflow
+COPY walflow_kernel walflow_kernel
 RUN /opt/walflow/bin/pip install --no-cache-dir --disable-pip-version-check . \
     && /opt/walflow/bin/python -m compileall -q /opt/walflow/lib
 

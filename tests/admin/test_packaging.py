@@ -112,7 +112,15 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 
 def test_what_the_wheel_is_made_of_is_copied() -> None:
     copied = {source for each in of("COPY") for source in each.split()[:-1]}
-    assert {"pyproject.toml", "README.md", "LICENSE", "walflow", "connectors", "pyspark_walflow"} <= copied
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "walflow",
+        "connectors",
+        "pyspark_walflow",
+        "walflow_kernel",
+    } <= copied
 
 
 def test_the_health_check_tells_a_running_daemon_from_none(tmp_path: Path) -> None:

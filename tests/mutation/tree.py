@@ -12,6 +12,7 @@ PARTS: Final = (
     "walflow",
     "connectors",
     "pyspark_walflow",
+    "walflow_kernel",
     "tests",
     "docs",
     "flows",

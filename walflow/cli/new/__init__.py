@@ -19,7 +19,7 @@ EX_USAGE = 2
 EX_CANTCREAT = 73
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
-OURS: Final = ("connectors", "pyspark_walflow", "walflow")
+OURS: Final = ("connectors", "pyspark_walflow", "walflow", "walflow_kernel")
 
 
 class Template(NamedTuple):
