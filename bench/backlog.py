@@ -17,7 +17,7 @@ from bench.lines import made_lines
 from bench.processes import cpu_seconds, peak_rss_mb
 from bench.systems import FLOWS, WrongResult
 from demo.server import Server, free_port, write_flow
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import Record
@@ -122,7 +122,7 @@ def _run(*command: str) -> None:
 
 
 def _recover(path: Path, lines: int) -> None:
-    log = Log(Options(str(path), chunk_size=1 << 40))
+    log = Log(LogOptions(str(path), chunk_size=1 << 40))
     found = log.recovery.backlog
     log.abandon()
     if found != lines:

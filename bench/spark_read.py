@@ -15,8 +15,8 @@ import msgspec
 from bench.spark.processes import peak_rss_mb
 from demo.server import Server, free_port
 from pyspark_walflow.client import Client, Endpoint
-from pyspark_walflow.wire import Key
-from walflow.wal import Log, Options
+from pyspark_walflow.wire import WireKey
+from walflow.wal import Log, LogOptions
 
 ROWS = 1_000_000
 ROUNDS = 5
@@ -46,7 +46,7 @@ deploy flow main;
 def fill(path: str, block_bytes: int) -> int:
     """The position after the last one."""
     count = max(1, block_bytes // len(LINE))
-    log = Log(Options(path))
+    log = Log(LogOptions(path))
     while log.next <= ROWS:
         log.append(TAG, LINE * count, count, time.time_ns())
         while log.next % 10_000 < count and (commit := log.commit()) is not None:
@@ -70,7 +70,7 @@ def main(block_bytes: int) -> None:
             server.start()
             port = int(str(server.wait_for("listening")["address"]).rsplit(":", 1)[1])
             client = Client(
-                Endpoint("127.0.0.1", port), Key.of_token((directory / "state" / "token").read_text().strip())
+                Endpoint("127.0.0.1", port), WireKey.of_token((directory / "state" / "token").read_text().strip())
             )
             for _ in range(ROUNDS):
                 started = time.perf_counter()

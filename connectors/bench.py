@@ -132,7 +132,7 @@ class Bench(Connector):
             out.log.warning(
                 "sends without end", reason="none of iters, stop_after_events and stop_after_secs is given"
             )
-        pace = Pace(out.scheduler, self.interval / NANOS) if self.interval is not None else None
+        pace = SendPace(out.scheduler, self.interval / NANOS) if self.interval is not None else None
         stream = out.stream({})
         try:
             for _ in range(self.iters) if self.iters is not None else itertools.count():
@@ -190,7 +190,7 @@ def _batches(elements: Sequence[bytes], most: int) -> list[Sequence[bytes]]:
     return batches
 
 
-class Pace:
+class SendPace:
     """A point in time every `interval` seconds; whoever is late does not wait."""
 
     def __init__(self, scheduler: Scheduler, interval: float) -> None:
@@ -212,7 +212,7 @@ class Percentile(Protocol):
     percentile_level_iterated_to: float
 
 
-class Histogram(Protocol):
+class LatencyHistogram(Protocol):
     """What is used of `HdrHistogram`."""
 
     bucket_count: int
@@ -237,7 +237,7 @@ class Measuring:
         self._time = inlet.scheduler.time
         self._begin = self._end = self._time() + config.warmup_secs
         self._bytes = 0
-        self._latencies = cast(Histogram, HdrHistogram(1, LONGEST, config.significant_figures))
+        self._latencies = cast(LatencyHistogram, HdrHistogram(1, LONGEST, config.significant_figures))
 
     def __repr__(self) -> str:
         return f"<Measuring {self.count} events, {self._bytes} bytes>"

@@ -29,7 +29,7 @@ class AskedToFail(WalflowError):
     """The event said so."""
 
 
-class CannotRead(WalflowError):
+class NoSuchEvents(WalflowError):
     """One of `paths` cannot be read."""
 
 
@@ -212,7 +212,7 @@ def _open(path: str) -> IO[bytes]:
     try:
         return open(path, "rb")
     except OSError as error:
-        raise CannotRead(f"cannot read {path}: {error.strerror}") from error
+        raise NoSuchEvents(f"cannot read {path}: {error.strerror}") from error
 
 
 def _in_turns(files: Sequence[IO[bytes]]) -> Iterator[tuple[int, bytes]]:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet
 from walflow.errors import WalflowError
 from walflow.event import Block, Receipt
-from walflow.relay.redelivery import Part, Redelivery
+from walflow.relay.redelivery import InFlight, Redelivery
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
@@ -62,7 +62,7 @@ class Memory(Connector):
 
 
 @dataclass(slots=True)
-class Held:
+class HeldBlocks:
     """A block, and how many of its events are not acked yet."""
 
     block: Block
@@ -82,8 +82,8 @@ class Buffer:
         self.events = self.bytes = 0  # not acked; a block's bytes until its last event is
         self.full = False
         self._next = 1  # position
-        self._ready: deque[Part[Held]] = deque()
-        self._redelivery = Redelivery[Held]()
+        self._ready: deque[InFlight[HeldBlocks]] = deque()
+        self._redelivery = Redelivery[HeldBlocks]()
         self._waiting: deque[Block] = deque()  # for room, and not acked upstream
         self._sent = 0  # events, and not settled
         self._pumping = self._pump_again = self._closed = False
@@ -132,15 +132,15 @@ class Buffer:
 
     def _store(self, block: Block) -> None:
         count = block.frames.count
-        held = Held(block, self._next, count)
+        held = HeldBlocks(block, self._next, count)
         self._next += count
         self.events += count
         self.bytes += len(block.frames.data)
-        self._ready.append(Part(held.first, self._next - 1, held))
+        self._ready.append(InFlight(held.first, self._next - 1, held))
         self._look_at_bounds()
         self._inlet.ack(block)
 
-    def _free(self, part: Part[Held], done: int) -> None:
+    def _free(self, part: InFlight[HeldBlocks], done: int) -> None:
         held = part.record
         held.left -= done
         self.events -= done
@@ -191,7 +191,7 @@ class Buffer:
                 self._ready.appendleft(part)
                 return
 
-    def _send(self, part: Part[Held]) -> bool:
+    def _send(self, part: InFlight[HeldBlocks]) -> bool:
         held = part.record
         came, start = held.block, part.first - held.first
         metas = came.event_metas
@@ -212,7 +212,7 @@ class Buffer:
         block.receipt.ack()
         return False
 
-    def _settled(self, part: Part[Held], receipt: Receipt) -> None:
+    def _settled(self, part: InFlight[HeldBlocks], receipt: Receipt) -> None:
         self._sent -= part.count
         if receipt.done:
             self._free(part, receipt.done)

@@ -14,9 +14,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 
 from walflow.contract import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
-from walflow.relay import Checkpoints, Dropping, Reader, Syncing, Writer, measure, measure_writer
+from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer
 from walflow.relay.tag import Tags
-from walflow.wal import Commit, Log, Options
+from walflow.wal import Commit, Log, LogOptions
 
 
 class Wal(Connector):
@@ -125,29 +125,29 @@ class Wal(Connector):
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
-        running = Running(self, log, inlet, out)
+        running = RunningLog(self, log, inlet, out)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             running.stop()
             await _close(log, running.reader, out)
 
-    def options(self) -> Options:
-        return Options(self.path, self.chunk_size, self.max_chunks, sync=self.sync)
+    def options(self) -> LogOptions:
+        return LogOptions(self.path, self.chunk_size, self.max_chunks, sync=self.sync)
 
 
-class Running:
+class RunningLog:
     """The parts of a log, put together; they work from here on."""
 
     def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet) -> None:
         tags = Tags()
         self.checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self.writer.room())
-        self.reader = Reader(log, out, tags, self.checkpoints, config.max_attempts, config.read_count)
+        self.reader = LogSource(log, out, tags, self.checkpoints, config.max_attempts, config.read_count)
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure
         make_way = Dropping(log, inlet, self.reader.forget).make_way if config.on_full == "drop_oldest" else None
-        self.writer = Writer(
+        self.writer = LogSink(
             log, inlet, tags, self.reader.pump, self.checkpoints, on_commit, make_way, config.max_elements
         )
         measure_writer(self.writer, inlet)
@@ -165,7 +165,7 @@ class Running:
         self.syncing.written()
 
 
-async def _close(log: Log, reader: Reader, out: Outlet) -> None:
+async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
     """After what the thread has in hand, and after the runtime has heard of it: the last cursor, then the files."""
     await _on_thread(out, lambda: None)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)

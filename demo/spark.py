@@ -19,7 +19,7 @@ from demo.ledger import Ledger
 from demo.server import ROOT, Server, ServerFailed, free_port, write_flow
 from pyspark_walflow.client import Client, Endpoint
 from pyspark_walflow.java import NoJava, find_java
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.wire import FrameKind, WireKey
 
 FLOW: Final = ROOT / "flows" / "spark" / "file.troy"
 CHUNK: Final = 64 << 20  # the flow's
@@ -85,7 +85,7 @@ def _count(file: Path, lines: int) -> Count:
         server.start()
         server.wait_for("listening")
         with _counting(workdir, port, token) as spark:  # starts while the file goes into the log
-            client = Client(Endpoint("127.0.0.1", port), Key.of_token(token.read_text().strip()))
+            client = Client(Endpoint("127.0.0.1", port), WireKey.of_token(token.read_text().strip()))
             _wait_until_logged(server, client, lines)
             output, _ = spark.communicate(b"now\n", COUNTED_WITHIN)
     if spark.returncode:
@@ -99,7 +99,7 @@ def _count(file: Path, lines: int) -> Count:
 def _wait_until_logged(server: Server, client: Client, lines: int) -> None:
     deadline = time.monotonic() + LOGGED_WITHIN
     try:
-        while client.call(Kind.HEAD, {})["next"] != lines + 1:
+        while client.call(FrameKind.HEAD, {})["next"] != lines + 1:
             server.events()  # raises if it is gone
             if time.monotonic() > deadline:
                 raise ServerFailed(f"the file was not in the log within {LOGGED_WITHIN:.0f} s\n{server.last_words()}")

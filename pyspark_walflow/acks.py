@@ -24,17 +24,17 @@ from pyspark_walflow.client import Client
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import line_of
-from pyspark_walflow.wire import Damaged, Kind, Refused
+from pyspark_walflow.wire import Damaged, FrameKind, RequestRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_walflow.reader import Place
+    from pyspark_walflow.reader import OffsetPlace
 
 SILENCE: Final = 5.0  # seconds after a failure in which nothing is tried
 
 
-class Acks(StreamingQueryListener):
+class PromptAcks(StreamingQueryListener):
     """Of all queries of a session that read one daemon. An offset says which log and which consumer it is of; those
     of other logs are left alone."""
 
@@ -65,8 +65,8 @@ class Acks(StreamingQueryListener):
             if self._client is None:
                 self._client = Client(self._options.endpoint, self._key)
             if self._client.log == log:
-                self._client.call(Kind.COMMIT, {"consumer": consumer, "position": position, "scan": scan})
-        except (OSError, Refused, Damaged) as error:
+                self._client.call(FrameKind.COMMIT, {"consumer": consumer, "position": position, "scan": scan})
+        except (OSError, RequestRefused, Damaged) as error:
             self.close()
             self._quiet_until = time.monotonic() + SILENCE
             line = line_of(error, self._options.endpoint)
@@ -78,15 +78,15 @@ class Acks(StreamingQueryListener):
         self._client = None
 
 
-def attach(spark: "SparkSession", **options: str) -> Acks:
+def attach(spark: "SparkSession", **options: str) -> PromptAcks:
     """To every query of the session. `options`: those of the stream; host, port, tokenFile, tls and cafile count.
     Raises WalflowError. `spark.streams.removeListener` takes it off again."""
-    acks = Acks(Options.of(options))
+    acks = PromptAcks(Options.of(options))
     spark.streams.addListener(acks)
     return acks
 
 
-def _offset(text: object) -> "Place | None":
+def _offset(text: object) -> "OffsetPlace | None":
     """None: it is no source of walflow."""
     from pyspark_walflow.reader import place_of
 

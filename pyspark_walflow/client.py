@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, NoReturn
 
 from pyspark_walflow import wire
-from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused
+from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, WireKey
 
 CONNECT_SECONDS: Final = 10.0  # until the first answer too
 ANSWER_SECONDS: Final = 60.0  # without a byte; whoever keeps us waiting longer says BUSY meanwhile
@@ -26,7 +26,7 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Lost(NamedTuple):
+class LostPositions(NamedTuple):
     """Positions `first` to `last`, both included, that the log cannot give any more. `empty`: there never was an
     event that anybody was promised, so nothing is lost."""
 
@@ -40,7 +40,7 @@ class Client:
     """Raises OSError for whatever may be mended by connecting again, Refused for what the daemon says no to, and
     Damaged where the other side is no walflow. After any of the first and last, `close` it."""
 
-    def __init__(self, endpoint: Endpoint, key: Key, log: str | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, key: WireKey, log: str | None = None) -> None:
         """`log`: the uuid it must have; None: any."""
         self.endpoint = endpoint
         self._socket = _connect(endpoint)
@@ -58,76 +58,78 @@ class Client:
     def close(self) -> None:
         self._socket.close()
 
-    def call(self, kind: Kind, fields: Mapping[str, object]) -> dict[str, object]:
+    def call(self, kind: FrameKind, fields: Mapping[str, object]) -> dict[str, object]:
         self._socket.sendall(wire.control(kind, fields))
         return self._answer()
 
-    def read(self, first: int, end: int, consumer: str) -> Iterator[tuple[int, bytes] | Lost]:
+    def read(self, first: int, end: int, consumer: str) -> Iterator[tuple[int, bytes] | LostPositions]:
         """(seed, whole records) of positions `first` to `end`, the latter excluded, in order; the first and the last
         record may reach beyond. To leave it before its end is to leave a connection that is of no use any more."""
-        self._socket.sendall(wire.control(Kind.READ, {"first": first, "end": end, "consumer": consumer}))
+        self._socket.sendall(wire.control(FrameKind.READ, {"first": first, "end": end, "consumer": consumer}))
         while True:
             kind, payload = self._receive()
-            if kind == Kind.DATA:
+            if kind == FrameKind.DATA:
                 yield wire.SEED.unpack_from(payload)[0], payload[wire.SEED.size :]
-            elif kind == Kind.LOST:
+            elif kind == FrameKind.LOST:
                 fields = wire.fields_of(payload)
-                yield Lost(
+                yield LostPositions(
                     integer(fields, "first"),
                     integer(fields, "last"),
                     str(fields.get("reason")),
                     fields.get("empty") is True,
                 )
-            elif kind == Kind.OK:
+            elif kind == FrameKind.OK:
                 return
             else:
                 self._unexpected(kind, payload)
 
     def stage(self, name: str, lines: Iterator[bytes]) -> dict[str, object]:
         """Each of `lines`: any number of JSON lines, every one with its newline."""
-        self._socket.sendall(wire.control(Kind.STAGE, {"name": name}))
+        self._socket.sendall(wire.control(FrameKind.STAGE, {"name": name}))
         for some in lines:
-            self._socket.sendall(wire.frame(Kind.LINES, some))
-        self._socket.sendall(wire.control(Kind.STAGED, {}))
+            self._socket.sendall(wire.frame(FrameKind.LINES, some))
+        self._socket.sendall(wire.control(FrameKind.STAGED, {}))
         return self._answer()
 
     def _answer(self) -> dict[str, object]:
         while True:
             kind, payload = self._receive()
-            if kind == Kind.OK:
+            if kind == FrameKind.OK:
                 return wire.fields_of(payload)
-            if kind != Kind.BUSY:
+            if kind != FrameKind.BUSY:
                 self._unexpected(kind, payload)
 
-    def _greet(self, key: Key, log: str | None) -> str:
+    def _greet(self, key: WireKey, log: str | None) -> str:
         nonce = secrets.token_hex(16)
         hello = {"version": wire.VERSION, "right": key.right, "nonce": nonce, "log": log}
-        self._socket.sendall(wire.PREFACE + wire.control(Kind.HELLO, hello))
-        challenge = self._expect(Kind.CHALLENGE)
+        self._socket.sendall(wire.PREFACE + wire.control(FrameKind.HELLO, hello))
+        challenge = self._expect(FrameKind.CHALLENGE)
         other = str(challenge.get("nonce"))
-        self._socket.sendall(wire.control(Kind.PROOF, {"proof": wire.prove(key, "client", nonce, other)}))
-        welcome = self._expect(Kind.WELCOME)
+        self._socket.sendall(wire.control(FrameKind.PROOF, {"proof": wire.prove(key, "client", nonce, other)}))
+        welcome = self._expect(FrameKind.WELCOME)
         if not wire.same(wire.prove(key, "server", other, nonce), welcome.get("proof")):
             raise Damaged(f"{self.endpoint} does not know the token itself: it is not the walflow that made it")
         return str(welcome.get("log"))
 
-    def _expect(self, kind: Kind) -> dict[str, object]:
+    def _expect(self, kind: FrameKind) -> dict[str, object]:
         got, payload = self._receive()
         if got != kind:
             self._unexpected(got, payload)
         return wire.fields_of(payload)
 
     def _unexpected(self, kind: int, payload: bytes) -> NoReturn:
-        if kind == Kind.ERROR:
+        if kind == FrameKind.ERROR:
             fields = wire.fields_of(payload)
-            raise Refused(str(fields.get("code", Code.INTERNAL)), str(fields.get("message", "no reason given")))
+            raise RequestRefused(
+                str(fields.get("code", Code.INTERNAL)), str(fields.get("message", "no reason given"))
+            )
         raise Damaged(f"{self.endpoint} answered with a frame of kind {kind}, which nobody asked for")
 
     def _receive(self) -> tuple[int, bytes]:
         header = self._exactly(wire.HEADER.size)
         size, checksum, kind = wire.HEADER.unpack(header)
-        if kind not in Kind.__members__.values() or size > (
-            wire.MAX_PAYLOAD if kind == Kind.DATA else wire.MAX_CONTROL
+        if kind not in FrameKind.__members__.values() or size > (
+            wire.MAX_PAYLOAD if kind == FrameKind.DATA else wire.MAX_CONTROL
         ):
             said = bytes(header).decode("ascii", "backslashreplace")
             raise Damaged(f"{self.endpoint} is no walflow bridge: it answered {said!r}")

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.tags import LENGTHS, Shape, Tags
+from pyspark_walflow.tags import LENGTHS, Shape, TagDecoder
 
 Crc = Callable[[int, bytes], int]
 Int64 = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ def find_crc() -> Crc | None:
     return cast(Crc, google_crc32c.extend)  # pyright: ignore[reportUnknownMemberType]
 
 
-class Run(NamedTuple):
+class ColumnRun(NamedTuple):
     """Records one behind the other whose events are told apart in the same way; all arrays are of one length."""
 
     data: bytes
@@ -72,7 +72,7 @@ class Columns:
         self.schema = pa.schema(fields)
         self._binary = binary
         self._crc = crc
-        self._tags = Tags()
+        self._tags = TagDecoder()
 
     def batches(self, seed: int, data: bytes, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
@@ -92,7 +92,9 @@ class Columns:
         for low, high in _runs(shapes):
             run = slice(low, high)
             batch = self._batch(
-                Run(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run]), first, end
+                ColumnRun(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run]),
+                first,
+                end,
             )
             if batch.num_rows:
                 yield batch
@@ -107,7 +109,7 @@ class Columns:
             raise WalflowError(f"the record at position {firsts[len(shapes)]} cannot be read: {error}") from None
         return shapes
 
-    def _batch(self, run: Run, first: int, end: int) -> pa.RecordBatch:
+    def _batch(self, run: ColumnRun, first: int, end: int) -> pa.RecordBatch:
         offsets, values = _told_apart(run)
         count, begin = len(offsets) - 1, int(run.firsts[0])
         positions = np.arange(begin, begin + count)
@@ -180,14 +182,14 @@ def _runs(shapes: list[Shape]) -> Iterator[tuple[int, int]]:
         yield low, len(shapes)
 
 
-def _told_apart(run: Run) -> tuple[Int32, bytes]:
+def _told_apart(run: ColumnRun) -> tuple[Int32, bytes]:
     separator = run.shapes[0].separator
     if separator is None:
         return _whole(run)
     return _counted(run) if separator == LENGTHS else _separated(run)
 
 
-def _counted(run: Run) -> tuple[Int32, bytes]:
+def _counted(run: ColumnRun) -> tuple[Int32, bytes]:
     """As `_separated`, of events behind their length: four bytes, the highest first."""
     parts: list[bytes] = []
     for at, end, count in zip(run.starts.tolist(), run.ends.tolist(), run.counts.tolist(), strict=True):
@@ -203,7 +205,7 @@ def _counted(run: Run) -> tuple[Int32, bytes]:
     return offsets, b"".join(parts)
 
 
-def _separated(run: Run) -> tuple[Int32, bytes]:
+def _separated(run: ColumnRun) -> tuple[Int32, bytes]:
     """Offsets of the events, and their bytes without what separates them."""
     separator = run.shapes[0].separator
     assert separator is not None
@@ -218,7 +220,7 @@ def _separated(run: Run) -> tuple[Int32, bytes]:
     return offsets, joined.replace(bytes((separator,)), b"")
 
 
-def _whole(run: Run) -> tuple[Int32, bytes]:
+def _whole(run: ColumnRun) -> tuple[Int32, bytes]:
     if (run.counts != 1).any():
         raise wire.Damaged(f"a record from position {run.firsts[0]} on has several events and nothing between them")
     offsets = np.zeros(len(run.counts) + 1, np.int32)
@@ -226,12 +228,12 @@ def _whole(run: Run) -> tuple[Int32, bytes]:
     return offsets, _joined(run)
 
 
-def _joined(run: Run) -> bytes:
+def _joined(run: ColumnRun) -> bytes:
     data = run.data
     return b"".join([data[start:end] for start, end in zip(run.starts.tolist(), run.ends.tolist(), strict=True)])
 
 
-def _keys(run: Run, count: int) -> "Array":
+def _keys(run: ColumnRun, count: int) -> "Array":
     if all(shape.key is None and shape.keys is None for shape in run.shapes):
         return pa.nulls(count, pa.string())
     keys: list[str | None] = []

@@ -9,7 +9,7 @@ from pyspark_walflow import discreet
 from pyspark_walflow.discreet import OURS, TRACEBACK
 
 
-class Refusal(Exception):
+class JobRefusal(Exception):
     """Trying again would only say it again. The text is one line; `hint`: what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -46,7 +46,7 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     """`job`: the user's file, whose line is named where it raised."""
     text = str(error)
     message = one_line(text) or type(error).__name__
-    if isinstance(error, Refusal):
+    if isinstance(error, JobRefusal):
         return Trouble(message, (), error.hint, True, text)
     others = _CHECKPOINT.search(text) is not None
     hint = ""

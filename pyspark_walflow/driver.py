@@ -14,7 +14,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from pyspark_walflow.condense import Refusal, condense
+from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.java import NoJava, find_java
 from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
 from pyspark_walflow.progress import Progress
@@ -93,21 +93,21 @@ def _run(plan: Plan, report: Report, stop: Stop) -> int:
 
 
 def _versions() -> dict[str, str]:
-    """Raises Refusal, with the line to type."""
+    """Raises JobRefusal, with the line to type."""
     try:
         java = find_java()
     except NoJava as error:
-        raise Refusal(str(error)) from None
+        raise JobRefusal(str(error)) from None
     found: dict[str, str] = {}
     for package in ("pyspark", "pyarrow"):
         try:
             found[package] = str(import_module(package).__version__)
         except ImportError:
-            raise Refusal(f"{sys.executable} has no {package}: {_install()}") from None
+            raise JobRefusal(f"{sys.executable} has no {package}: {_install()}") from None
     version = found["pyspark"]
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise Refusal(f"pyspark {version} is too old, walflow needs {oldest} or newer: {_install()}")
+        raise JobRefusal(f"pyspark {version} is too old, walflow needs {oldest} or newer: {_install()}")
     return {"spark": version, "java": str(java)}
 
 

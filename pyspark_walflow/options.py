@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pyspark_walflow import wire
 from pyspark_walflow.client import Endpoint
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.wire import Key
+from pyspark_walflow.wire import WireKey
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -102,7 +102,7 @@ class Options(NamedTuple):
             float(options.number("retrySeconds", 0, 3600)),
         )
 
-    def key(self, environment: Mapping[str, str] = os.environ) -> Key:
+    def key(self, environment: Mapping[str, str] = os.environ) -> WireKey:
         """Full right. Raises WalflowError."""
         file, said_by = self.token_file, "option tokenFile"
         if not file:
@@ -113,7 +113,7 @@ class Options(NamedTuple):
                 f"no token: name its file in option tokenFile or in {TOKEN_FILE} (the daemon made one at its first "
                 "start, `token` in the connector's `path`)"
             )
-        return Key.of_token(token)
+        return WireKey.of_token(token)
 
 
 class _Given:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
 from pyspark_walflow import bundle
-from pyspark_walflow.condense import Refusal
+from pyspark_walflow.condense import JobRefusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +115,7 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     made = load_job(plan.job)(spark, stream)
     if _is_frame(made):
         if not plan.results:
-            raise Refusal(
+            raise JobRefusal(
                 f"{plan.job}: pipeline() returned a DataFrame, and nothing is linked to `out`",
                 "link `out`, or start the query in the job and return nothing",
             )
@@ -139,14 +139,14 @@ def check(spark: "SparkSession", plan: Plan) -> None:
 
 
 def compile_job(job: str) -> None:
-    """What can be said of it before a session costs ten seconds. Raises Refusal."""
+    """What can be said of it before a session costs ten seconds. Raises JobRefusal."""
     try:
         compile(Path(job).read_bytes(), job, "exec")
     except OSError as error:
-        raise Refusal(f"cannot read the job {job}: {error.strerror}") from None
+        raise JobRefusal(f"cannot read the job {job}: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise Refusal(f"{job}{line}: {type(error).__name__}: {error}") from None
+        raise JobRefusal(f"{job}{line}: {type(error).__name__}: {error}") from None
 
 
 def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
@@ -154,7 +154,9 @@ def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
     # a name that is in no sys.modules: so its functions travel to the workers by value
     pipeline = runpy.run_path(job, run_name="walflow_job").get("pipeline")
     if not callable(pipeline):
-        raise Refusal(f"{job} defines no function `pipeline`", "def pipeline(spark, stream): return stream.where(…)")
+        raise JobRefusal(
+            f"{job} defines no function `pipeline`", "def pipeline(spark, stream): return stream.where(…)"
+        )
     return cast("Callable[[SparkSession, DataFrame], object]", pipeline)
 
 
@@ -169,10 +171,10 @@ def keep_query(plan: Plan) -> None:
 
 def refuse_change(plan: Plan) -> None:
     """Spark would go on with another query's windows as long as their columns fit, and count wrongly without a word.
-    Raises Refusal."""
+    Raises JobRefusal."""
     kept = Path(plan.checkpoint, QUERY_FILE)
     if kept.exists() and kept.read_text() != _kept_text(plan) and Path(plan.checkpoint, "state").exists():
-        raise Refusal(
+        raise JobRefusal(
             f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
             f"put back the query in {kept}, or name another `checkpoint` to begin anew without them behind what is "
             "committed (rows of the last batch may come twice), or "
@@ -201,7 +203,7 @@ def _as_lines(frame: "DataFrame") -> "DataFrame":
 
 def _streaming(frame: "DataFrame") -> "DataStreamWriter":
     if not frame.isStreaming:
-        raise Refusal("the query reads no stream", "it has to read the view `in`: SELECT … FROM in")
+        raise JobRefusal("the query reads no stream", "it has to read the view `in`: SELECT … FROM in")
     return frame.writeStream
 
 

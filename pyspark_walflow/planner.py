@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
-from pyspark_walflow.wire import Code, Damaged, Kind, Refused
+from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused
 
 FIRST_SECONDS: Final = 5.0  # a daemon that never answered is not restarting, its address is wrong
 TAKEN_SECONDS: Final = 3.0  # another query may be ending just now; more patience would only hide that there are two
@@ -28,7 +28,7 @@ class Unreachable(WalflowError):
     """Tried for as long as the options say."""
 
 
-class Head(NamedTuple):
+class KnownHead(NamedTuple):
     """`floor`: the first position that can be read; `next`: the one after the last."""
 
     floor: int
@@ -101,42 +101,42 @@ class Planner:
             self._client.close()
         self._client = None
 
-    def head(self) -> Head:
-        return _head(self._ask(Kind.HEAD, {}))
+    def head(self) -> KnownHead:
+        return _head(self._ask(FrameKind.HEAD, {}))
 
     def committed(self) -> int:
         """The next position that the consumer wants."""
-        return integer(self._ask(Kind.HEAD, {"consumer": self._options.consumer}), "committed")
+        return integer(self._ask(FrameKind.HEAD, {"consumer": self._options.consumer}), "committed")
 
-    def wait(self, position: int, ms: int) -> Head:
+    def wait(self, position: int, ms: int) -> KnownHead:
         """Once there is something from `position` on, or after `ms`."""
-        return _head(self._ask(Kind.WAIT, {"position": position, "ms": ms}))
+        return _head(self._ask(FrameKind.WAIT, {"position": position, "ms": ms}))
 
     def plan(self, start: int, rows: int, size: int, end: int | None = None) -> Planned:
         """As far as `rows` and `size` go; with `end`, what lies before it."""
         fields: dict[str, object] = {"start": start, "rows": rows, "bytes": size}
-        answer = self._ask(Kind.PLAN, fields if end is None else fields | {"end": end})
+        answer = self._ask(FrameKind.PLAN, fields if end is None else fields | {"end": end})
         return Planned(integer(answer, "end"), integer(answer, "bytes"))
 
     def commit(self, position: int) -> None:
         """Raises Unreachable soon."""
         fields: dict[str, object] = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
-        self._ask(Kind.COMMIT, fields, ACK_SECONDS)
+        self._ask(FrameKind.COMMIT, fields, ACK_SECONDS)
 
-    def _ask(self, kind: Kind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
+    def _ask(self, kind: FrameKind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
         patience = Patience(self._options.endpoint)
         while True:
             try:
                 if self._client is None:
                     self._client = self._connect()
                 return self._client.call(kind, fields)
-            except (OSError, Refused, Damaged) as error:
+            except (OSError, RequestRefused, Damaged) as error:
                 self.close()
                 patience.wait(error, self._seconds(error) if seconds is None else seconds)
 
     def _seconds(self, error: Exception) -> float:
         most = self._options.retry_seconds
-        if isinstance(error, Refused) and error.code == Code.TAKEN:
+        if isinstance(error, RequestRefused) and error.code == Code.TAKEN:
             return min(most, TAKEN_SECONDS)
         return min(most, FIRST_SECONDS) if isinstance(error, OSError) and not self._answered else most
 
@@ -149,7 +149,7 @@ class Planner:
                     f"go to the daemon that has the first, or {ANEW}"
                 )
             if self._scan is not None:
-                client.call(Kind.LEASE, self._leasing(self._scan))
+                client.call(FrameKind.LEASE, self._leasing(self._scan))
         except BaseException:
             client.close()
             raise
@@ -171,9 +171,9 @@ class Planner:
 def line_of(error: Exception, endpoint: Endpoint) -> str:
     """What a person can do something about."""
     match error:
-        case Refused(code=Code.DENIED):
+        case RequestRefused(code=Code.DENIED):
             return f"{endpoint} does not accept the token: {error}"
-        case Refused(code=Code.NEW_CHECKPOINT):
+        case RequestRefused(code=Code.NEW_CHECKPOINT):
             return (
                 f"{endpoint}: {error}. A new checkpoint counts its batches from 0, and Spark's file sink leaves out numbers "
                 "that its directory has had: those events would be lost. Go on with the other checkpoint; or write into "
@@ -181,7 +181,7 @@ def line_of(error: Exception, endpoint: Endpoint) -> str:
             )
         case _ if str(endpoint) in str(error):
             return str(error)
-        case Refused() | Damaged():
+        case RequestRefused() | Damaged():
             return f"{endpoint}: {error}"
         case ssl.SSLCertVerificationError():
             return f"the certificate of {endpoint} is not trusted: {error.verify_message} (option cafile)"
@@ -201,7 +201,7 @@ def line_of(error: Exception, endpoint: Endpoint) -> str:
 
 def _may_mend(error: Exception) -> bool:
     match error:
-        case Refused():
+        case RequestRefused():
             return error.code in Code.RETRY
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
             return True
@@ -211,5 +211,5 @@ def _may_mend(error: Exception) -> bool:
             return isinstance(error, OSError)
 
 
-def _head(answer: dict[str, object]) -> Head:
-    return Head(integer(answer, "floor"), integer(answer, "next"))
+def _head(answer: dict[str, object]) -> KnownHead:
+    return KnownHead(integer(answer, "floor"), integer(answer, "next"))

@@ -22,12 +22,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_walflow.client import Client, Lost, integer
+from pyspark_walflow.client import Client, LostPositions, integer
 from pyspark_walflow.columns import Columns, find_crc, first_of
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import FROM_COMMITTED, Options
 from pyspark_walflow.planner import ANEW, Patience, Planned, Planner, Unreachable, line_of
-from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
+from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
 
 PARTITION_BYTES: Final = 16 << 20
 ALL: Final = (1 << 63) - 1
@@ -35,7 +35,7 @@ ALL: Final = (1 << 63) - 1
 Offset = dict[str, object]
 
 
-class Place(NamedTuple):
+class OffsetPlace(NamedTuple):
     """What an offset says. `scan` is empty in offsets that are older than scans are."""
 
     log: str
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 class Range(InputPartition):
     """Positions `first` to `end`, the latter excluded, and the ticket that opens them."""
 
-    def __init__(self, first: int, end: int, log: str, ticket: Key) -> None:
+    def __init__(self, first: int, end: int, log: str, ticket: WireKey) -> None:
         self.first = first
         self.end = end
         self.log = log
@@ -164,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._scan = scan
         planner.begin(scan)
 
-    def _place(self, offset: Offset) -> Place:
+    def _place(self, offset: Offset) -> OffsetPlace:
         place = place_of(offset)
         if place.consumer != self._options.consumer:
             raise WalflowError(
@@ -232,12 +232,12 @@ class BatchReader(DataSourceReader):
         return fetch(self._options, partition, "")
 
 
-def place_of(offset: Mapping[str, object]) -> Place:
+def place_of(offset: Mapping[str, object]) -> OffsetPlace:
     """Raises WalflowError."""
     log, position, consumer = offset.get("log"), offset.get("position"), offset.get("consumer")
     scan = offset.get("scan", "")
     if isinstance(log, str) and isinstance(position, int) and isinstance(consumer, str) and isinstance(scan, str):
-        return Place(log, position, consumer, scan)
+        return OffsetPlace(log, position, consumer, scan)
     raise WalflowError(f"the checkpoint holds {offset!r}, which is no position of walflow")
 
 
@@ -251,7 +251,7 @@ def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordB
         try:
             client = _take(options, wanted)
             for found in client.read(position, wanted.end, consumer):
-                if isinstance(found, Lost):
+                if isinstance(found, LostPositions):
                     position = _lost(options, found, position)
                     continue
                 for batch in columns.batches(*found, position, wanted.end):
@@ -265,7 +265,7 @@ def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordB
             client = None
         except (OSError, Damaged) as error:
             patience.wait(error, options.retry_seconds)
-        except Refused as error:
+        except RequestRefused as error:
             if error.code == Code.BELOW_FLOOR and not options.fail_on_data_loss and client is not None:
                 position = _skip(options, client, position, wanted.end)
             else:
@@ -281,7 +281,7 @@ def _expect(position: int, batch: pa.RecordBatch) -> None:
         raise WalflowError(f"position {position} was to come, {came} came")
 
 
-def _lost(options: Options, lost: Lost, position: int) -> int:
+def _lost(options: Options, lost: LostPositions, position: int) -> int:
     line = f"positions {lost.first} to {lost.last} are lost: {lost.reason}"
     if lost.empty and lost.first <= position:
         return max(position, lost.last + 1)
@@ -295,15 +295,15 @@ def _lost(options: Options, lost: Lost, position: int) -> int:
 
 def _skip(options: Options, client: Client, position: int, end: int) -> int:
     try:
-        floor = min(integer(client.call(Kind.HEAD, {}), "floor"), end)
-    except (OSError, Refused, Damaged) as error:
+        floor = min(integer(client.call(FrameKind.HEAD, {}), "floor"), end)
+    except (OSError, RequestRefused, Damaged) as error:
         raise WalflowError(line_of(error, options.endpoint)) from None
     if floor > position:
         _tell(f"positions {position} to {floor - 1} are gone; failOnDataLoss is false, so it goes on behind them")
     return floor
 
 
-def _split(first: int, end: int, count: int, log: str, key: Key) -> list[Range]:
+def _split(first: int, end: int, count: int, log: str, key: WireKey) -> list[Range]:
     count = max(1, min(count, end - first))
     edges = [first + (end - first) * at // count for at in range(count + 1)]
     ticket = key.ticket(Right.READ, log)

@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     keys: tuple[str | None, ...] | None = None
 
 
-class Tags:
+class TagDecoder:
     def __init__(self) -> None:
         self._shapes: dict[bytes, Shape] = {}
 

@@ -26,7 +26,7 @@ RECORD: Final = struct.Struct("<4sI QqQ I HHI I")  # 48 bytes, as docs/reference
 SYNC: Final = b"WF\xa5\x1e"
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     HELLO = 1
     CHALLENGE = 2
     PROOF = 3
@@ -79,7 +79,7 @@ class Right:
     STAGE: Final = "stage"  # STAGE
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The other side's ERROR: `code` is one of `Code`, the text is one line for a person."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -91,7 +91,7 @@ class Damaged(Exception):
     """Bytes that cannot be what the other side sent."""
 
 
-class Key(NamedTuple):
+class WireKey(NamedTuple):
     """A right and the secret that proves it. A ticket can be handed to executors: it opens no more than its right
     on its log, and the token cannot be had from it."""
 
@@ -102,14 +102,14 @@ class Key(NamedTuple):
         return f"Key({self.right})"  # never the secret: this ends up in plans and logs
 
     @classmethod
-    def of_token(cls, token: str) -> "Key":
+    def of_token(cls, token: str) -> "WireKey":
         return cls(Right.FULL, token.encode())
 
-    def ticket(self, right: str, log: str) -> "Key":
-        return Key(right, _mac(self.secret, "ticket", right, log))
+    def ticket(self, right: str, log: str) -> "WireKey":
+        return WireKey(right, _mac(self.secret, "ticket", right, log))
 
 
-def prove(key: Key, side: str, own_nonce: str, other_nonce: str) -> str:
+def prove(key: WireKey, side: str, own_nonce: str, other_nonce: str) -> str:
     """`side` is "client" or "server"."""
     return _mac(key.secret, "proof", side, key.right, own_nonce, other_nonce).hex()
 
@@ -119,11 +119,11 @@ def same(one: str, other: object) -> bool:
     return isinstance(other, str) and hmac.compare_digest(one.encode(), other.encode(errors="surrogatepass"))
 
 
-def frame(kind: Kind, payload: bytes = b"") -> bytes:
+def frame(kind: FrameKind, payload: bytes = b"") -> bytes:
     return HEADER.pack(len(payload), zlib.crc32(payload), kind) + payload
 
 
-def control(kind: Kind, fields: Mapping[str, object]) -> bytes:
+def control(kind: FrameKind, fields: Mapping[str, object]) -> bytes:
     return frame(kind, json.dumps(fields, separators=(",", ":")).encode())
 
 

@@ -20,7 +20,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Patience
 from pyspark_walflow.rows import lines_of
-from pyspark_walflow.wire import Damaged, Key, Kind, Refused, Right
+from pyspark_walflow.wire import Damaged, FrameKind, RequestRefused, Right, WireKey
 
 PIECE: Final = 512 << 10  # bytes sent at a time
 IN_MEMORY: Final = 8 << 20  # of a task's lines; what is beyond goes to a temporary file
@@ -31,7 +31,7 @@ ONCE: Final = "write-"  # begins the id of what is no streaming query
 T = TypeVar("T")
 
 
-class Staged(WriterCommitMessage):
+class StagedRows(WriterCommitMessage):
     """`name` is empty where a task had no rows, and staged nothing."""
 
     def __init__(self, name: str, query: str, rows: int) -> None:
@@ -48,7 +48,7 @@ class _Writer:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._ticket: Key | None = None
+        self._ticket: WireKey | None = None
         self._log = ""
 
     def __getstate__(self) -> dict[str, object]:
@@ -58,7 +58,7 @@ class _Writer:
             self._ticket = key.ticket(Right.STAGE, self._log)
         return self.__dict__
 
-    def _stage(self, batches: Iterator[pa.RecordBatch], query: str) -> Staged:
+    def _stage(self, batches: Iterator[pa.RecordBatch], query: str) -> StagedRows:
         """Gathered first: rows cannot be asked for again, and a connection may break."""
         rows = 0
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as lines:
@@ -66,21 +66,21 @@ class _Writer:
                 lines.write(lines_of(batch))
                 rows += batch.num_rows
             if not rows:
-                return Staged("", query, 0)
+                return StagedRows("", query, 0)
             name = secrets.token_hex(16)
             assert self._ticket is not None
             answer = _try(self._options, self._ticket, self._log, lambda client: client.stage(name, _pieces(lines)))
         if answer.get("rows") != rows:
             raise WalflowError(f"{rows} rows were staged, and the daemon counts {answer.get('rows')}")
-        return Staged(name, query, rows)
+        return StagedRows(name, query, rows)
 
     def _publish(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         names = _names(messages)
         if not names:
             return
-        (query,) = {message.query for message in messages if isinstance(message, Staged)}
+        (query,) = {message.query for message in messages if isinstance(message, StagedRows)}
         fields = {"query": query, "batch": batch, "names": names}
-        _try(self._options, self._options.key(), None, lambda client: client.call(Kind.PUBLISH, fields))
+        _try(self._options, self._options.key(), None, lambda client: client.call(FrameKind.PUBLISH, fields))
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What it can name, of what a failed task leaves; the rest dies in the daemon, of age."""
@@ -93,7 +93,7 @@ class _Writer:
                 self._options,
                 self._options.key(),
                 None,
-                lambda client: client.call(Kind.ABORT, fields),
+                lambda client: client.call(FrameKind.ABORT, fields),
                 ABORT_SECONDS,
             )
         except WalflowError as error:
@@ -101,7 +101,7 @@ class _Writer:
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]  # its base says rows
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:  # type: ignore[override]  # its base says rows
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY_ID) if context is not None else None
         if not query:
@@ -122,7 +122,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         super().__init__(options)
         self._query = ONCE + secrets.token_hex(16)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]  # its base says rows
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:  # type: ignore[override]  # its base says rows
         return self._stage(iterator, self._query)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -133,7 +133,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 def _names(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    return [message.name for message in messages if isinstance(message, Staged) and message.name]
+    return [message.name for message in messages if isinstance(message, StagedRows) and message.name]
 
 
 def _pieces(lines: IO[bytes]) -> Iterator[bytes]:
@@ -142,7 +142,9 @@ def _pieces(lines: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _try(options: Options, key: Key, log: str | None, ask: Callable[[Client], T], seconds: float | None = None) -> T:
+def _try(
+    options: Options, key: WireKey, log: str | None, ask: Callable[[Client], T], seconds: float | None = None
+) -> T:
     """Again on a new connection, for as long as the options say. Raises WalflowError."""
     patience = Patience(options.endpoint)
     while True:
@@ -150,7 +152,7 @@ def _try(options: Options, key: Key, log: str | None, ask: Callable[[Client], T]
         try:
             client = Client(options.endpoint, key, log)
             return ask(client)
-        except (OSError, Refused, Damaged) as error:
+        except (OSError, RequestRefused, Damaged) as error:
             patience.wait(error, options.retry_seconds if seconds is None else seconds)
         finally:
             if client is not None:

@@ -12,7 +12,7 @@ from walflow.contract import CodecUse, Connector, Guarantee
 from walflow.diagnostics import render_all
 from walflow.event import Codec, Cutting
 from walflow.flow.config import FlowConfig
-from walflow.flow.plan import ConnectorPlan, PipelinePlan, Select
+from walflow.flow.plan import ConnectorPlan, PipelinePlan, PlannedSelect
 
 FLOW = """
 define flow main
@@ -82,7 +82,7 @@ flow
 end;
 deploy flow main;
 """)
-    selects = (Select("in", "left"), Select("in", "right"), Select("second", "right"))
+    selects = (PlannedSelect("in", "left"), PlannedSelect("in", "right"), PlannedSelect("second", "right"))
     found = assembly.pipelines[0]
     assert replace(found, selects=tuple(one._replace(span=None) for one in found.selects)) == PipelinePlan(
         NodeId("main", "pipeline", "split"), ("in", "second"), ("left", "right"), selects

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from walflow import lang
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import Claim, Connector, Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
 from walflow.errors import WalflowError
@@ -14,8 +14,8 @@ from walflow.flow.cycles import check_cycles
 from walflow.flow.depth import check_depth
 from walflow.flow.domains import Ends, split
 from walflow.flow.graph import Graph, Port
-from walflow.flow.links import Node, check_links, check_unlinked
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, OperatorPlan, PipelinePlan, Select
+from walflow.flow.links import GraphNode, check_links, check_unlinked
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.flow.selects import check_selects, place
 from walflow.flow.settings import check_keys, config_of, wire
 from walflow.flow.validate import configure
@@ -23,7 +23,17 @@ from walflow.operators import OPERATORS, Operator
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
 
-__all__ = ["Assembly", "ConnectorPlan", "Link", "NodeId", "PipelinePlan", "Registry", "Select", "assemble", "load"]
+__all__ = [
+    "Assembly",
+    "ConnectorPlan",
+    "Link",
+    "NodeId",
+    "PipelinePlan",
+    "PlannedSelect",
+    "Registry",
+    "assemble",
+    "load",
+]
 
 Registry = Mapping[str, type[Connector]]
 
@@ -69,7 +79,7 @@ class _Assembling:
         self._connectors: list[ConnectorPlan] = []
         self._pipelines: list[PipelinePlan] = []
         self._links: dict[Link, Span] = {}
-        self._checked: list[tuple[dict[NodeId, Node], dict[Link, Span], dict[NodeId, PipelinePlan]]] = []
+        self._checked: list[tuple[dict[NodeId, GraphNode], dict[Link, Span], dict[NodeId, PipelinePlan]]] = []
         self._claimed: dict[tuple[str, str], tuple[str, Span]] = {}
         self._ends: Ends = {}
         self._want_logs: list[tuple[Port, OperatorConfig]] = []
@@ -78,13 +88,13 @@ class _Assembling:
         return split(Assembly(tuple(self._connectors), tuple(self._pipelines), tuple(self._links)), self._ends)
 
     def add(self, flow: Flow) -> None:
-        nodes: dict[NodeId, Node] = {}
+        nodes: dict[NodeId, GraphNode] = {}
         used: dict[NodeId, PipelinePlan] = {}
         for connector in flow.connectors:
             nodes[connector.id] = self._connector(connector)
         for pipeline in flow.pipelines:
             plan = self._pipeline(pipeline)
-            nodes[pipeline.id] = Node(Ports(plan.inputs, plan.outputs), False, pipeline.created)
+            nodes[pipeline.id] = GraphNode(Ports(plan.inputs, plan.outputs), False, pipeline.created)
             used[pipeline.id] = plan
         links = check_links(flow, nodes, self.found.append)
         self._links |= links
@@ -110,8 +120,8 @@ class _Assembling:
                 hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
                 self.found.append(error(f"{config.kind.text} needs a log on disk upstream", config.created, hint))
 
-    def _connector(self, config: ConnectorConfig) -> Node:
-        unknown = Node(None, False, config.created)
+    def _connector(self, config: ConnectorConfig) -> GraphNode:
+        unknown = GraphNode(None, False, config.created)
         report = self._reporter(config)
         try:
             of = find(config.type.text, self._registry)
@@ -129,7 +139,7 @@ class _Assembling:
             return (
                 unknown
                 if of.ports_used is not Connector.ports_used
-                else Node(of.ports, of.forwards, config.created, of.out_may_end)
+                else GraphNode(of.ports, of.forwards, config.created, of.out_may_end)
             )
         self._claim(connector.claims(), f"connector `{config.id}`", config.created)
         constant = config_of(config, of)
@@ -137,7 +147,7 @@ class _Assembling:
         self._connectors.append(
             ConnectorPlan(config.id, config.type.text, connector, *framed, config.defined, written)
         )
-        return Node(connector.ports_used(), of.forwards, config.created, of.out_may_end)
+        return GraphNode(connector.ports_used(), of.forwards, config.created, of.out_may_end)
 
     def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:
         """What is wrong in a module's definition was created somewhere, and that is the file at hand."""
@@ -200,7 +210,7 @@ class _Assembling:
             inputs,
             outputs,
             tuple(
-                Select(
+                PlannedSelect(
                     place(s.source, s.source_port, "out", ports),
                     place(s.target, s.target_port, "in", ports),
                     s.what,
@@ -227,7 +237,7 @@ class _Assembling:
         if not config.complete:
             return None
         values = {name: part.constant.value for name, part in config.settings.items()}
-        parts: dict[str | int, Part] = dict(config.settings.items())
+        parts: dict[str | int, ConstantPart] = dict(config.settings.items())
         operator, found = configure(kind, of, Constant(values, config.defined, parts), config.defined, bare=True)
         self.found += found
         if operator is None:

@@ -15,7 +15,7 @@ SYNC_SECONDS: Final = (100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
 COMMIT_BYTES: Final = tuple(float(1 << power) for power in range(9, 23, 2))
 
 
-class Counter:
+class CountedValue:
     """Only grows. Written from the loop alone, so it needs no lock."""
 
     __slots__ = ("value",)
@@ -24,7 +24,7 @@ class Counter:
         self.value = 0
 
 
-class Histogram:
+class BucketedValues:
     """How often a value fell between which bounds: `counts[i]` up to and with `bounds[i]`, the last one above."""
 
     __slots__ = ("bounds", "counts", "sum")
@@ -58,15 +58,15 @@ class Metrics:
     address is ever a label, it would make a series per client."""
 
     def __init__(self) -> None:
-        self._counters: dict[Key, Counter] = {}
+        self._counters: dict[Key, CountedValue] = {}
         self._gauges: dict[Key, Callable[[], float]] = {}
-        self._histograms: dict[Key, Histogram] = {}
+        self._histograms: dict[Key, BucketedValues] = {}
 
-    def counter(self, name: str, **labels: str) -> Counter:
-        return self._counters.setdefault(_key(name, labels), Counter())
+    def counter(self, name: str, **labels: str) -> CountedValue:
+        return self._counters.setdefault(_key(name, labels), CountedValue())
 
-    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> Histogram:
-        return self._histograms.setdefault(_key(name, labels), Histogram(bounds))
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
+        return self._histograms.setdefault(_key(name, labels), BucketedValues(bounds))
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         """`read` is called whenever somebody looks; of two under one name and labels the later one."""
@@ -88,7 +88,7 @@ class Metrics:
             if value is not None:
                 yield Reading(name, dict(labels), value)
 
-    def histograms(self) -> Iterator[tuple[str, Mapping[str, str], Histogram]]:
+    def histograms(self) -> Iterator[tuple[str, Mapping[str, str], BucketedValues]]:
         for (name, labels), histogram in sorted(self._histograms.items(), key=lambda item: item[0]):
             yield name, dict(labels), histogram
 

@@ -24,7 +24,7 @@ class Absent:
 ABSENT: Final = Absent()
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """One step as it is written, of a path as it is written: for messages."""
 
     shown: str
@@ -34,10 +34,10 @@ class Step(NamedTuple):
         return Missing(f"`{self.path}`: {kind_of(value)} without `{self.shown}`")
 
 
-Steps = tuple[Step, ...]
+Steps = tuple[PathStep, ...]
 
 
-class Lost:
+class LostWay:
     """What a path that leads nowhere is bound to, unless only its last key is missing: how far it led, and to what."""
 
     __slots__ = ("at", "kind")
@@ -50,13 +50,13 @@ class Lost:
 def reach(value: object, keys: tuple[str, ...], at: int = 0) -> Any:
     """What is there, from key `at` on; a Lost; or ABSENT where only the last key leads nowhere."""
     if value is ABSENT:
-        return Lost(at - 1, "a record")
+        return LostWay(at - 1, "a record")
     last = len(keys) - 1
     for number in range(at, last + 1):
         if not is_record(value):
-            return Lost(number, kind_of(value))
+            return LostWay(number, kind_of(value))
         if keys[number] not in value:
-            return ABSENT if number == last else Lost(number, "a record")
+            return ABSENT if number == last else LostWay(number, "a record")
         value = value[keys[number]]
     return value
 
@@ -73,13 +73,13 @@ def found(value: Any, steps: Steps) -> Any:
     """`taken`, on the way to something within it, or to whether it is there at all."""
     if value is ABSENT:
         raise steps[-1].missing({})
-    if type(value) is Lost:
+    if type(value) is LostWay:
         step = steps[value.at]
         raise Missing(f"`{step.path}`: {value.kind} without `{step.shown}`")
     return value
 
 
-def member(value: Any, key: str | int, step: Step) -> Any:
+def member(value: Any, key: str | int, step: PathStep) -> Any:
     """A key that is known at load."""
     if exact(value) is not (dict if isinstance(key, str) else list):
         raise step.missing(value)
@@ -89,14 +89,14 @@ def member(value: Any, key: str | int, step: Step) -> Any:
         raise step.missing(value) from None
 
 
-def member_by(value: object, key: object, step: Step) -> Any:
+def member_by(value: object, key: object, step: PathStep) -> Any:
     """A key that depends on the event."""
     if isinstance(key, str) or is_index(key):
         return member(value, key, step)  # type: ignore[arg-type]  # it is one of the two
     raise CannotApply(f"`{step.path}`: `{step.shown}` is {kind_of(key)}, neither a key nor an index")
 
 
-def part(value: object, begin: object, end: object, step: Step) -> list[object]:
+def part(value: object, begin: object, end: object, step: PathStep) -> list[object]:
     """A slice."""
     if not (is_index(begin) and is_index(end)):
         raise CannotApply(f"`{step.path}`: {NO_BOUND}")

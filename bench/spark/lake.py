@@ -9,7 +9,7 @@ from typing import Final, Self
 from bench.systems import WrongResult
 from demo.server import Server, ServerFailed, free_port, write_flow
 from pyspark_walflow.client import Client, Endpoint
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.wire import FrameKind, WireKey
 
 FLOW: Final = Path(__file__).with_name("lake.troy")
 HOLDER: Final = "held"
@@ -74,10 +74,10 @@ class Lake:
 
     def wait_until_logged(self, lines: int) -> None:
         """So many in all. Raises ServerFailed."""
-        client = Client(Endpoint("127.0.0.1", self._port), Key.of_token(self._token.read_text().strip()))
+        client = Client(Endpoint("127.0.0.1", self._port), WireKey.of_token(self._token.read_text().strip()))
         deadline = time.monotonic() + LOGGED_WITHIN
         try:
-            while client.call(Kind.WAIT, {"position": lines, "ms": ASKED})["next"] != lines + 1:
+            while client.call(FrameKind.WAIT, {"position": lines, "ms": ASKED})["next"] != lines + 1:
                 self._server.events()  # raises if it is gone
                 if time.monotonic() > deadline:
                     raise ServerFailed(f"not all lines were in the log within {LOGGED_WITHIN:.0f} s")

@@ -8,9 +8,9 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
 from connectors.file.output import Output
-from connectors.file.overwriting import Overwriting, Place
+from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
-from connectors.file.writing import Writer
+from connectors.file.writing import FileWriter
 from walflow.contract import Claim, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.disk import RealDisk
 
@@ -68,7 +68,7 @@ class File(Connector):
 
     # both outlive a run: a restart of the connector alone keeps what is in the file
     _emptied: bool = PrivateAttr(default=False)
-    _place: Place | None = PrivateAttr(default=None)
+    _place: FilePlace | None = PrivateAttr(default=None)
 
     @field_validator("path")
     @classmethod
@@ -131,7 +131,7 @@ class File(Connector):
                 inlet.stop(graceful=True)
             return
         output = self._output(sync=self._syncs(inlet.behind_log))
-        writer = Writer(inlet, output)
+        writer = FileWriter(inlet, output)
         writer.start()
         try:
             await writer.ended.wait()

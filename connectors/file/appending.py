@@ -15,12 +15,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from connectors.file.checksum import crc32c
-from connectors.file.output import Batch, Output
-from connectors.file.ranges import Ranges
+from connectors.file.output import FileBatch, Output
+from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import (
     END,
-    Found,
-    Here,
+    FileNow,
+    FoundFile,
     end_mark,
     events_of,
     intend,
@@ -60,8 +60,8 @@ class Appending(Output):
         self._boot = boot()
         self._sidecar: Sidecar | None = None
         self._state: State | None = None
-        self._ranges = Ranges()
-        self._after: tuple[State, Ranges] | None = None  # once the batch that was put is known to be kept
+        self._ranges = WrittenPositions()
+        self._after: tuple[State, WrittenPositions] | None = None  # once the batch that was put is known to be kept
 
     def _begin(self, fd: int) -> None:
         if self._sidecar is not None and not self._sidecar.is_there():
@@ -76,7 +76,7 @@ class Appending(Output):
 
     def _settle(self, fd: int, sidecar: Sidecar) -> None:
         stat = self._disk.stat(fd)
-        here = Here(self._boot, stat.identity, stat.size)
+        here = FileNow(self._boot, stat.identity, stat.size)
         if sidecar.state is not None and not sidecar.state.moved and not is_same_file(sidecar.state, here):
             self._finish_elsewhere(sidecar, sidecar.state)
         found = judge(sidecar.state, here, partial(self._disk.read, fd))
@@ -97,7 +97,7 @@ class Appending(Output):
         )
         self._remember(sidecar, self._state)
 
-    def _make_end(self, fd: int, path: str, found: Found, size: int) -> None:
+    def _make_end(self, fd: int, path: str, found: FoundFile, size: int) -> None:
         if found.aside is not None:
             self._copy_aside(fd, path, found.aside, size)
         if found.size < size:
@@ -128,7 +128,7 @@ class Appending(Output):
             return False
         try:
             stat = self._disk.stat(fd)
-            here = Here(self._boot, stat.identity, stat.size)
+            here = FileNow(self._boot, stat.identity, stat.size)
             read = partial(self._disk.read, fd)
             named_alike = os.path.basename(path).startswith(os.path.basename(self.path))
             if not is_known_again(state, here, read, named_alike=named_alike) or not self._disk.lock(fd):
@@ -145,7 +145,7 @@ class Appending(Output):
         sidecar.sync()
         return True
 
-    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> int:
+    def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
         assert self._sidecar is not None
         for log, position in batch.acked_below.items():
             self._ranges.forget_below(log, position)
@@ -201,7 +201,7 @@ class Appending(Output):
             self._sidecar.close()
             self._sidecar = None
 
-    def _tell(self, path: str, found: Found, size: int) -> None:
+    def _tell(self, path: str, found: FoundFile, size: int) -> None:
         if found.note:
             self.notes.append(f"{path} {found.note}")
         elif found.size < size:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from connectors.file.ranges import Ranges
+from connectors.file.ranges import WrittenPositions
 from walflow.disk import Disk, Landed
 from walflow.errors import WalflowError
 from walflow.event import Block
@@ -25,7 +25,7 @@ class CannotWrite(WalflowError):
 
 
 @dataclass(slots=True)
-class Batch:
+class FileBatch:
     """Blocks that are written together. `separator`: what stands between them and an unended line before them,
     empty where their framing has none. `adds`: their positions; `acked_below`: per log, what nobody asks for."""
 
@@ -33,7 +33,7 @@ class Batch:
     parts: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     separator: bytes = b""
-    adds: Ranges = field(default_factory=Ranges)
+    adds: WrittenPositions = field(default_factory=WrittenPositions)
     acked_below: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, block: Block, *, remember: bool) -> None:
@@ -68,7 +68,7 @@ class Output:
         self.path = path
         self.size = 0
         self.emptied = not empty
-        self.known = Ranges()  # what need not be written again, read at `open`
+        self.known = WrittenPositions()  # what need not be written again, read at `open`
         self.notes: list[str] = []
         self._disk = disk
         self._sync = sync
@@ -97,7 +97,7 @@ class Output:
             raise
         self._fd = fd
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: FileBatch) -> None:
         """Raises OSError or CannotWrite: nothing of the batch counts as written; call it again."""
         for _ in range(ATTEMPTS):
             fd, size = self._opened()
@@ -109,7 +109,7 @@ class Output:
                 return
         raise CannotWrite(f"cannot write {self.path}: another process cuts or replaces it again and again")
 
-    def _write(self, fd: int, batch: Batch) -> bool:
+    def _write(self, fd: int, batch: FileBatch) -> bool:
         """False: another process took it away again."""
         parts = batch.parts
         if self._is_unended(fd, batch.separator):
@@ -196,7 +196,7 @@ class Output:
             self.emptied = True
         self._go_behind(fd, self._disk.stat(fd).size)
 
-    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> int:
+    def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
         """At which byte the batch then ends."""
         landed = self._append(fd, parts)
         if self._sync:

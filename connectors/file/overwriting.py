@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from connectors.file.output import Batch, Output
+from connectors.file.output import FileBatch, Output
 from walflow.disk import Disk
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """How far a file is written over. `old`: where its content ended before; from there on it is appended to, as other
     processes may do."""
 
@@ -20,7 +20,7 @@ class Overwriting(Output):
     """`place`: where an earlier run of the same process was. Another file at the path, in the same process, is
     continued at its end: only a start writes over what is there."""
 
-    def __init__(self, path: str, disk: Disk, *, sync: bool, place: Place | None) -> None:
+    def __init__(self, path: str, disk: Disk, *, sync: bool, place: FilePlace | None) -> None:
         super().__init__(path, disk, sync=sync, empty=False)
         self.place = place
         self._old = 0
@@ -36,15 +36,15 @@ class Overwriting(Output):
         self._last = b""
         if self.size >= self._old:
             self._go_behind(fd, stat.size)
-        self.place = Place(stat.identity, self.size, self._old)
+        self.place = FilePlace(stat.identity, self.size, self._old)
 
-    def _write(self, fd: int, batch: Batch) -> bool:
+    def _write(self, fd: int, batch: FileBatch) -> bool:
         size = self._disk.stat(fd).size
         if self.size < self._old < size and self.size + batch.size > self._old:
             self._go_behind(fd, size)  # it would reach into what another process appended
         return super()._write(fd, batch)
 
-    def _put(self, fd: int, parts: Sequence[bytes], batch: Batch) -> int:
+    def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
         if self.size >= self._old:
             return super()._put(fd, parts, batch)
         self._disk.write(fd, parts, self.size)

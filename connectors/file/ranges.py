@@ -7,14 +7,14 @@ from typing import NamedTuple, Self
 Range = tuple[int, int]  # first and last position, both included
 
 
-class Run(NamedTuple):
+class PositionRun(NamedTuple):
     """Positions in a row that are all known, or all unknown."""
 
     length: int
     known: bool
 
 
-class Ranges:
+class WrittenPositions:
     """Ascending, disjoint and never touching, per log."""
 
     __slots__ = ("_logs",)
@@ -23,7 +23,7 @@ class Ranges:
         self._logs: dict[str, list[Range]] = {log: list(ranges) for log, ranges in (logs or {}).items() if ranges}
 
     def __repr__(self) -> str:
-        return f"<Ranges {self._logs}>"
+        return f"<WrittenPositions {self._logs}>"
 
     def __len__(self) -> int:
         return sum(map(len, self._logs.values()))
@@ -33,7 +33,7 @@ class Ranges:
         return sum(last - first + 1 for ranges in self._logs.values() for first, last in ranges)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ranges) and self._logs == other._logs
+        return isinstance(other, WrittenPositions) and self._logs == other._logs
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
@@ -55,7 +55,7 @@ class Ranges:
             high += 1
         ranges[low:high] = [(first, last)]
 
-    def update(self, other: "Ranges") -> None:
+    def update(self, other: "WrittenPositions") -> None:
         for log, ranges in other._logs.items():
             for first, last in ranges:
                 self.add(log, first, last)
@@ -78,7 +78,7 @@ class Ranges:
         if not ranges:
             del self._logs[log]
 
-    def runs(self, log: str, first: int, last: int) -> list[Run]:
+    def runs(self, log: str, first: int, last: int) -> list[PositionRun]:
         """The positions from `first` to `last`, by what is known of them."""
         return list(_runs(self._logs.get(log, ()), first, last))
 
@@ -87,16 +87,16 @@ def _last(each: Range) -> int:
     return each[1]
 
 
-def _runs(ranges: Sequence[Range], first: int, last: int) -> Iterator[Run]:
+def _runs(ranges: Sequence[Range], first: int, last: int) -> Iterator[PositionRun]:
     at = first
     for low, high in ranges[bisect_left(ranges, first, key=_last) :]:
         if low > last:
             break
         if low > at:
-            yield Run(low - at, known=False)
+            yield PositionRun(low - at, known=False)
             at = low
         end = min(high, last)
-        yield Run(end - at + 1, known=True)
+        yield PositionRun(end - at + 1, known=True)
         at = end + 1
     if at <= last:
-        yield Run(last - at + 1, known=False)
+        yield PositionRun(last - at + 1, known=False)

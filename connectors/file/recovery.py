@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from connectors.file.checksum import crc32c
-from connectors.file.ranges import Ranges
-from connectors.file.sidecar import Intent, State
+from connectors.file.ranges import WrittenPositions
+from connectors.file.sidecar import State, WriteIntent
 
 PIECE: Final = 4096  # a page: a killed write ends at one, nearly always
 PIECES: Final = 256  # and one more where the first begins inside a page: what a slot has room for
@@ -23,7 +23,7 @@ CANDIDATES: Final = 10_000  # lines that begin as the batch does
 Read = Callable[[int, int], bytes]  # size, offset
 
 
-class Here(NamedTuple):
+class FileNow(NamedTuple):
     """The file as it is found."""
 
     boot: str
@@ -32,60 +32,60 @@ class Here(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """The file is to end at `size`: behind it, everything from `aside` on is copied away first (None: nothing is
     worth it)."""
 
     size: int
     aside: int | None = None
-    ranges: Ranges = field(default_factory=Ranges)
+    ranges: WrittenPositions = field(default_factory=WrittenPositions)
     note: str = ""
 
 
-def judge(state: State | None, here: Here, read: Read) -> Found:
+def judge(state: State | None, here: FileNow, read: Read) -> FoundFile:
     if state is None:
-        return Found(here.size)
+        return FoundFile(here.size)
     if not is_same_file(state, here):
-        return Found(here.size, ranges=Ranges(state.ranges if state.moved else None))
+        return FoundFile(here.size, ranges=WrittenPositions(state.ranges if state.moved else None))
     if here.size < state.size:
-        return Found(here.size, note=f"was cut from {state.size} to {here.size} bytes by another process")
+        return FoundFile(here.size, note=f"was cut from {state.size} to {here.size} bytes by another process")
     if end_mark(read, state.size, state.end[0]) != state.end:
-        return Found(here.size, note=f"was changed before byte {state.size} by another process")
+        return FoundFile(here.size, note=f"was changed before byte {state.size} by another process")
     power_cut = _power_was_cut(state, here)
     if power_cut and not state.synced:
-        return Found(here.size, note='may be damaged at its end: the machine stopped, and sync is "never"')
+        return FoundFile(here.size, note='may be damaged at its end: the machine stopped, and sync is "never"')
     return _judge_tail(state, here, power_cut, read)
 
 
-def _judge_tail(state: State, here: Here, power_cut: bool, read: Read) -> Found:
-    size, ranges = state.size, Ranges(state.ranges)
+def _judge_tail(state: State, here: FileNow, power_cut: bool, read: Read) -> FoundFile:
+    size, ranges = state.size, WrittenPositions(state.ranges)
     if here.size == size:
-        return Found(size, ranges=ranges)
+        return FoundFile(size, ranges=ranges)
     if power_cut:
-        return Found(size, aside=size, ranges=ranges, note="was being written when the machine stopped")
+        return FoundFile(size, aside=size, ranges=ranges, note="was being written when the machine stopped")
     if state.clean or state.intent is None:
-        return Found(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
+        return FoundFile(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
     intent = state.intent
     place = _find(intent, size, here.size, read)
     if place is None:
-        return Found(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
+        return FoundFile(here.size, ranges=ranges, note=f"has bytes that another process appended behind byte {size}")
     start, proven = place
     if proven == intent.length:
-        ranges.update(Ranges(intent.adds))
-        return Found(here.size, ranges=ranges)
+        ranges.update(WrittenPositions(intent.adds))
+        return FoundFile(here.size, ranges=ranges)
     if start + proven == here.size:
-        return Found(start, ranges=ranges)
+        return FoundFile(start, ranges=ranges)
     note = "ended in bytes that may be half a batch or another process's"
-    return Found(start, aside=start + proven, ranges=ranges, note=note)
+    return FoundFile(start, aside=start + proven, ranges=ranges, note=note)
 
 
-def is_same_file(state: State, here: Here) -> bool:
+def is_same_file(state: State, here: FileNow) -> bool:
     if state.boot == here.boot:
         return state.file == here.identity
     return state.file[1] == here.identity[1]  # device numbers are dealt out anew at each boot
 
 
-def is_known_again(state: State, here: Here, read: Read, *, named_alike: bool) -> bool:
+def is_known_again(state: State, here: FileNow, read: Read, *, named_alike: bool) -> bool:
     """Under another name: by its number, which a new file may have got, and its content. Nothing else may be cut.
 
     Of a file that was empty a power cut leaves no content to know it by; then its name must begin as it did."""
@@ -100,19 +100,19 @@ def is_known_again(state: State, here: Here, read: Read, *, named_alike: bool) -
     )
 
 
-def _power_was_cut(state: State, here: Here) -> bool:
+def _power_was_cut(state: State, here: FileNow) -> bool:
     return not state.clean and (not here.boot or state.boot != here.boot)
 
 
 def events_of(state: State) -> int:
     """How many may be in the file, and not known to be acked by all logs."""
-    known = Ranges(state.ranges)
+    known = WrittenPositions(state.ranges)
     if state.intent is not None:
-        known.update(Ranges(state.intent.adds))
+        known.update(WrittenPositions(state.intent.adds))
     return known.total()
 
 
-def _find(intent: Intent, planned: int, size: int, read: Read) -> tuple[int, int] | None:
+def _find(intent: WriteIntent, planned: int, size: int, read: Read) -> tuple[int, int] | None:
     """Where behind `planned` the batch begins, and how many bytes are proven to be its. None: nothing of it is there.
 
     A killed write ends at a page, nearly always, which proves it. So if the bytes at `planned` do not even begin as the
@@ -146,7 +146,7 @@ def _occurrences(head: bytes, data: bytes) -> Iterator[int]:
             yield at
 
 
-def _proven(intent: Intent, planned: int, start: int, size: int, read: Read) -> int:
+def _proven(intent: WriteIntent, planned: int, start: int, size: int, read: Read) -> int:
     """How many bytes from `start` on are those of the batch, which is cut into pieces as if it began at `planned`."""
     at = 0
     for number, end in enumerate(_ends(planned, intent.length, intent.piece)):
@@ -159,7 +159,7 @@ def _proven(intent: Intent, planned: int, start: int, size: int, read: Read) -> 
     return at
 
 
-def intend(data: bytes, start: int, adds: Ranges) -> Intent:
+def intend(data: bytes, start: int, adds: WrittenPositions) -> WriteIntent:
     piece = PIECE
     while len(data) > piece * PIECES:
         piece *= 2
@@ -168,7 +168,7 @@ def intend(data: bytes, start: int, adds: Ranges) -> Intent:
     for end in _ends(start, len(data), piece):
         sums.append(crc32c(data[at:end]).to_bytes(4, "little"))
         at = end
-    return Intent(len(data), piece, b"".join(sums), adds.dump(), data[:HEAD])
+    return WriteIntent(len(data), piece, b"".join(sums), adds.dump(), data[:HEAD])
 
 
 def _ends(start: int, length: int, piece: int) -> Iterator[int]:

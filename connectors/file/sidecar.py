@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from connectors.file.checksum import crc32c
 from connectors.file.output import CannotWrite, explain
-from connectors.file.ranges import Range, Ranges
+from connectors.file.ranges import Range, WrittenPositions
 from walflow.disk import Disk
 from walflow.errors import Unusable
 
@@ -25,7 +25,7 @@ MAGIC: Final = b"walflow\x01"
 ROOM: Final = SLOT - HEADER.size
 
 
-class Intent(msgspec.Struct, frozen=True):
+class WriteIntent(msgspec.Struct, frozen=True):
     """The batch being written at `State.size`, or behind it, where another process appended in that moment. `sums`:
     the CRC32C of each piece of it, cut where the file's own offset is a multiple of `piece`. `head`: its first bytes,
     by which it is found behind others, and its absence known; empty in sidecars of walflow 0.1 before it had this."""
@@ -52,7 +52,7 @@ class State(msgspec.Struct, frozen=True):
     clean: bool = False
     moved: bool = False
     ranges: dict[str, list[Range]] = {}
-    intent: Intent | None = None
+    intent: WriteIntent | None = None
 
 
 class Sidecar:
@@ -138,12 +138,12 @@ def _encode(state: State, generation: int) -> bytes:
 
 def _with_less(state: State) -> State:
     """What is not known to be in the file comes twice, so knowledge may be dropped, and nothing else."""
-    ranges = Ranges(state.ranges)
+    ranges = WrittenPositions(state.ranges)
     if ranges:
         ranges.forget_lowest()
         return replace(state, ranges=ranges.dump())
     assert state.intent is not None
-    adds = Ranges(state.intent.adds)
+    adds = WrittenPositions(state.intent.adds)
     adds.forget_lowest()
     return replace(state, intent=replace(state.intent, adds=adds.dump()))
 

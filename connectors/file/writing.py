@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from connectors.file.output import Batch, Output, explain
+from connectors.file.output import FileBatch, Output, explain
 from walflow.contract import Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
@@ -20,7 +20,7 @@ class SinkStopped(WalflowError):
     """The connector has stopped, with blocks that are not in the file."""
 
 
-class Writer:
+class FileWriter:
     """`failure`, with `ended` set: a bug, and no more blocks are taken."""
 
     def __init__(self, inlet: Inlet, output: Output) -> None:
@@ -32,7 +32,7 @@ class Writer:
         self._remember = output.remembers and inlet.sole_path
         self._skipped = inlet.counter("skipped_events_total")
         self._waiting: deque[Block] = deque()
-        self._batch: Batch | None = None  # in the air, or held until it can be written
+        self._batch: FileBatch | None = None  # in the air, or held until it can be written
         self._busy = False  # `_next` or `_done` is due
         self._idle = asyncio.Event()
         self._wants_open = True
@@ -44,7 +44,7 @@ class Writer:
         self._trouble: str | None = None
 
     def __repr__(self) -> str:
-        return f"<Writer {self._output!r} {len(self._waiting)} waiting, {self._trouble or 'well'}>"
+        return f"<FileWriter {self._output!r} {len(self._waiting)} waiting, {self._trouble or 'well'}>"
 
     def start(self) -> None:
         """Opens the file; once it is open, blocks are taken. Until then they wait where they are."""
@@ -175,7 +175,7 @@ class Writer:
     # what goes into a batch
 
     def _gather(self) -> bool:
-        batch = Batch()
+        batch = FileBatch()
         while self._waiting and len(batch.adds) < BATCH_RANGES:
             if batch.blocks and batch.size + len(self._waiting[0].frames.data) > BATCH_BYTES:
                 break

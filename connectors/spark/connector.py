@@ -9,18 +9,18 @@ from connectors.spark.consumers import PLAIN, Consumers
 from connectors.spark.driver import Driver
 from connectors.spark.heads import Heads
 from connectors.spark.listener import SparkBridge
-from connectors.spark.plain import PROMISE, Plain
+from connectors.spark.plain import PROMISE, PlainPort
 from connectors.spark.probe import probe
-from connectors.spark.ranges import Ranges
+from connectors.spark.ranges import LogRanges
 from connectors.spark.results import Results
 from connectors.spark.secret import find_token
-from connectors.spark.session import Staging
+from connectors.spark.session import SessionStaging
 from walflow.contract import Guarantee, Inlet, Objection, Outlet
 from walflow.net import Address, SocketOptions
 from walflow.net.sockets import listen_tcp
-from walflow.relay import Checkpoints, Writer, measure
+from walflow.relay import Checkpoints, LogSink, measure
 from walflow.relay.tag import Tags
-from walflow.wal import Commit, Log, Options
+from walflow.wal import Commit, Log, LogOptions
 
 BACKLOG: Final = 128  # connections that wait to be accepted
 LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log
@@ -55,7 +55,7 @@ class Spark(SparkConfig):
         return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(Options(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
+        log = Log(LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
         try:
             await _Running(self, log, inlet, out).serve()
         finally:
@@ -81,7 +81,7 @@ class _Running:
         self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
         names = [*config.consumers, PLAIN] if config.socket_url is not None else config.consumers
         self._heads = Heads(log)
-        self._ranges = Ranges(log, self._heads, out)
+        self._ranges = LogRanges(log, self._heads, out)
         self._consumers = Consumers(log, names, out, self._checkpoints.acked)
         measured = measure(log, inlet, _Unread(log))
 
@@ -89,7 +89,7 @@ class _Running:
             measured(commit)
             self._ranges.committed(commit)
 
-        self._writer = Writer(
+        self._writer = LogSink(
             log, inlet, Tags(), self._heads.moved, self._checkpoints, committed, on_full=self._tell_full
         )
 
@@ -105,7 +105,7 @@ class _Running:
             if results is not None:
                 await results.close()
 
-    async def _serve(self, results: Staging | None) -> None:
+    async def _serve(self, results: SessionStaging | None) -> None:
         config, out = self._config, self._out
         bridge = SparkBridge(
             config,
@@ -135,7 +135,7 @@ class _Running:
         config = self._config
         async with asyncio.TaskGroup() as group:
             if config.socket_url is not None:
-                plain = Plain(config, self._log, self._consumers, self._heads, self._out, bridge.hand_over)
+                plain = PlainPort(config, self._log, self._consumers, self._heads, self._out, bridge.hand_over)
                 group.create_task(plain.run())
             if config.runs_spark:
                 driver = Driver(config, self._out, address, self._token_file, self._log.uuid)

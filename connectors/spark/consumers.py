@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from walflow.contract import Half
 from walflow.errors import DiskFull, WalflowError
 from walflow.wal import Log
@@ -68,14 +68,14 @@ class Consumers:
         return min((cursor.position for cursor in self._cursors.values()), default=self._log.low + 1)
 
     def committed(self, name: str) -> int:
-        """The next position it wants. Raises Refused."""
+        """The next position it wants. Raises RequestRefused."""
         return self._cursor(name).position
 
     def check_scan(self, name: str, scan: str) -> None:
-        """Raises Refused where another one has committed."""
+        """Raises RequestRefused where another one has committed."""
         cursor = self._cursor(name)
         if cursor.time_ns and cursor.scan != scan:
-            raise Refused(
+            raise RequestRefused(
                 Code.NEW_CHECKPOINT,
                 f"consumer {name!r} belongs to another checkpoint, which committed all below {cursor.position} "
                 f"{_when(cursor)}",
@@ -83,7 +83,7 @@ class Consumers:
 
     async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
         """All below `position` is done for this consumer: durable when this returns. A position that was passed
-        already changes nothing. Raises Refused."""
+        already changes nothing. Raises RequestRefused."""
         self._check(name, position)
         if position > self.committed(name):
             writing = asyncio.ensure_future(self._commit(name, position, peer, scan))
@@ -106,11 +106,11 @@ class Consumers:
     def owed(self, name: str) -> int:
         return max(0, self._served.get(name, 0) - self._cursors[name].position)
 
-    def below_floor(self, position: int) -> Refused:
+    def below_floor(self, position: int) -> RequestRefused:
         """Names whoever committed last."""
         name, cursor = max(self._cursors.items(), key=lambda one: one[1].time_ns, default=("", Cursor(0)))
         who = f"consumer {name!r} committed all below {cursor.position} {_when(cursor)}"
-        return Refused(
+        return RequestRefused(
             Code.BELOW_FLOOR,
             f"position {position} is gone, the first that can be read is {self.floor}: "
             f"{who if cursor.time_ns else 'what lies before it was committed earlier'}",
@@ -140,19 +140,21 @@ class Consumers:
         cursor = self._cursors.get(name)
         if cursor is None:
             declared = ", ".join(self.names) or "none"
-            raise Refused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}")
+            raise RequestRefused(
+                Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}"
+            )
         return cursor
 
     def _check(self, name: str, position: int) -> None:
         self._cursor(name)
         after = self._log.durable + 1
         if position > after:
-            raise Refused(Code.BEYOND_HEAD, f"{name} cannot commit {position}: the log ends before {after}")
+            raise RequestRefused(Code.BEYOND_HEAD, f"{name} cannot commit {position}: the log ends before {after}")
 
     async def _commit(self, name: str, position: int, peer: str, scan: str) -> None:
         async with self._writing:
             if self._closed:
-                raise Refused(Code.STOPPING, "walflow is stopping")
+                raise RequestRefused(Code.STOPPING, "walflow is stopping")
             if position <= self.committed(name):
                 return
             cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
@@ -174,7 +176,7 @@ class Consumers:
         self._half.scheduler.submit(lambda: self._write(text), done.set_result)
         error = await done
         if isinstance(error, DiskFull):
-            raise Refused(Code.NO_SPACE, str(error))
+            raise RequestRefused(Code.NO_SPACE, str(error))
         if error is not None:
             self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
 

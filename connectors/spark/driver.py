@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.noise import Line, Noise
+from connectors.spark.noise import DriverLine, Noise
 from connectors.spark.process import Process, spawn
 from walflow.contract import Half
 from walflow.errors import Misconfigured
@@ -66,7 +66,7 @@ PASSED: Final = [
 ]
 
 
-class Outcome(NamedTuple):
+class DriverEnd(NamedTuple):
     """How a driver ended. `lasting`: another one would end the same way."""
 
     message: str
@@ -108,7 +108,7 @@ class Driver:
             self._measures.restarts.value += 1
             await asyncio.sleep(wait)
 
-    async def _once(self) -> Outcome:
+    async def _once(self) -> DriverEnd:
         try:
             plan = make_plan(self._config, self._out, self._address, self._scratch)
             environment = {**environment_of(self._config, plan), "WALFLOW_TOKEN_FILE": self._find_token()}
@@ -120,7 +120,7 @@ class Driver:
         # a task group would be cancelled with the block, and the lines of a stop are worth reading
         readers = [
             asyncio.ensure_future(process.lines("stderr", lambda line: self._print(noise.feed(line)))),
-            asyncio.ensure_future(process.lines("stdout", lambda line: self._print(Line("info", line)))),
+            asyncio.ensure_future(process.lines("stdout", lambda line: self._print(DriverLine("info", line)))),
         ]
         try:
             async with process:
@@ -134,7 +134,7 @@ class Driver:
             for reader in readers:
                 reader.cancel()
             await asyncio.gather(*readers, return_exceptions=True)
-        return outcome or Outcome(_death(await process.wait(), noise.decisive))
+        return outcome or DriverEnd(_death(await process.wait(), noise.decisive))
 
     def _find_token(self) -> str:
         """A file for the driver to read: the token itself is in no environment and no command line."""
@@ -146,7 +146,7 @@ class Driver:
             file.write(self._config.token.read().get_secret_value())
         return str(copy)
 
-    async def _follow(self, process: Process) -> Outcome | None:
+    async def _follow(self, process: Process) -> DriverEnd | None:
         """How it says that it ended; None: without a word."""
         outcome = None
         async for report in process.reports():
@@ -162,7 +162,7 @@ class Driver:
                     self._measures.batch(report)
                     self._log.debug("spark batch", **report)
                 case "ended":
-                    outcome = Outcome("the pipeline ended by itself")
+                    outcome = DriverEnd("the pipeline ended by itself")
                 case "failed" | "refused" as event:
                     self._log.debug("spark says", text=report["text"])
                     outcome = outcome_of(report, lasting=event == "refused")
@@ -170,10 +170,10 @@ class Driver:
                     pass
         return outcome
 
-    def _print(self, line: Line) -> None:
+    def _print(self, line: DriverLine) -> None:
         getattr(self._log, line.level)("spark", line=line.text)
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: DriverEnd) -> None:
         """A pipeline that never ran is a mistake of its flow file; one that has run may run again."""
         for line in outcome.excerpt:
             self._log.error(f"| {line}")
@@ -270,20 +270,20 @@ def environment_of(config: SparkConfig, plan: Mapping[str, object]) -> dict[str,
     return {**taken, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
-def said(outcome: Outcome) -> str:
+def said(outcome: DriverEnd) -> str:
     return f"{outcome.message.rstrip('.')}: {outcome.hint}" if outcome.hint else outcome.message
 
 
-def outcome_of(report: Mapping[str, object], *, lasting: bool) -> Outcome:
+def outcome_of(report: Mapping[str, object], *, lasting: bool) -> DriverEnd:
     excerpt = cast("list[str]", report.get("excerpt") or [])
-    return Outcome(str(report["message"]), str(report.get("hint") or ""), tuple(excerpt), lasting)
+    return DriverEnd(str(report["message"]), str(report.get("hint") or ""), tuple(excerpt), lasting)
 
 
-def unstartable(config: SparkConfig, error: OSError) -> Outcome:
+def unstartable(config: SparkConfig, error: OSError) -> DriverEnd:
     interpreter = command(config)[0]
     if isinstance(error, FileNotFoundError | PermissionError) and error.filename in (None, interpreter):
-        return Outcome(f"python = {interpreter!r} cannot be run: {error.strerror}", lasting=True)
-    return Outcome(f"the driver cannot be started: {error}")
+        return DriverEnd(f"python = {interpreter!r} cannot be run: {error.strerror}", lasting=True)
+    return DriverEnd(f"the driver cannot be started: {error}")
 
 
 def _death(code: int, decisive: str) -> str:

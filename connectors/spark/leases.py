@@ -3,8 +3,8 @@
 import datetime
 from typing import NamedTuple
 
-from connectors.spark.link import Link
-from pyspark_walflow.wire import Code, Refused
+from connectors.spark.link import SparkLink
+from pyspark_walflow.wire import Code, RequestRefused
 
 
 class Lease(NamedTuple):
@@ -14,7 +14,7 @@ class Lease(NamedTuple):
     scan: str
     who: str
     since: datetime.datetime
-    link: Link
+    link: SparkLink
 
 
 class Leases:
@@ -22,13 +22,13 @@ class Leases:
         self._held: dict[str, Lease] = {}
 
     def check(self, consumer: str, text: str, scan: str, who: str) -> None:
-        """Raises Refused where another one holds it."""
+        """Raises RequestRefused where another one holds it."""
         held = self._held.get(consumer)
         if held is not None and held.text != text:
             raise _refusal(consumer, held, scan, who)
 
-    def take(self, consumer: str, text: str, scan: str, who: str, link: Link) -> None:
-        """The same text takes over from an older connection, which is closed. Raises Refused."""
+    def take(self, consumer: str, text: str, scan: str, who: str, link: SparkLink) -> None:
+        """The same text takes over from an older connection, which is closed. Raises RequestRefused."""
         self.check(consumer, text, scan, who)
         held = self._held.get(consumer)
         now = datetime.datetime.now(datetime.UTC)
@@ -41,20 +41,20 @@ class Leases:
         held = self._held.get(consumer)
         return held.scan if held is not None else ""
 
-    def ended(self, link: Link) -> None:
+    def ended(self, link: SparkLink) -> None:
         self._held = {consumer: lease for consumer, lease in self._held.items() if lease.link is not link}
 
 
-def _refusal(consumer: str, held: Lease, scan: str, who: str) -> Refused:
+def _refusal(consumer: str, held: Lease, scan: str, who: str) -> RequestRefused:
     """The same checkpoint again comes after a planner that is just ending; two checkpoints stay two."""
     holder = f"{held.who} since {held.since:%Y-%m-%dT%H:%M:%SZ}"
     if scan and held.scan and scan != held.scan:
-        return Refused(
+        return RequestRefused(
             Code.TAKEN,
             f"consumer {consumer!r} is read by {holder}, and {who} asks for it too. A consumer is read once: a second "
             "query, or a second read of the stream within one query, needs a load() with a consumer of its own, which "
             "the flow declares",
         )
-    return Refused(
+    return RequestRefused(
         Code.LEASED, f"consumer {consumer!r} is planned by {holder}; stop that query, or declare another consumer"
     )

@@ -16,7 +16,7 @@ from walflow.relay.tag import Tags
 from walflow.wal import Log, Record
 
 
-class Line(NamedTuple):
+class SparkLine(NamedTuple):
     """`after`: the position behind its event."""
 
     after: int
@@ -33,9 +33,9 @@ class Lines:
         self._told = 0
         self.position = position  # of the next line
 
-    def read(self, max_bytes: int) -> list[Line]:
+    def read(self, max_bytes: int) -> list[SparkLine]:
         """Empty: nothing more is durable. Raises DiskFull if no file can be opened now."""
-        lines: list[Line] = []
+        lines: list[SparkLine] = []
         records = self._records.read(max_bytes)
         self._tell_gaps()
         for record in records:
@@ -43,7 +43,7 @@ class Lines:
         self.position = self._records.position
         return lines
 
-    def _lines_of(self, record: Record) -> list[Line]:
+    def _lines_of(self, record: Record) -> list[SparkLine]:
         try:
             tag = self._tags.decode(record.tag)
         except (MsgspecError, WalflowError) as error:
@@ -54,7 +54,7 @@ class Lines:
         skip = max(self.position - record.position, 0)
         payloads = Frames(record.payload, record.count, tag.framing).payloads()
         return [
-            Line(record.position + number + 1, line(payload, tag.codec.name))
+            SparkLine(record.position + number + 1, line(payload, tag.codec.name))
             for number, payload in enumerate(payloads)
             if number >= skip
         ]

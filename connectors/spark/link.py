@@ -7,16 +7,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
 
-from pyspark_walflow.wire import HEADER, PREFACE, Damaged, Kind
+from pyspark_walflow.wire import HEADER, PREFACE, Damaged, FrameKind
 
 BEFORE_PROOF: Final = 4096  # bytes of a frame at most, while nobody knows whose it is
 PIECE: Final = 256 << 10  # written at a time: what the loop copies before somebody else gets his turn
 OVERHEAD: Final = 256  # bytes that the objects around a frame take
 
-FROM_CLIENTS: Final = frozenset(kind for kind in Kind if kind < Kind.OK) - {Kind.CHALLENGE, Kind.WELCOME}
+FROM_CLIENTS: Final = frozenset(kind for kind in FrameKind if kind < FrameKind.OK) - {
+    FrameKind.CHALLENGE,
+    FrameKind.WELCOME,
+}
 HTTP: Final = re.compile(rb"(GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) ")
 
-Frame = tuple[Kind, bytes]
+Frame = tuple[FrameKind, bytes]
 
 
 class Stranger(Damaged):
@@ -33,7 +36,7 @@ class Stranger(Damaged):
         super().__init__(f"no client of the Spark bridge: {what}")
 
 
-class Frames:
+class ReceivedFrames:
     """Bytes as they come to frames. `limit`: bytes of a payload at most."""
 
     def __init__(self) -> None:
@@ -75,19 +78,19 @@ class Frames:
         if zlib.crc32(payload) != checksum:
             raise Damaged("a frame with a wrong checksum")
         del buffer[:end]
-        return Kind(kind), payload
+        return FrameKind(kind), payload
 
 
-class Link(asyncio.Protocol):
+class SparkLink(asyncio.Protocol):
     """`begun` is called with it once it is connected, `ended` once it is not. Taking and sending raise
     ConnectionResetError when the peer is gone, and Damaged when it has sent what is no frame."""
 
     transport: asyncio.Transport
 
     def __init__(
-        self, begun: Callable[["Link"], None], ended: Callable[["Link"], None], received: bytes = b""
+        self, begun: Callable[["SparkLink"], None], ended: Callable[["SparkLink"], None], received: bytes = b""
     ) -> None:
-        self.frames = Frames()
+        self.frames = ReceivedFrames()
         self.connected = False
         self.over = False
         self._begun = begun

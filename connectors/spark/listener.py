@@ -10,10 +10,10 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import Consumers
 from connectors.spark.heads import Heads
 from connectors.spark.leases import Leases
-from connectors.spark.link import Link, Stranger
-from connectors.spark.ranges import Ranges
-from connectors.spark.session import Session, Staging, refusal
-from pyspark_walflow.wire import Code, Kind, Refused, control
+from connectors.spark.link import SparkLink, Stranger
+from connectors.spark.ranges import LogRanges
+from connectors.spark.session import Session, SessionStaging, refusal
+from pyspark_walflow.wire import Code, FrameKind, RequestRefused, control
 from walflow.contract import Inlet, Outlet
 from walflow.net import Contexts
 from walflow.net.deadline import within
@@ -39,8 +39,8 @@ class SparkBridge:
         token: str,
         consumers: Consumers,
         heads: Heads,
-        ranges: Ranges,
-        results: Staging | None,
+        ranges: LogRanges,
+        results: SessionStaging | None,
         inlet: Inlet,
         out: Outlet,
     ) -> None:
@@ -58,9 +58,9 @@ class SparkBridge:
         self._tls = config.tls
         self._contexts = Contexts(config.tls, out.log) if config.tls else None
         self._out = out
-        self._places: dict[Link, str] = {}  # who has one, from its arrival on; oldest first
-        self._sessions: dict[Link, Session] = {}
-        self._tasks: dict[Link, asyncio.Task[None]] = {}
+        self._places: dict[SparkLink, str] = {}  # who has one, from its arrival on; oldest first
+        self._sessions: dict[SparkLink, Session] = {}
+        self._tasks: dict[SparkLink, asyncio.Task[None]] = {}
         self._handshake_seconds = config.handshake_timeout / 1e9
         self._max_connections = config.max_connections
         self._handed: set[asyncio.Task[None]] = set()
@@ -80,10 +80,10 @@ class SparkBridge:
     def hand_over(self, sock: socket.socket, address: object, received: bytes) -> None:
         """A connection that another listener accepted and that began as ours do. It has no TLS."""
         if self._tls is not None:
-            error = Refused(Code.DENIED, "this port has no TLS, and the bridge wants it")
+            error = RequestRefused(Code.DENIED, "this port has no TLS, and the bridge wants it")
             self._say(_named(address), error)
             with sock:
-                sock.send(control(Kind.ERROR, {"code": error.code, "message": str(error)}))
+                sock.send(control(FrameKind.ERROR, {"code": error.code, "message": str(error)}))
             return
         self._make_room()
         task = asyncio.get_running_loop().create_task(self._set_up(self._link(address, received), sock))
@@ -99,13 +99,13 @@ class SparkBridge:
             return None
         return self._set_up(self._link(address, b""), sock)
 
-    def _link(self, address: object, received: bytes) -> Link:
+    def _link(self, address: object, received: bytes) -> SparkLink:
         peer = _named(address)
-        link = Link(lambda link: self._began(link, peer), self._ended, received)
+        link = SparkLink(lambda link: self._began(link, peer), self._ended, received)
         self._places[link] = peer
         return link
 
-    async def _set_up(self, link: Link, sock: socket.socket) -> None:
+    async def _set_up(self, link: SparkLink, sock: socket.socket) -> None:
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,7 +117,7 @@ class SparkBridge:
             sock.close()
             self._places.pop(link, None)
 
-    def _protocol(self, link: Link, peer: str) -> asyncio.Protocol:
+    def _protocol(self, link: SparkLink, peer: str) -> asyncio.Protocol:
         tls = self._tls
         if self._contexts is None or tls is None:
             return link
@@ -138,7 +138,7 @@ class SparkBridge:
         link.transport = layer.transport  # so that it can be closed in its handshake
         return layer
 
-    def _began(self, link: Link, peer: str) -> None:
+    def _began(self, link: SparkLink, peer: str) -> None:
         session = Session(self, link, peer)
         self._sessions[link] = session
         self._tasks[link] = asyncio.get_running_loop().create_task(self._talk(session, link))
@@ -151,15 +151,15 @@ class SparkBridge:
             session = self._sessions.get(link)
             if session is None or not session.right:
                 del self._places[link]
-                self._say(peer, Refused(Code.NO_SPACE, "its place was wanted"))
+                self._say(peer, RequestRefused(Code.NO_SPACE, "its place was wanted"))
                 link.abort()
                 return True
         return False
 
-    def _no_place(self) -> Refused:
-        return Refused(Code.NO_SPACE, f"{self._max_connections} connections are open")
+    def _no_place(self) -> RequestRefused:
+        return RequestRefused(Code.NO_SPACE, f"{self._max_connections} connections are open")
 
-    def _ended(self, link: Link) -> None:
+    def _ended(self, link: SparkLink) -> None:
         self._places.pop(link, None)
         self._sessions.pop(link, None)
         self.leases.ended(link)
@@ -169,7 +169,7 @@ class SparkBridge:
 
     # the conversation
 
-    async def _talk(self, session: Session, link: Link) -> None:
+    async def _talk(self, session: Session, link: SparkLink) -> None:
         try:
             if len(self._places) > self._max_connections:
                 raise self._no_place()
@@ -178,7 +178,7 @@ class SparkBridge:
             while True:
                 try:
                     await session.answer()
-                except Refused as error:
+                except RequestRefused as error:
                     self._say(session.peer, error)
                     await session.refuse(error)
         except ConnectionResetError:
@@ -187,7 +187,7 @@ class SparkBridge:
             await self._break_off(session, link, error)
         link.close()
 
-    async def _break_off(self, session: Session, link: Link, error: Exception) -> None:
+    async def _break_off(self, session: Session, link: SparkLink, error: Exception) -> None:
         reason = refusal(error)
         self._say(session.peer, reason)
         try:
@@ -199,7 +199,7 @@ class SparkBridge:
         except (ConnectionResetError, TimeoutError):
             pass
 
-    def _say(self, peer: str, error: Refused) -> None:
+    def _say(self, peer: str, error: RequestRefused) -> None:
         self._refused.value += 1
         say = self._out.log.error if error.code == Code.INTERNAL else self._out.log.warning
         say("refused", peer=peer, code=error.code, reason=str(error))
@@ -212,7 +212,7 @@ class SparkBridge:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        stopping = control(Kind.ERROR, {"code": Code.STOPPING, "message": "walflow is stopping"})
+        stopping = control(FrameKind.ERROR, {"code": Code.STOPPING, "message": "walflow is stopping"})
         for link in links:
             link.end(stopping)
         gone = asyncio.gather(*(link.gone.wait() for link in links))

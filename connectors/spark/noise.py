@@ -40,7 +40,7 @@ _EXPECTED: Final = tuple(
 )
 
 
-class Line(NamedTuple):
+class DriverLine(NamedTuple):
     level: str
     text: str
 
@@ -56,23 +56,23 @@ class Noise:
         self._exception = False  # its message may have several lines
         self._quiet = False  # what was said last is not worth showing, nor is what hangs below it
 
-    def feed(self, line: str) -> Line:
+    def feed(self, line: str) -> DriverLine:
         if self._traceback:
             return self._in_traceback(line)
         if line.startswith(TRACEBACK):
             self._traceback = True
             self._place = ""
-            return Line("debug", line)
+            return DriverLine("debug", line)
         record = _LOG4J.match(line)
         if record:
             return self._record(record, line)
         if _STACK.match(line):
             self._exception = not line.startswith("\t")
         elif not self._exception and line.strip() and not line[0].isspace() and not _expected(line):
-            return Line("info", line[:_KEPT])
-        return Line("debug", line)
+            return DriverLine("info", line[:_KEPT])
+        return DriverLine("debug", line)
 
-    def _record(self, record: re.Match[str], line: str) -> Line:
+    def _record(self, record: re.Match[str], line: str) -> DriverLine:
         told = discreet.of_record(record["text"])
         self._exception = told != record["text"]  # and so its message may go on
         self._quiet = _expected(line)
@@ -83,12 +83,12 @@ class Noise:
         text = f"{record['where']}: {record['text'] if level == 'debug' else told}"[:_KEPT]
         if level == "error":
             self.decisive = text
-        return Line(level, text)
+        return DriverLine(level, text)
 
-    def _in_traceback(self, line: str) -> Line:
+    def _in_traceback(self, line: str) -> DriverLine:
         if not line.strip() or line[0].isspace():
             self._place = discreet.place_of(line) or self._place
-            return Line("debug", line)
+            return DriverLine("debug", line)
         self._traceback = False
         if _LOG4J.match(line):
             return self.feed(line)
@@ -96,7 +96,7 @@ class Noise:
         self._exception = told != line
         if not self._quiet:
             self.decisive = told
-        return Line("debug", line[:_KEPT]) if self._quiet or self.stopping else Line("warning", told)
+        return DriverLine("debug", line[:_KEPT]) if self._quiet or self.stopping else DriverLine("warning", told)
 
 
 class Splitter:

@@ -33,7 +33,7 @@ SEND_BUFFER: Final = 128 << 10  # bytes; what is in it is lost with its reader
 HandOver = Callable[[socket.socket, object, bytes], None]
 
 
-class Plain:
+class PlainPort:
     """`hand_over` gets a connection that spoke the bridge's preface, the peer's address and what was read."""
 
     def __init__(

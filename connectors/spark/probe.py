@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.driver import Outcome, command, environment_of, make_plan, outcome_of, unstartable
+from connectors.spark.driver import DriverEnd, command, environment_of, make_plan, outcome_of, unstartable
 from connectors.spark.noise import Noise
 from connectors.spark.process import spawn
 from walflow.contract import Objection
@@ -24,7 +24,7 @@ def probe(config: SparkConfig) -> Sequence[Objection]:
     return (Objection(key, outcome.message, "\n".join([*shown, *([outcome.hint] if outcome.hint else [])])),)
 
 
-async def _ask(config: SparkConfig, scratch: Path) -> Outcome | None:
+async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
     """What is wrong; None: nothing."""
     try:
         plan = {**make_plan(config, None, config.address, scratch), "check": True}
@@ -43,7 +43,7 @@ async def _ask(config: SparkConfig, scratch: Path) -> Outcome | None:
                     return outcome_of(report, lasting=True)
                 case _:
                     pass
-    return Outcome(f"the driver ended without an answer: {noise.decisive or 'see its log with `walflow run`'}")
+    return DriverEnd(f"the driver ended without an answer: {noise.decisive or 'see its log with `walflow run`'}")
 
 
 def _heard(noise: Noise, line: str) -> None:

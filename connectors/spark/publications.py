@@ -25,7 +25,7 @@ class Published(NamedTuple):
     rows: int
 
 
-class Intent(NamedTuple):
+class PublishIntent(NamedTuple):
     """`staged` are being appended to `log`, in this order, the first row at position `first`."""
 
     query: str
@@ -49,7 +49,7 @@ class Intent(NamedTuple):
 
 class _State(msgspec.Struct):
     queries: dict[str, Published]
-    intent: Intent | None
+    intent: PublishIntent | None
 
 
 class Publications:
@@ -58,7 +58,7 @@ class Publications:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._queries: dict[str, Published] = {}  # the one published longest ago first
-        self.intent: Intent | None = None
+        self.intent: PublishIntent | None = None
 
     def __repr__(self) -> str:
         return f"<Publications of {len(self._queries)} queries, in hand: {self.intent}>"
@@ -88,7 +88,7 @@ class Publications:
         self._queries, self.intent = state.queries, state.intent
         return ""
 
-    def begin(self, intent: Intent) -> None:
+    def begin(self, intent: PublishIntent) -> None:
         """Raises DiskFull: nothing has begun; or FailStop."""
         self._save(self._queries, intent)
 
@@ -104,7 +104,7 @@ class Publications:
         """What was begun cannot be ended. Raises as `end`."""
         self._save(self._queries, None)
 
-    def _save(self, queries: dict[str, Published], intent: Intent | None) -> None:
+    def _save(self, queries: dict[str, Published], intent: PublishIntent | None) -> None:
         directory, name = self._directory, f"{FILE}.tmp"
         directory.unlink(name)
         fd = directory.create(name)
@@ -118,7 +118,7 @@ class Publications:
         self._queries, self.intent = queries, intent
 
 
-def _pack(queries: Mapping[str, Published], intent: Intent | None) -> bytes:
+def _pack(queries: Mapping[str, Published], intent: PublishIntent | None) -> bytes:
     body = msgspec.json.encode(_State(dict(queries), intent))
     return TITLE + b"%08x\n" % zlib.crc32(body) + body + b"\n"
 

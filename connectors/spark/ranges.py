@@ -8,12 +8,12 @@ from contextlib import aclosing
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.heads import Heads
-from pyspark_walflow.wire import HEADER, SEED, Code, Kind, Refused
+from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow.contract import Half
 from walflow.errors import DiskFull
 from walflow.wal import Commit, Log
 from walflow.wal.format import record_size
-from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, Slice, Trimmed
+from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
 
 Found = TypeVar("Found")
 
@@ -28,7 +28,7 @@ class Data(NamedTuple):
     rows: int
 
 
-class Lost(NamedTuple):
+class LostRange(NamedTuple):
     """Positions `first` to `last`, both included. `empty`: nobody was ever promised an event there."""
 
     first: int
@@ -37,12 +37,12 @@ class Lost(NamedTuple):
     empty: bool
 
 
-class Plan(NamedTuple):
+class RangePlan(NamedTuple):
     end: int
     size: int
 
 
-class Ranges:
+class LogRanges:
     def __init__(self, log: Log, heads: Heads, half: Half) -> None:
         self._log = log
         self._heads = heads
@@ -64,13 +64,13 @@ class Ranges:
             chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
         )
 
-    async def read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
-        """In order, and all of it. To be closed. Raises Refused."""
+    async def read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
+        """In order, and all of it. To be closed. Raises RequestRefused."""
         for low, high, skipped in self._parts(first, end):
             async with aclosing(self._read(low, high)) as found:
                 async for one in found:
                     if skipped and isinstance(one, Data):
-                        yield Lost(low, low + one.rows - 1, "an operator skipped them", empty=True)
+                        yield LostRange(low, low + one.rows - 1, "an operator skipped them", empty=True)
                     else:
                         yield one
                     low = low + one.rows if isinstance(one, Data) else one.last + 1
@@ -86,7 +86,7 @@ class Ranges:
         if at < end:
             yield at, end, True
 
-    async def _read(self, first: int, end: int) -> AsyncGenerator[Data | Lost]:
+    async def _read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
         walk = self._extract.begin(first, end)
         coming = self._threads.submit(_next, walk, first, end)
         try:
@@ -103,18 +103,18 @@ class Ranges:
         finally:
             coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
 
-    async def plan(self, start: int, rows: int, size: int) -> Plan:
-        """At least the events of the record that holds `start`, unless `rows` is less. Raises Refused."""
+    async def plan(self, start: int, rows: int, size: int) -> RangePlan:
+        """At least the events of the record that holds `start`, unless `rows` is less. Raises RequestRefused."""
         after = self._heads.next
         if start >= after:
-            return Plan(start, 0)
+            return RangePlan(start, 0)
         behind = self._extract.behind(start)
         if behind > start:  # nobody wants a thousand million positions of nothing in portions
-            return Plan(min(behind, after), 0)
+            return RangePlan(min(behind, after), 0)
         whole = await self._end_of_record(start)
         reach = self._extract.reach(start, after, size)
         end = min(start + rows, max(whole, reach))
-        return Plan(end, self.size(start, end))
+        return RangePlan(end, self.size(start, end))
 
     def size(self, first: int, end: int) -> int:
         """Bytes, about."""
@@ -129,19 +129,21 @@ class Ranges:
             coming.add_done_callback(lambda _: walk.close())
         return position + 1 if found is None else found.last + 1
 
-    def _lost(self, loss: Loss) -> Lost:
+    def _lost(self, loss: Loss) -> LostRange:
         try:
             lost = self._extract.settle(loss)
         except Trimmed as error:
-            raise Refused(Code.BELOW_FLOOR, str(error)) from error
+            raise RequestRefused(Code.BELOW_FLOOR, str(error)) from error
         if not lost:
-            return Lost(loss.first, loss.last, "a crash left nothing there, and nobody was promised it", empty=True)
+            return LostRange(
+                loss.first, loss.last, "a crash left nothing there, and nobody was promised it", empty=True
+            )
         self.tell_gaps()
         reason = loss.gap.reason
         for gap in self._log.gaps:  # what was known before knows better
             if gap.first <= loss.first <= gap.last:
                 reason = gap.reason
-        return Lost(loss.first, loss.last, reason, empty=False)
+        return LostRange(loss.first, loss.last, reason, empty=False)
 
     def tell_gaps(self) -> None:
         """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
@@ -151,14 +153,14 @@ class Ranges:
         self._told = len(self._log.gaps)
 
 
-def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, Slice] | Loss | None:
+def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, RecordSlice] | Loss | None:
     """On a thread, with the checksum over the whole."""
     found = walk.next()
-    if not isinstance(found, Slice):
+    if not isinstance(found, RecordSlice):
         return found
     seed = SEED.pack(found.seed)
     checksum = zlib.crc32(found.data, zlib.crc32(seed))
-    head = HEADER.pack(len(seed) + len(found.data), checksum, Kind.DATA) + seed
+    head = HEADER.pack(len(seed) + len(found.data), checksum, FrameKind.DATA) + seed
     rows = min(found.last, end - 1) - max(found.first, first) + 1
     return Data(head, found.data, rows), found
 
@@ -167,4 +169,4 @@ async def _result(coming: "Future[Found]") -> Found:
     try:
         return await asyncio.wrap_future(coming)
     except DiskFull as error:
-        raise Refused(Code.NO_SPACE, str(error)) from error
+        raise RequestRefused(Code.NO_SPACE, str(error)) from error

@@ -24,17 +24,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.publications import Intent, Publications
-from connectors.spark.staging import Limits, Run, Staging, too_large
-from pyspark_walflow.wire import Code, Refused
+from connectors.spark.publications import Publications, PublishIntent
+from connectors.spark.staging import Staging, StagingLimits, StagingRun, too_large
+from pyspark_walflow.wire import Code, RequestRefused
 from walflow.contract import Inlet, Outlet
 from walflow.disk import Disk
 from walflow.errors import DiskFull, Unusable, WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.relay import Checkpoints, Reader
+from walflow.relay import Checkpoints, LogSource
 from walflow.relay.tag import Tags
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.directory import FULL
 
 RECORD_BYTES: Final = 64  # of a record beside tag and payload, at most
@@ -54,13 +54,19 @@ class Results:
     """
 
     def __init__(
-        self, config: SparkConfig, inlet: Inlet, out: Outlet, *, disk: Disk | None = None, run: Run | None = None
+        self,
+        config: SparkConfig,
+        inlet: Inlet,
+        out: Outlet,
+        *,
+        disk: Disk | None = None,
+        run: StagingRun | None = None,
     ) -> None:
         self._out = out
-        self._log = log = Log(Options(f"{config.path}/results", config.chunk_size, config.max_chunks), disk)
+        self._log = log = Log(LogOptions(f"{config.path}/results", config.chunk_size, config.max_chunks), disk)
         self._max_batch = config.max_result_bytes
         self._thread = ThreadPoolExecutor(1, "staging")
-        self._run: Run = run or self._on_staging_thread
+        self._run: StagingRun = run or self._on_staging_thread
         self._tags = Tags()
         self._turn = asyncio.Lock()  # one publication at a time
         self._woken = asyncio.Event()
@@ -76,7 +82,7 @@ class Results:
             self._run,
             out.scheduler.time,
             out.codec,
-            Limits(config.max_result_bytes, max(0, min(config.max_result_bytes, log.max_record - TAG_BYTES))),
+            StagingLimits(config.max_result_bytes, max(0, min(config.max_result_bytes, log.max_record - TAG_BYTES))),
             out.counter("spark_orphaned_stages_total"),
         )
         try:
@@ -87,7 +93,7 @@ class Results:
         out.gauge("spark_staged_bytes", lambda: self._staging.size)
         out.gauge("spark_results_fill_ratio", lambda: log.fill)
         self._checkpoints = Checkpoints(log, out.scheduler, inlet, self._woken.set)
-        self._reader = Reader(log, out, self._tags, self._checkpoints)
+        self._reader = LogSource(log, out, self._tags, self._checkpoints)
         out.gauge("spark_results_backlog_events", self._reader.backlog)
         self._reader.pump()
         self._task(self._resume())
@@ -148,7 +154,7 @@ class Results:
 
     async def _publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
         if not 0 < len(query) <= MAX_QUERY or batch < 0:
-            raise Refused(Code.PROTOCOL, f"a query's id has 1 to {MAX_QUERY} characters, a batch is 0 or more")
+            raise RequestRefused(Code.PROTOCOL, f"a query's id has 1 to {MAX_QUERY} characters, a batch is 0 or more")
         async with self._turn:
             self._still_open()
             if self._publications.intent is not None:
@@ -159,14 +165,14 @@ class Results:
                 self._out.log.info("published already", query=query, batch=batch, last=last.batch)
                 await self._staging.remove(names)
                 return False, last.rows if batch == last.batch else 0
-            intent = Intent(query, batch, self._log.uuid, self._log.next, self._staging.find(names))
+            intent = PublishIntent(query, batch, self._log.uuid, self._log.next, self._staging.find(names))
             self._check_size(intent)
             self._staging.held = frozenset(names)
             try:
                 await self._on_log_thread(lambda: self._publications.begin(intent))
             except DiskFull as error:
                 self._staging.held = frozenset()
-                raise Refused(Code.NO_SPACE, str(error)) from error
+                raise RequestRefused(Code.NO_SPACE, str(error)) from error
             await self._finish()
             return True, intent.rows
 
@@ -184,7 +190,7 @@ class Results:
             )
             try:
                 await self._finish()
-            except Refused as refused:
+            except RequestRefused as refused:
                 self._out.log.warning("publication not finished", reason=str(refused))
 
     async def _finish(self) -> None:
@@ -202,7 +208,7 @@ class Results:
         self._out.log.debug("published", query=intent.query, batch=intent.batch, rows=intent.rows)
         await self._staging.remove(intent.names)
 
-    async def _append(self, intent: Intent) -> None:
+    async def _append(self, intent: PublishIntent) -> None:
         """What is not durable yet. Raises OSError where a stage is not what it was."""
         delay = FIRST_RETRY
         while (done := self._done(intent)) < intent.rows:
@@ -213,7 +219,7 @@ class Results:
                     raise
                 delay = await self._pause(delay, f"a stage cannot be read: {error.strerror}")
 
-    async def _append_from(self, intent: Intent, done: int) -> None:
+    async def _append_from(self, intent: PublishIntent, done: int) -> None:
         tag = self._tag(intent)
         await self._run(lambda: self._staging.check(intent.staged))
         blocks = self._staging.lines(intent.staged, self._log.block_cap, done)
@@ -249,7 +255,7 @@ class Results:
         await self._woken.wait()
         self._still_open()
 
-    async def _give_up(self, intent: Intent, error: OSError) -> Refused:
+    async def _give_up(self, intent: PublishIntent, error: OSError) -> RequestRefused:
         """Its stages are spoiled. Spark has not been told that it is published, so it writes them anew."""
         done = self._done(intent)
         await self._insist(self._publications.forget)
@@ -258,13 +264,13 @@ class Results:
         line = f"stage {error.filename} {error.strerror}: the batch must be written again"
         line += f"; {done} of its rows are on their way already and will come twice" if done else ""
         self._out.log.error("publication given up", query=intent.query, batch=intent.batch, reason=line)
-        return Refused(Code.UNKNOWN_STAGE, line)
+        return RequestRefused(Code.UNKNOWN_STAGE, line)
 
-    def _done(self, intent: Intent) -> int:
+    def _done(self, intent: PublishIntent) -> int:
         """How many of its rows are durable: see above."""
         return min(max(0, self._log.durable + 1 - intent.first), intent.rows)
 
-    def _check_size(self, intent: Intent) -> None:
+    def _check_size(self, intent: PublishIntent) -> None:
         """Nothing is begun that could not be ended with every sink idle."""
         if intent.size > self._max_batch:
             raise too_large(f"batch {intent.batch}", intent.size, self._max_batch)
@@ -273,7 +279,7 @@ class Results:
         if size > self._log.budget:
             raise too_large(f"batch {intent.batch}", size, self._log.budget)
 
-    def _tag(self, intent: Intent) -> bytes:
+    def _tag(self, intent: PublishIntent) -> bytes:
         meta = {"spark": {"query": intent.query, "batch": intent.batch}}
         block = Block(
             StreamId(self._out.name, self._out.run, 0),
@@ -286,7 +292,7 @@ class Results:
         block.receipt.ack()
         tag = self._tags.encode(block)
         if len(tag) > TAG_BYTES:
-            raise Refused(Code.PROTOCOL, f"a query's id is too long: {len(intent.query)} characters")
+            raise RequestRefused(Code.PROTOCOL, f"a query's id is too long: {len(intent.query)} characters")
         return tag
 
     # Waiting
@@ -313,7 +319,7 @@ class Results:
 
     def _still_open(self) -> None:
         if self._closing:
-            raise Refused(Code.STOPPING, "walflow stops; the batch is published after its next start")
+            raise RequestRefused(Code.STOPPING, "walflow stops; the batch is published after its next start")
 
     def _sweep(self) -> None:
         self._task(self._staging.sweep())
@@ -343,7 +349,7 @@ class Results:
 
 def _retrieve(task: asyncio.Task[object]) -> None:
     """Whoever asked may be gone: then nobody hears of a refusal, and need not."""
-    if not task.cancelled() and isinstance(task.exception(), Refused):
+    if not task.cancelled() and isinstance(task.exception(), RequestRefused):
         return
 
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from connectors.spark.consumers import PLAIN, Consumers
 from connectors.spark.heads import Heads
-from connectors.spark.lines import Line, Lines
+from connectors.spark.lines import Lines, SparkLine
 from connectors.spark.pace import Pace
-from pyspark_walflow.wire import Refused
+from pyspark_walflow.wire import RequestRefused
 from walflow.contract import Half
 from walflow.errors import DiskFull
 from walflow.wal import Log
@@ -34,7 +34,7 @@ class Sending:
         self._half = half
         self._rate = per_second
         self._lines = Lines(log, consumers.committed(PLAIN), half)
-        self._read: deque[Line] = deque()  # and not committed
+        self._read: deque[SparkLine] = deque()  # and not committed
         self._owed: deque[bytes] = deque()  # committed and not written; of the first maybe a part is
         self._torn = False  # a part of it is
 
@@ -90,7 +90,7 @@ class Sending:
     async def _commit(self, count: int, peer: str) -> None:
         try:
             await self._consumers.commit(PLAIN, self._read[count - 1].after, peer)
-        except Refused as error:
+        except RequestRefused as error:
             self._half.log.warning("lines not committed, so not sent", reason=str(error))
             await asyncio.sleep(LOOK_AGAIN)
             return

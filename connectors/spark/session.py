@@ -10,10 +10,10 @@ from typing import Final, Protocol, TypeVar, cast
 from connectors.spark.consumers import Consumers
 from connectors.spark.heads import Heads
 from connectors.spark.leases import Leases
-from connectors.spark.link import Link, Stranger
-from connectors.spark.ranges import Data, Ranges
+from connectors.spark.link import SparkLink, Stranger
+from connectors.spark.ranges import Data, LogRanges
 from pyspark_walflow import wire
-from pyspark_walflow.wire import Code, Damaged, Key, Kind, Refused, Right
+from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
 from walflow.contract import Counter
 
 LONGEST_WAIT: Final = 10.0  # seconds that WAIT keeps its peer at most
@@ -24,20 +24,20 @@ LONGEST_NAME: Final = 200
 Fields = Mapping[str, object]
 Answer = TypeVar("Answer")
 
-ALLOWED: Final[Mapping[Kind, frozenset[str]]] = {
-    Kind.HEAD: frozenset((Right.FULL, Right.READ)),
-    Kind.WAIT: frozenset((Right.FULL,)),
-    Kind.PLAN: frozenset((Right.FULL, Right.READ)),
-    Kind.LEASE: frozenset((Right.FULL,)),
-    Kind.READ: frozenset((Right.FULL, Right.READ)),
-    Kind.COMMIT: frozenset((Right.FULL,)),
-    Kind.STAGE: frozenset((Right.FULL, Right.STAGE)),
-    Kind.PUBLISH: frozenset((Right.FULL,)),
-    Kind.ABORT: frozenset((Right.FULL,)),
+ALLOWED: Final[Mapping[FrameKind, frozenset[str]]] = {
+    FrameKind.HEAD: frozenset((Right.FULL, Right.READ)),
+    FrameKind.WAIT: frozenset((Right.FULL,)),
+    FrameKind.PLAN: frozenset((Right.FULL, Right.READ)),
+    FrameKind.LEASE: frozenset((Right.FULL,)),
+    FrameKind.READ: frozenset((Right.FULL, Right.READ)),
+    FrameKind.COMMIT: frozenset((Right.FULL,)),
+    FrameKind.STAGE: frozenset((Right.FULL, Right.STAGE)),
+    FrameKind.PUBLISH: frozenset((Right.FULL,)),
+    FrameKind.ABORT: frozenset((Right.FULL,)),
 }
 
 
-class Staging(Protocol):
+class SessionStaging(Protocol):
     """Where results come back. Its methods raise Refused."""
 
     async def stage(self, name: str, lines: AsyncIterator[bytes]) -> tuple[int, int]: ...
@@ -53,9 +53,9 @@ class Bridge(Protocol):
     declared: Sequence[str]
     consumers: Consumers
     heads: Heads
-    ranges: Ranges
+    ranges: LogRanges
     leases: Leases
-    results: Staging | None
+    results: SessionStaging | None
     served_events: Counter
     served_bytes: Counter
 
@@ -63,50 +63,50 @@ class Bridge(Protocol):
 class Session:
     """`peer`: its address, for people."""
 
-    def __init__(self, bridge: Bridge, link: Link, peer: str) -> None:
+    def __init__(self, bridge: Bridge, link: SparkLink, peer: str) -> None:
         self.peer = peer
         self.right = ""  # none before it was proved
         self._bridge = bridge
         self._link = link
-        self._answers: Mapping[Kind, Callable[[Fields], Awaitable[None]]] = {
-            Kind.HEAD: self._head,
-            Kind.WAIT: self._wait,
-            Kind.PLAN: self._plan,
-            Kind.LEASE: self._lease,
-            Kind.READ: self._read,
-            Kind.COMMIT: self._commit,
-            Kind.STAGE: self._stage,
-            Kind.PUBLISH: self._publish,
-            Kind.ABORT: self._abort,
+        self._answers: Mapping[FrameKind, Callable[[Fields], Awaitable[None]]] = {
+            FrameKind.HEAD: self._head,
+            FrameKind.WAIT: self._wait,
+            FrameKind.PLAN: self._plan,
+            FrameKind.LEASE: self._lease,
+            FrameKind.READ: self._read,
+            FrameKind.COMMIT: self._commit,
+            FrameKind.STAGE: self._stage,
+            FrameKind.PUBLISH: self._publish,
+            FrameKind.ABORT: self._abort,
         }
 
     def __repr__(self) -> str:
         return f"<Session of {self.peer}, {self.right or 'not proved'}>"
 
     async def greet(self) -> None:
-        """Raises Refused, Damaged and ConnectionResetError."""
-        hello = await self._expect(Kind.HELLO)
+        """Raises RequestRefused, Damaged and ConnectionResetError."""
+        hello = await self._expect(FrameKind.HELLO)
         version = _integer(hello, "version")
         if version != wire.VERSION:
-            raise Refused(
+            raise RequestRefused(
                 Code.VERSION,
                 f"the client speaks version {version} of the protocol, this daemon {wire.VERSION}: "
                 f"{'upgrade walflow' if version > wire.VERSION else 'upgrade pyspark_walflow'}",
             )
         right, theirs = _text(hello, "right"), _text(hello, "nonce")
         if right not in (Right.FULL, Right.READ, Right.STAGE):
-            raise Refused(Code.PROTOCOL, f"there is no right {right!r}")
+            raise RequestRefused(Code.PROTOCOL, f"there is no right {right!r}")
         if NONCE.fullmatch(theirs) is None:
-            raise Refused(Code.PROTOCOL, "a nonce is 16 to 64 hexadecimal digits")
+            raise RequestRefused(Code.PROTOCOL, "a nonce is 16 to 64 hexadecimal digits")
         ours = secrets.token_hex(16)
-        await self._link.send(wire.control(Kind.CHALLENGE, {"nonce": ours}))
-        proof = await self._expect(Kind.PROOF)
+        await self._link.send(wire.control(FrameKind.CHALLENGE, {"nonce": ours}))
+        proof = await self._expect(FrameKind.PROOF)
         key = self._key(right)
         if not wire.same(wire.prove(key, "client", theirs, ours), proof.get("proof")):
-            raise Refused(Code.DENIED, f"the {'token' if right == Right.FULL else 'ticket'} is not this log's")
+            raise RequestRefused(Code.DENIED, f"the {'token' if right == Right.FULL else 'ticket'} is not this log's")
         wanted = hello.get("log")
         if wanted is not None and wanted != self._bridge.log_id:
-            raise Refused(
+            raise RequestRefused(
                 Code.WRONG_LOG,
                 f"the log here is {self._bridge.log_id}, and {str(wanted)[:64]!r} was asked for: a checkpoint belongs "
                 "to the log that it began with",
@@ -114,23 +114,25 @@ class Session:
         self.right = right
         self._link.frames.limit = wire.MAX_CONTROL
         proof_of_ours = wire.prove(key, "server", ours, theirs)
-        await self._link.send(wire.control(Kind.WELCOME, {"log": self._bridge.log_id, "proof": proof_of_ours}))
+        await self._link.send(wire.control(FrameKind.WELCOME, {"log": self._bridge.log_id, "proof": proof_of_ours}))
 
     async def answer(self) -> None:
-        """The next request. Raises Refused where the conversation goes on, else Damaged and ConnectionResetError."""
+        """The next request. Raises RequestRefused where the conversation goes on, else Damaged and ConnectionResetError."""
         kind, payload = await self._link.take()
         answer = self._answers.get(kind)
         if answer is None:
             raise Damaged(f"{kind.name} where a request should be")
         fields = wire.fields_of(payload)
         if self.right not in ALLOWED[kind]:
-            if kind == Kind.STAGE:
+            if kind == FrameKind.STAGE:
                 await self._drop_lines()
-            raise Refused(Code.DENIED, f"{kind.name} needs the token; this connection has the right {self.right!r}")
+            raise RequestRefused(
+                Code.DENIED, f"{kind.name} needs the token; this connection has the right {self.right!r}"
+            )
         await answer(fields)
 
-    async def refuse(self, error: Refused) -> None:
-        await self._link.send(wire.control(Kind.ERROR, {"code": error.code, "message": str(error)}))
+    async def refuse(self, error: RequestRefused) -> None:
+        await self._link.send(wire.control(FrameKind.ERROR, {"code": error.code, "message": str(error)}))
 
     # requests
 
@@ -177,7 +179,7 @@ class Session:
                     bridge.served_events.value += one.rows
                     bridge.served_bytes.value += len(one.records)
                 else:
-                    await self._link.send(wire.control(Kind.LOST, one._asdict()))
+                    await self._link.send(wire.control(FrameKind.LOST, one._asdict()))
         if consumer is not None:
             bridge.consumers.served(consumer, end)
         await self._ok({})
@@ -197,7 +199,7 @@ class Session:
         lines = _Lines(self._link)
         try:
             rows, size = await self._patiently(self._results().stage(_name(fields, "name"), lines.each()))
-        except Refused:
+        except RequestRefused:
             await lines.drop()  # what follows is no request
             raise
         await self._ok({"rows": rows, "bytes": size})
@@ -213,8 +215,8 @@ class Session:
 
     # what they share
 
-    def _key(self, right: str) -> Key:
-        full = Key.of_token(self._bridge.token)
+    def _key(self, right: str) -> WireKey:
+        full = WireKey.of_token(self._bridge.token)
         return full if right == Right.FULL else full.ticket(right, self._bridge.log_id)
 
     def _heads(self, consumer: str | None) -> dict[str, object]:
@@ -232,10 +234,12 @@ class Session:
         if first < self._bridge.consumers.floor:
             raise self._bridge.consumers.below_floor(first)
         if first > end:
-            raise Refused(Code.PROTOCOL, f"a range from {first} to {end} has its end before its beginning")
+            raise RequestRefused(Code.PROTOCOL, f"a range from {first} to {end} has its end before its beginning")
         after = self._bridge.heads.next
         if end > after:
-            raise Refused(Code.BEYOND_HEAD, f"position {end - 1} is not there yet: the log ends before {after}")
+            raise RequestRefused(
+                Code.BEYOND_HEAD, f"position {end - 1} is not there yet: the log ends before {after}"
+            )
 
     def _consumer_or_none(self, fields: Fields) -> str | None:
         if not fields.get("consumer"):
@@ -245,21 +249,25 @@ class Session:
     def _declared(self, name: str) -> str:
         if name not in self._bridge.declared:
             declared = ", ".join(self._bridge.declared) or "none"
-            raise Refused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}")
+            raise RequestRefused(
+                Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}"
+            )
         return name
 
-    def _results(self) -> Staging:
+    def _results(self) -> SessionStaging:
         if self._bridge.results is None:
-            raise Refused(Code.DENIED, "nothing is linked to this connector's `out`: results have nowhere to go")
+            raise RequestRefused(
+                Code.DENIED, "nothing is linked to this connector's `out`: results have nowhere to go"
+            )
         return self._bridge.results
 
     async def _drop_lines(self) -> None:
         await _Lines(self._link).drop()
 
     async def _ok(self, fields: Fields) -> None:
-        await self._link.send(wire.control(Kind.OK, fields))
+        await self._link.send(wire.control(FrameKind.OK, fields))
 
-    async def _expect(self, kind: Kind) -> dict[str, object]:
+    async def _expect(self, kind: FrameKind) -> dict[str, object]:
         got, payload = await self._link.take()
         if got != kind:
             raise Damaged(f"{got.name} where {kind.name} should be")
@@ -270,7 +278,7 @@ class Session:
         task = asyncio.ensure_future(coming)
         try:
             while not (await asyncio.wait([task], timeout=BUSY_SECONDS))[0]:
-                await self._link.send(wire.control(Kind.BUSY, {}))
+                await self._link.send(wire.control(FrameKind.BUSY, {}))
         except BaseException:
             task.cancel()
             await asyncio.wait([task])
@@ -281,16 +289,16 @@ class Session:
 class _Lines:
     """LINES up to STAGED."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: SparkLink) -> None:
         self._link = link
         self._ended = False
 
     async def each(self) -> AsyncIterator[bytes]:
         while not self._ended:
             kind, payload = await self._link.take()
-            if kind == Kind.STAGED:
+            if kind == FrameKind.STAGED:
                 self._ended = True
-            elif kind == Kind.LINES:
+            elif kind == FrameKind.LINES:
                 yield payload
             else:
                 raise Damaged(f"{kind.name} among the LINES of a STAGE")
@@ -300,37 +308,37 @@ class _Lines:
             pass
 
 
-def refusal(error: Exception) -> Refused:
+def refusal(error: Exception) -> RequestRefused:
     """What the peer is told when the conversation ends with it."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error
     if isinstance(error, Stranger | Damaged):
-        return Refused(Code.PROTOCOL, str(error))
+        return RequestRefused(Code.PROTOCOL, str(error))
     if isinstance(error, RecursionError):
-        return Refused(Code.PROTOCOL, "a frame whose JSON is nested too deeply")
+        return RequestRefused(Code.PROTOCOL, "a frame whose JSON is nested too deeply")
     if isinstance(error, TimeoutError):
-        return Refused(Code.PROTOCOL, "no proof of the token within handshake_timeout")
-    return Refused(Code.INTERNAL, f"{type(error).__name__}: {error}".splitlines()[0])
+        return RequestRefused(Code.PROTOCOL, "no proof of the token within handshake_timeout")
+    return RequestRefused(Code.INTERNAL, f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def _integer(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise Refused(Code.PROTOCOL, f"`{name}` must be a whole number, and not below 0")
+        raise RequestRefused(Code.PROTOCOL, f"`{name}` must be a whole number, and not below 0")
     return value
 
 
 def _text(fields: Fields, name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
-        raise Refused(Code.PROTOCOL, f"`{name}` must be text")
+        raise RequestRefused(Code.PROTOCOL, f"`{name}` must be text")
     return value
 
 
 def _name(fields: Fields, name: str) -> str:
     value = _text(fields, name)
     if not value or len(value) > LONGEST_NAME or not value.isprintable():
-        raise Refused(Code.PROTOCOL, f"`{name}` must be 1 to {LONGEST_NAME} printable characters")
+        raise RequestRefused(Code.PROTOCOL, f"`{name}` must be 1 to {LONGEST_NAME} printable characters")
     return value
 
 
@@ -341,5 +349,5 @@ def _name_or_none(fields: Fields, name: str) -> str:
 def _names(fields: Fields) -> list[str]:
     value = fields.get("names")
     if not isinstance(value, list):
-        raise Refused(Code.PROTOCOL, "`names` must be a list")
+        raise RequestRefused(Code.PROTOCOL, "`names` must be a list")
     return [_name({"names": one}, "names") for one in cast(list[object], value)]

@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from walflow.contract import Counter
 from walflow.disk import Disk
 from walflow.event import Codec
@@ -26,13 +26,13 @@ SYNC_BYTES: Final = 4 << 20  # so that the last sync is short
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class StagingRun(Protocol):
     """Runs a call where it may block, one at a time and in order."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-class Limits(NamedTuple):
+class StagingLimits(NamedTuple):
     """In bytes: of one batch (and so of one stage), of one row."""
 
     batch: int
@@ -57,10 +57,10 @@ class Staging:
         self,
         path: str,
         disk: Disk,
-        run: Run,
+        run: StagingRun,
         time: Callable[[], float],
         codec: Codec,
-        limits: Limits,
+        limits: StagingLimits,
         orphans: Counter,
     ) -> None:
         self._path = path
@@ -96,10 +96,10 @@ class Staging:
     async def add(self, name: str, lines: AsyncIterator[bytes]) -> Staged:
         """Durable when it returns. A name that is there already is written anew: its sender never heard of it."""
         if NAME.fullmatch(name) is None:
-            raise Refused(Code.PROTOCOL, "the name of a stage is 32 hexadecimal digits")
+            raise RequestRefused(Code.PROTOCOL, "the name of a stage is 32 hexadecimal digits")
         self._not_held(name)
         self._parts += 1
-        part = Part(self._disk, self._file(f"{name}.{self._parts}.part"), self._codec, self._limits)
+        part = StagedPart(self._disk, self._file(f"{name}.{self._parts}.part"), self._codec, self._limits)
         charged = 0
         try:
             await self._try(part.create)
@@ -117,10 +117,10 @@ class Staging:
 
     def find(self, names: Sequence[str]) -> tuple[Staged, ...]:
         if len(set(names)) < len(names):
-            raise Refused(Code.PROTOCOL, "a batch cannot have one stage twice")
+            raise RequestRefused(Code.PROTOCOL, "a batch cannot have one stage twice")
         for name in names:
             if name not in self._whole:
-                raise Refused(
+                raise RequestRefused(
                     Code.UNKNOWN_STAGE,
                     f"stage {name[:32]!r} is not here: it was aborted, or nobody published it in time; "
                     "the batch must be written again",
@@ -191,10 +191,10 @@ class Staging:
 
     # of what is being written
 
-    async def _feed(self, part: "Part", data: bytes) -> None:
+    async def _feed(self, part: "StagedPart", data: bytes) -> None:
         await self._try(lambda: part.write(data))
 
-    async def _enter(self, part: "Part", staged: Staged) -> Staged:
+    async def _enter(self, part: "StagedPart", staged: Staged) -> Staged:
         before = self._whole.pop(staged.name, None)
 
         def rename() -> None:
@@ -209,7 +209,7 @@ class Staging:
 
     def _not_held(self, name: str) -> None:
         if name in self.held:
-            raise Refused(Code.PROTOCOL, "a stage of that name is being published")
+            raise RequestRefused(Code.PROTOCOL, "a stage of that name is being published")
 
     async def _make_room(self, charged: int, more: int) -> None:
         if charged + more > self._limits.batch:
@@ -220,7 +220,9 @@ class Staging:
                 break
             await self._orphan([name])
         if self.size + more > limit:
-            raise Refused(Code.NO_SPACE, f"{self.size:,} bytes of results wait to be published, and {limit:,} may")
+            raise RequestRefused(
+                Code.NO_SPACE, f"{self.size:,} bytes of results wait to be published, and {limit:,} may"
+            )
 
     def _older(self, seconds: float) -> list[str]:
         now = self._time()
@@ -235,7 +237,7 @@ class Staging:
             await self._run(call)
         except OSError as error:
             code = Code.NO_SPACE if error.errno in FULL else Code.INTERNAL
-            raise Refused(code, f"results cannot be staged in {self._path}: {error.strerror}") from error
+            raise RequestRefused(code, f"results cannot be staged in {self._path}: {error.strerror}") from error
 
     def _unlink(self, files: Iterable[str]) -> None:
         for file in files:
@@ -248,10 +250,10 @@ class Staging:
         return f"{self._path}/{name}"
 
 
-class Part:
+class StagedPart:
     """A stage while it is written: every line is checked before it is. Its methods block."""
 
-    def __init__(self, disk: Disk, path: str, codec: Codec, limits: Limits) -> None:
+    def __init__(self, disk: Disk, path: str, codec: Codec, limits: StagingLimits) -> None:
         self._disk = disk
         self._codec = codec
         self._limits = limits
@@ -283,7 +285,7 @@ class Part:
 
     def end(self) -> None:
         if self._tail:
-            raise Refused(Code.PROTOCOL, f"row {self.rows + 1} of a task does not end in a newline")
+            raise RequestRefused(Code.PROTOCOL, f"row {self.rows + 1} of a task does not end in a newline")
         self._sync()
 
     def discard(self) -> None:
@@ -306,15 +308,15 @@ class Part:
         for number, line in enumerate(LINES.payloads(whole), self.rows + 1):
             bad = self._codec.validate(line + b"\n", LINES).bad
             if bad:
-                raise Refused(Code.PROTOCOL, f"row {number} of a task is no event: {bad[0][1]}")
+                raise RequestRefused(Code.PROTOCOL, f"row {number} of a task is no event: {bad[0][1]}")
 
     def _sync(self) -> None:
         self._disk.sync(self._fd)
         self._unsynced = 0
 
 
-def too_large(what: str, size: int, limit: int) -> Refused:
-    return Refused(
+def too_large(what: str, size: int, limit: int) -> RequestRefused:
+    return RequestRefused(
         Code.TOO_LARGE,
         f"{what} has {size:,} bytes of results and {limit:,} are the most; raise max_result_bytes, and chunk_size or "
         "max_chunks where results do not fit their log, or let a batch be smaller (max_rows_per_batch)",

@@ -65,7 +65,7 @@ class UdpClient(Connector):
         connected = await asyncio.to_thread(connect_udp, self.address, bind, self.socket_options)
         with connected as sock:
             refusals = Refusals(sock, inlet, str(self.address))
-            sending = Sending(sock, inlet, refusals)
+            sending = DatagramSending(sock, inlet, refusals)
             inlet.serve(sending.accept)
             refusals.look()
             try:
@@ -82,7 +82,7 @@ class Datagrams(Protocol):
     def getsockopt(self, level: int, option: int, /) -> int: ...
 
 
-class Sending:
+class DatagramSending:
     """What waits to be sent, in order, if anything does: then the breaker is triggered."""
 
     def __init__(self, sock: Datagrams, inlet: Inlet, refusals: "Refusals") -> None:
@@ -96,7 +96,7 @@ class Sending:
         self._timer: Timer | None = None
 
     def __repr__(self) -> str:
-        return f"<Sending {len(self._waiting)} blocks wait, {self._sent} events of the first are sent>"
+        return f"<DatagramSending {len(self._waiting)} blocks wait, {self._sent} events of the first are sent>"
 
     def accept(self, block: Block) -> None:
         self._waiting.append(block)

@@ -94,7 +94,7 @@ class _Receiving:
         self._reading = False
         self._pauses: set[str] = set()
         self._decoding: asyncio.Task[None] | None = None
-        self._losses = Losses(sockets, out)
+        self._losses = DatagramLosses(sockets, out)
 
     async def run(self) -> None:
         self._set_reading()
@@ -176,7 +176,7 @@ class _Receiving:
         return COUNTED
 
 
-class Losses:
+class DatagramLosses:
     """Counts what is lost here, and says so, not more often than every 10 s."""
 
     def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:

@@ -10,7 +10,7 @@ from websockets.uri import WebSocketURI, parse_uri
 
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.config import Ws, bearer
-from connectors.ws.wire import SHOWN, SILENT, Wire
+from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow.contract import Guarantee, Inlet, Outlet, Stream
 from walflow.event import Block
 from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
@@ -197,7 +197,7 @@ class WsClient(Ws):
 class WsConnection(Connection):
     """Made when the handshake is done."""
 
-    _wire: Wire
+    _wire: FrameWire
 
     def __init__(self, client: StreamClient, config: WsClient, acks: MessagesWritten) -> None:
         super().__init__(client)
@@ -213,7 +213,7 @@ class WsConnection(Connection):
             transport.abort()
             return
         try:
-            self._wire = Wire(self._request())
+            self._wire = FrameWire(self._request())
         except NoSecret as error:
             self._refuse(str(error))
             return

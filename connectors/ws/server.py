@@ -7,7 +7,7 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws, same_token
-from connectors.ws.wire import SILENT, Wire
+from connectors.ws.wire import SILENT, FrameWire
 from walflow.contract import Guarantee, Inlet, Outlet, Timer
 from walflow.event import Block
 from walflow.net import Address, NoSecret, parse_address
@@ -84,7 +84,7 @@ class WsPeer(Peer):
             max_size=config.max_event_bytes,
             logger=SILENT,
         )
-        self._wire = Wire(self._protocol)
+        self._wire = FrameWire(self._protocol)
         self._alive = self._pinged = server.time()
         self._timer: Timer | None = None
         self._closing = False

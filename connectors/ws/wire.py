@@ -21,7 +21,7 @@ SHOWN: Final = 60  # of a peer's words in a line of ours
 
 
 @dataclass
-class Read:
+class FrameRead:
     """What some bytes brought, each kind in its order. `frames`: how many, of whatever kind. `size`: bytes of what they
     hold, inflated."""
 
@@ -32,7 +32,7 @@ class Read:
     pongs: list[bytes] = field(default_factory=list[bytes])
 
 
-class Wire:
+class FrameWire:
     """Never raises for what a peer sent. After `receive`, what `to_send` returns must be written."""
 
     def __init__(self, protocol: Protocol) -> None:
@@ -41,7 +41,7 @@ class Wire:
         self._seen = b""  # the end of what came of the head
 
     def __repr__(self) -> str:
-        return f"<Wire {self.protocol.state.name.lower()}, {len(self._begun)} bytes of a message>"
+        return f"<FrameWire {self.protocol.state.name.lower()}, {len(self._begun)} bytes of a message>"
 
     @property
     def open(self) -> bool:
@@ -56,8 +56,8 @@ class Wire:
         """It ends because of a message over the limit."""
         return isinstance(self.protocol.parser_exc, PayloadTooBig)
 
-    def receive(self, data: bytes) -> Read:
-        read = Read()
+    def receive(self, data: bytes) -> FrameRead:
+        read = FrameRead()
         if self.protocol.reader.eof:
             return read
         self.protocol.receive_data(data)
@@ -70,7 +70,7 @@ class Wire:
                 read.requests.append(event)
         return read
 
-    def receive_head(self, data: bytes) -> tuple[Read, bytes]:
+    def receive_head(self, data: bytes) -> tuple[FrameRead, bytes]:
         """As `receive`, and what follows the head of the request or the answer: what there is in it must not end a
         connection that nobody knows of yet."""
         known = len(self._seen)
@@ -112,7 +112,7 @@ class Wire:
             return f"it breaks the protocol: {self.protocol.parser_exc}"[:SHOWN]
         return "the peer closed the connection"
 
-    def _take(self, frame: Frame, read: Read) -> None:
+    def _take(self, frame: Frame, read: FrameRead) -> None:
         opcode = frame.opcode
         if opcode is Opcode.TEXT or opcode is Opcode.BINARY:
             if frame.fin:

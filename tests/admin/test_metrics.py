@@ -7,7 +7,7 @@ import pytest
 
 from walflow.admin import reference
 from walflow.admin.rates import OVER, Rates
-from walflow.metrics import CATALOGUE, Histogram, Metrics, exposed
+from walflow.metrics import CATALOGUE, BucketedValues, Metrics, exposed
 from walflow.relay.measures import MARKS, Ages
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_a_gauge_that_fails_is_left_out_and_the_others_are_shown() -> None:
 
 
 def test_a_histogram_counts_a_bound_as_within() -> None:
-    histogram = Histogram([1.0, 2.0])
+    histogram = BucketedValues([1.0, 2.0])
     for value in (0.5, 1.0, 1.5, 2.0, 99.0):
         histogram.observe(value)
     assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)

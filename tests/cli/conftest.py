@@ -6,14 +6,14 @@ import pytest
 from tests.cli.wal_tools import append
 from tests.wal.conftest import no_file_left_open  # noqa: F401  # a fixture, for every test here
 from tests.wal.tools import QuickDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Closed cleanly: 30 events in 10 records, several chunks, the first 4 acked."""
     path = tmp_path / "a log"
-    log = Log(Options(str(path), 1024, 64), QuickDisk())
+    log = Log(LogOptions(str(path), 1024, 64), QuickDisk())
     for number in range(1, 31, 3):
         append(log, *(b'{"n":%d,"rest":"%s"}' % (number + i, b"y" * 40) for i in range(3)))
     log.ack(1, 4)
@@ -23,6 +23,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def held(path: Path) -> Iterator[Log]:
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     yield log
     log.abandon()

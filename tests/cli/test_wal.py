@@ -14,7 +14,7 @@ import pytest
 from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, inventory, run
 from tests.wal.tools import QuickDisk, chunk_files, files_of, payloads, put, restore, works
 from walflow.errors import Unusable
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHECKSUM, META, META_MAGIC, SLOT, crc
 
 # stats
@@ -43,7 +43,7 @@ def test_stats_of_a_log_in_use_names_its_holder_and_waits_for_nothing(path: Path
 
 def test_stats_lists_what_was_lost(path: Path) -> None:
     flip(Path(chunk_files(str(path))[-1]), 300)
-    Log(Options(str(path))).close()
+    Log(LogOptions(str(path))).close()
     known = json.loads(run("stats", path, "--json").output)
     (report,) = [one["report"] for one in known["quarantine"]]
     assert report["reason"] == "corrupt"
@@ -69,7 +69,7 @@ def test_what_is_no_log_is_one_line(tmp_path: Path, command: str) -> None:
 def test_a_sound_log_is_sound_also_while_it_is_used(path: Path) -> None:
     result = run("check", path)
     assert (result.exit_code, result.output.splitlines()[-1][:6]) == (0, "sound:")
-    log = Log(Options(str(path)))
+    log = Log(LogOptions(str(path)))
     try:
         assert run("check", path).exit_code == 0
         works(log)
@@ -79,7 +79,7 @@ def test_a_sound_log_is_sound_also_while_it_is_used(path: Path) -> None:
 
 
 def test_an_empty_log_is_sound(tmp_path: Path) -> None:
-    Log(Options(str(tmp_path / "new"))).close()
+    Log(LogOptions(str(tmp_path / "new"))).close()
     assert run("check", tmp_path / "new").exit_code == 0
     assert run("dump", tmp_path / "new").output == ""
     assert run("stats", tmp_path / "new").exit_code == 0
@@ -121,7 +121,7 @@ def test_a_missing_chunk_is_named_by_its_positions(path: Path) -> None:
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_torn_tail_is_told_and_is_no_damage(path: Path, before: int) -> None:
-    log = Log(Options(str(path), 1024, 64))
+    log = Log(LogOptions(str(path), 1024, 64))
     for number in range(before + 1):
         append(log, b'{"torn":%d}' % number)
     log.abandon()
@@ -180,7 +180,7 @@ def test_dump_goes_on_behind_what_cannot_be_read(path: Path) -> None:
 
 
 def test_dump_of_what_no_codec_reads(path: Path) -> None:
-    log = Log(Options(str(path)))
+    log = Log(LogOptions(str(path)))
     put(log, b"\xff\x1b[2J", count=2, tag=b"no tag")
     append(log, b"{", b"2", metas=[{"a": 1}, {"b": b"\0"}])
     log.close()
@@ -195,7 +195,7 @@ def test_dump_of_what_no_codec_reads(path: Path) -> None:
 
 
 def test_a_closed_stdout_ends_a_dump_quietly(path: Path) -> None:
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     append(log, *[b'"%s"' % (b"x" * 500)] * 1000)
     log.close()
     dump = subprocess.Popen(
@@ -268,7 +268,7 @@ def several_at_once(path: Path) -> None:
 def another_log(path: Path) -> None:
     """Chunks and the cursor's one slot of another log, and no meta to say which one it is."""
     other = path.parent / "other"
-    log = Log(Options(str(other), 1024, 64), QuickDisk())
+    log = Log(LogOptions(str(other), 1024, 64), QuickDisk())
     append(log, *[b'"theirs"'] * 200)
     append(log, b'"also theirs"')
     log.close()
@@ -294,7 +294,7 @@ def test_what_a_start_refuses_is_repaired_and_used_again(path: Path, break_it: C
     break_it(path)
     if break_it not in (BREAKS[6], BREAKS[7]):  # a pipe stops a start by a failed write
         with pytest.raises(Exception, match=r"cannot|create failed|recovery failed|different logs"):
-            Log(Options(str(path)))
+            Log(LogOptions(str(path)))
     before = inventory(path)
     dry = run("repair", path, "--dry-run")
     assert dry.exit_code == 1, dry.output
@@ -304,7 +304,7 @@ def test_what_a_start_refuses_is_repaired_and_used_again(path: Path, break_it: C
     assert result.exit_code == 0, result.output
     assert result.output.splitlines()[-1].startswith(f"it opens: {path} ")
     assert run("repair", path, "--dry-run").output == "nothing to do: it opens\n"
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     try:
         assert b'{"n":30,' in payloads(log)[-1]
         works(log)
@@ -320,13 +320,13 @@ def contents(path: Path) -> set[bytes]:
 def test_the_line_of_a_refused_start_is_a_command_that_works(path: Path) -> None:
     in_the_way("cursor")(path)
     with pytest.raises(Unusable) as refused:
-        Log(Options(str(path)))
+        Log(LogOptions(str(path)))
     _, _, command = str(refused.value).partition("run: walflow ")
     done = subprocess.run(
         f"{sys.executable} -m walflow {command} --yes", shell=True, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    Log(Options(str(path))).close()
+    Log(LogOptions(str(path))).close()
 
 
 def test_it_asks_first(path: Path) -> None:
@@ -400,7 +400,7 @@ def test_a_newer_version_is_left_to_the_newer_version(path: Path) -> None:
 def test_modes_that_keep_us_out_are_set_right(path: Path, name: str) -> None:
     os.chmod(path / name, 0)
     assert run("repair", path, "--yes").exit_code == 0
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     works(log)
     log.close()
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, run
 from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, read
-from walflow.cli.wal.lines import Writer, encode, read_line, record_of
-from walflow.wal import Log, Options, Record
+from walflow.cli.wal.lines import LineWriter, encode, read_line, record_of
+from walflow.wal import Log, LogOptions, Record
 from walflow.wal.cursor import Acked
 
 GOLDEN = Path(__file__).parents[1] / "wal" / "golden" / "v1"
@@ -40,7 +40,7 @@ def imported(tmp_path: Path, lines: bytes, name: str = "again", chunk_size: int 
 
 
 def what_a_daemon_sends(path: Path) -> tuple[list[Record], list[tuple[int, int]]]:
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     try:
         return read(log), log.unacked(1, log.durable)
     finally:
@@ -101,7 +101,7 @@ def test_a_part_of_a_log_goes_round(path: Path, tmp_path: Path, first: int, last
 
 
 def test_what_json_cannot_say_goes_round(path: Path, tmp_path: Path) -> None:
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     put(log, b"\xff\0", tag=b"no tag", count=2)
     put(log, b"", tag=b"", count=1)
     append(log, b"1", metas=[{"raw": b"\0", "not a number": float("nan"), "big": 1 << 63}])
@@ -141,7 +141,7 @@ def test_an_unclean_log_goes_round(tmp_path: Path) -> None:
     dice = random.Random(3)
     path = tmp_path / "log"
     for life in range(6):
-        log = Log(Options(str(path), 1024, 64), QuickDisk())
+        log = Log(LogOptions(str(path), 1024, 64), QuickDisk())
         for _ in range(12):
             if log.fits(200, 2000):
                 append(log, *[b'"%s"' % (b"x" * dice.randrange(300))] * dice.randrange(1, 5))
@@ -162,7 +162,7 @@ def test_an_unclean_log_goes_round(tmp_path: Path) -> None:
 @given(tag=st.binary(max_size=80), payload=st.binary(max_size=80), count=st.integers(1, 9))
 def test_any_record_is_its_line(tag: bytes, payload: bytes, count: int) -> None:
     record = Record(7, count, tag, payload, -5)
-    line = read_line(encode(Writer(Acked()).line(record)))
+    line = read_line(encode(LineWriter(Acked()).line(record)))
     assert record_of(line) == record  # type: ignore[arg-type]
 
 
@@ -182,7 +182,7 @@ def test_a_log_that_is_written_and_trimmed_meanwhile(
     tmp_path: Path, disk: type[QuickDisk], chunk_size: int, size: int
 ) -> None:
     """Whatever was deleted or written over while it was read: all lines fit, and no position is called lost."""
-    log = Log(Options(str(tmp_path / "log"), chunk_size, 8), disk())
+    log = Log(LogOptions(str(tmp_path / "log"), chunk_size, 8), disk())
     stop = threading.Event()
 
     def use() -> None:

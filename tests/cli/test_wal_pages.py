@@ -12,7 +12,7 @@ from tests.cli.wal_tools import FIRST, append, flip
 from tests.system.daemon import ROOT
 from tests.wal.tools import QuickDisk, works
 from walflow.cli import app
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 PAGE = (ROOT / "docs" / "howto" / "mend-a-log.md").read_text()
 SECTIONS = {
@@ -24,7 +24,7 @@ SECTIONS = {
 
 def orders(path: Path) -> None:
     """Eight events in records of two; the first two are acked."""
-    log = Log(Options(str(path), 4096, 64), QuickDisk())
+    log = Log(LogOptions(str(path), 4096, 64), QuickDisk())
     for number in range(1, 9, 2):
         append(log, b'{"n":%d}' % number, b'{"n":%d}' % (number + 1))
     log.ack(1, 2)
@@ -65,7 +65,7 @@ def test_the_page_shows_what_is_printed(section: str, tmp_path: Path, monkeypatc
         for part in block.split("$ ")[1:]:
             command, _, output = part.partition("\n")
             assert printed(command) == output, command
-    log = Log(Options(str(tmp_path / "orders")), QuickDisk())
+    log = Log(LogOptions(str(tmp_path / "orders")), QuickDisk())
     works(log)
     log.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.wal_tools import inventory, run
 from tests.wal.tools import QuickDisk, read
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 
 def test_a_dry_run_shows_the_event_and_changes_nothing(path: Path) -> None:
@@ -31,7 +31,7 @@ def test_skipped_events_are_not_delivered_and_the_others_are(path: Path) -> None
     assert (report["first"], report["last"], report["reason"]) == (7, 8, "skipped by the operator")
     assert report["by"]
     assert b'{"n":7,' in kept.with_suffix(".bytes").read_bytes()
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     assert log.unacked(1, 30) == [(5, 6), (9, 30)]
     assert len(read(log)) == 9
     log.close()
@@ -74,6 +74,6 @@ def test_what_cannot_be_copied_is_not_skipped(path: Path) -> None:
     (path / "quarantine").write_text("in the way")
     result = run("skip", path, "7")
     assert (result.exit_code, result.output.count("\n")) == (74, 1)
-    log = Log(Options(str(path)), QuickDisk())
+    log = Log(LogOptions(str(path)), QuickDisk())
     assert log.unacked(1, 30) == [(5, 30)]
     log.close()

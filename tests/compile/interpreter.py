@@ -10,18 +10,18 @@ from walflow.compile.program import (
     BinaryOf,
     CallOf,
     Const,
-    Key,
     KeyBy,
+    KeyStep,
     MergeOf,
     PackOf,
     PatchOf,
     PresentOf,
-    Read,
+    ReadPath,
     RecordOf,
     Term,
     TextOf,
     UnaryOf,
-    Whole,
+    WholeTerm,
 )
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotApply, Missing
@@ -48,9 +48,9 @@ class Interpreter:
         match term:
             case Const():
                 return term.value
-            case Whole():
+            case WholeTerm():
                 return self._event if term.root == "event" else self._meta
-            case Read():
+            case ReadPath():
                 return self._read(term)
             case TextOf():
                 return joined([part if isinstance(part, str) else spliced(self.value(part)) for part in term.parts])
@@ -81,10 +81,10 @@ class Interpreter:
             case PackOf():
                 return bits.packed([put(self.value(value)) for value, put in term.fields])
 
-    def _read(self, term: Read) -> object:
+    def _read(self, term: ReadPath) -> object:
         found = self._value(term.of)
         for step in term.steps:
-            if isinstance(step, Key):
+            if isinstance(step, KeyStep):
                 found = paths.member(found, step.key, step.step)
             elif isinstance(step, KeyBy):
                 found = paths.member_by(found, self.value(step.key), step.step)

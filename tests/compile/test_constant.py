@@ -1,21 +1,21 @@
 """Of every part of a value it is known where it was written."""
 
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.diagnostics import Source, Span
 
 TEXT = '{"a": [1, {"b": 2}]}'
 
 
-def at(written: str, value: object, **parts: Part) -> Constant:
+def at(written: str, value: object, **parts: ConstantPart) -> Constant:
     begin = TEXT.index(written)
     return Constant(value, Span(SOURCE, begin, begin + len(written)), dict(parts.items()))
 
 
 SOURCE = Source("main.troy", TEXT)
 TWO = at("2", 2)
-INNER = at('{"b": 2}', {"b": 2}, b=Part(at('"b"', "b").span, TWO))
-ARRAY = Constant([1, {"b": 2}], at('[1, {"b": 2}]', 0).span, {1: Part(INNER.span, INNER)})
-RECORD = at(TEXT, {"a": [1, {"b": 2}]}, a=Part(at('"a"', "a").span, ARRAY))
+INNER = at('{"b": 2}', {"b": 2}, b=ConstantPart(at('"b"', "b").span, TWO))
+ARRAY = Constant([1, {"b": 2}], at('[1, {"b": 2}]', 0).span, {1: ConstantPart(INNER.span, INNER)})
+RECORD = at(TEXT, {"a": [1, {"b": 2}]}, a=ConstantPart(at('"a"', "a").span, ARRAY))
 
 
 def test_as_deep_as_it_was_written() -> None:

@@ -10,11 +10,11 @@ from walflow.compile.fold import fold
 from walflow.compile.nodes import Expr
 from walflow.compile.program import Term
 from walflow.compile.reads import Decoded
-from walflow.compile.region import Call, Compiled, Region, Rule, compile_region
+from walflow.compile.region import BlockCall, Compiled, Region, Rule, compile_region
 from walflow.compile.resolve import Expression, resolved
 from walflow.diagnostics import Diagnostic, Source
 from walflow.lang.ast import DefinePipeline
-from walflow.lang.modules import Block, Library
+from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.parser import parse
 from walflow.lang.scope import Names
 from walflow_kernel.errors import CannotEvaluate
@@ -68,8 +68,8 @@ def interpreted(term: Term, event: object, meta: Mapping[str, object] | None = N
         raise CannotEvaluate(TOO_DEEP) from None
 
 
-def call(meta: Mapping[str, object] | None = None, position: int = 0) -> Call:
-    return Call(Moment(INGEST_NS), [position], dict(meta or {}), None, lambda number: None)
+def call(meta: Mapping[str, object] | None = None, position: int = 0) -> BlockCall:
+    return BlockCall(Moment(INGEST_NS), [position], dict(meta or {}), None, lambda number: None)
 
 
 def read(text: str) -> tuple[Evaluable | None, list[str]]:
@@ -106,7 +106,7 @@ def parsed(text: str, said: list[Diagnostic]) -> Expr:
 
 
 @cache
-def _shipped() -> Block:
+def _shipped() -> ModuleBlock:
     said: list[Diagnostic] = []
     block = Library(Path("/nonexistent"), said.append).file(Source("uses.troy", USES))
     assert not said

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
-from connectors.bench import LONGEST, Bench, CannotReplay, Measuring, Pace
+from connectors.bench import LONGEST, Bench, CannotReplay, Measuring, SendPace
 from tests.system.daemon import Daemon, running as daemon_running
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 MICROSECOND, SECOND = 1_000, 1_000_000_000
 
@@ -29,7 +29,7 @@ LATENCIES = st.lists(st.tuples(st.integers(1, LONGEST), st.integers(1, 1000)), m
 def test_a_percentile_is_the_exact_one_to_so_many_figures(
     recorded: list[tuple[int, int]], figures: int, percent: float
 ) -> None:
-    measuring = Measuring(Bench(significant_figures=figures), MemoryInlet(Scheduler()))
+    measuring = Measuring(Bench(significant_figures=figures), MemoryInlet(VirtualScheduler()))
     for latency, count in recorded:
         measuring.record(latency, count)
     right = exact(recorded, percent)
@@ -44,7 +44,7 @@ def exact(recorded: list[tuple[int, int]], percent: float) -> int:
 
 
 def test_what_no_clock_should_say_is_recorded_as_the_nearest_that_it_could() -> None:
-    measuring = Measuring(Bench(significant_figures=3), MemoryInlet(Scheduler()))
+    measuring = Measuring(Bench(significant_figures=3), MemoryInlet(VirtualScheduler()))
     measuring.record(-5 * SECOND, 1)
     measuring.record(LONGEST * 3, 1)
     assert measuring.percentile(1) == 1
@@ -55,7 +55,7 @@ def test_what_no_clock_should_say_is_recorded_as_the_nearest_that_it_could() -> 
 async def running(
     bench: Bench, *, sink: bool = True, paused: bool = False
 ) -> AsyncIterator[tuple[MemoryInlet, MemoryOutlet, asyncio.Task[None]]]:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler, linked=sink)
     outlet = MemoryOutlet(scheduler, linked=bench.path is not None, paused=paused)
     task = asyncio.ensure_future(bench.run(inlet, outlet))
@@ -120,8 +120,8 @@ async def until_stopped(outlet: MemoryOutlet) -> None:
 
 
 async def test_a_pace_is_a_grid_and_who_is_late_does_not_wait() -> None:
-    scheduler = Scheduler()
-    pace = Pace(scheduler, 1.0)
+    scheduler = VirtualScheduler()
+    pace = SendPace(scheduler, 1.0)
     times: list[float] = []
 
     async def go() -> None:
@@ -180,7 +180,7 @@ async def test_it_stops_after_so_many_events() -> None:
 async def test_files_that_cannot_be_sent(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     with pytest.raises(CannotReplay, match=message):
         await Bench(path=str(tmp_path / name)).run(MemoryInlet(scheduler), MemoryOutlet(scheduler))
 
@@ -188,7 +188,7 @@ async def test_files_that_cannot_be_sent(name: str, content: bytes | None, messa
 async def test_what_is_no_base64(tmp_path: Path) -> None:
     file = tmp_path / "in.txt"
     file.write_bytes(b"YQ==\n!\n")
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     with pytest.raises(CannotReplay, match="line 2 is no base64"):
         await Bench(path=str(file), base64=True).run(MemoryInlet(scheduler), MemoryOutlet(scheduler))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.cb import CannotRead, Cb
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from connectors.cb import Cb, NoSuchEvents
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 LOST = ConnectionError("gone")
 
@@ -17,7 +17,7 @@ class World:
     """A run of the connector, and what it said at the end."""
 
     def __init__(self, connector: Cb, *, paused: bool = False) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler, linked=not connector.paths)
         self.outlet = MemoryOutlet(self.scheduler, linked=bool(connector.paths), paused=paused)
         self.run = asyncio.ensure_future(connector.run(self.inlet, self.outlet))
@@ -34,7 +34,7 @@ async def running(connector: Cb, *, paused: bool = False) -> AsyncIterator[World
         yield world
     finally:
         world.run.cancel()
-        with suppress(asyncio.CancelledError, CannotRead):
+        with suppress(asyncio.CancelledError, NoSuchEvents):
             await world.run
 
 
@@ -162,7 +162,7 @@ async def test_a_line_that_does_not_decode_is_rejected_and_answered(
 
 async def test_a_file_that_is_not_there() -> None:
     async with running(Cb(paths=["no/such/file"])) as world:
-        with pytest.raises(CannotRead, match="cannot read no/such/file: No such file"):
+        with pytest.raises(NoSuchEvents, match="cannot read no/such/file: No such file"):
             await world.run
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from connectors.crononome import Crononome, Ringing, Times
 from tests.system.daemon import running
 from walflow.contract import CodecUse
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()  # a Sunday
 
@@ -24,7 +24,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()  # a Sunday
 class Wall:
     """A clock that goes with the scheduler's, until it is set."""
 
-    def __init__(self, scheduler: Scheduler, begin: float = NOON) -> None:
+    def __init__(self, scheduler: VirtualScheduler, begin: float = NOON) -> None:
         self._scheduler = scheduler
         self.offset = begin
 
@@ -35,7 +35,7 @@ class Wall:
 class Ran:
     def __init__(self, *exprs: str, begin: float = NOON, paused: bool = False) -> None:
         entries = [{"name": f"e{number}", "expr": expr, "payload": number} for number, expr in enumerate(exprs)]
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.wall = Wall(self.scheduler, begin)
         self.outlet = MemoryOutlet(self.scheduler, paused=paused)
         self.ringing = Ringing(Crononome.model_validate({"entries": entries}), self.outlet, self.wall)
@@ -270,7 +270,7 @@ def test_what_it_says_of_itself() -> None:
 
 
 async def test_not_linked_it_ends() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     crononome = Crononome.model_validate({"entries": [{"name": "a", "expr": "@daily"}]})
     await crononome.run(MemoryInlet(scheduler), MemoryOutlet(scheduler, linked=False))
 
@@ -278,7 +278,7 @@ async def test_not_linked_it_ends() -> None:
 async def test_a_run_by_the_real_clock_and_ids_that_go_on_in_the_next() -> None:
     crononome = Crononome.model_validate({"entries": [{"name": "a", "expr": "* * * * * *"}]})
     for number in (0, 1):
-        scheduler = Scheduler()
+        scheduler = VirtualScheduler()
         outlet = MemoryOutlet(scheduler)
         task = asyncio.ensure_future(crononome.run(MemoryInlet(scheduler), outlet))
         await scheduler.settle()
@@ -326,5 +326,5 @@ def test_in_a_flow(tmp_path: Path) -> None:
     assert daemon.stdout == [b'{"trigger":{"name":"tick","payload":{"snot":"badger"}},"meta":"tick"}\n']
 
 
-def stall(scheduler: Scheduler, seconds: float) -> None:
+def stall(scheduler: VirtualScheduler, seconds: float) -> None:
     scheduler._now += seconds

@@ -8,14 +8,14 @@ import pytest
 
 from connectors.exit import Exit
 from walflow.codecs import STRING
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 SECOND = 1_000_000_000
 
 
 @asynccontextmanager
-async def running(connector: Exit) -> AsyncIterator[tuple[MemoryInlet, Scheduler]]:
-    scheduler = Scheduler()
+async def running(connector: Exit) -> AsyncIterator[tuple[MemoryInlet, VirtualScheduler]]:
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler)
     task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(scheduler, linked=False)))
     await scheduler.settle()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from connectors.file import File
 from connectors.file.reading import CannotRead
 from walflow.contract import Claim, CodecUse, Guarantee, Ports
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_what_reading_promises() -> None:
 async def test_it_reads_to_the_end_and_returns(path: Path) -> None:
     data = os.urandom(600_000)
     await asyncio.to_thread(path.write_bytes, data)
-    outlet = MemoryOutlet(Scheduler())
-    await File(path=str(path), mode="read").run(MemoryInlet(Scheduler(), linked=False), outlet)
+    outlet = MemoryOutlet(VirtualScheduler())
+    await File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler(), linked=False), outlet)
     (stream,) = outlet.streams
     assert b"".join(stream.fed) == data
     assert [len(each) for each in stream.fed] == [256 << 10, 256 << 10, 600_000 - (512 << 10)]
@@ -139,8 +139,8 @@ async def opened(outlet: MemoryOutlet) -> None:
 
 async def test_it_reads_only_while_the_flow_takes_events(path: Path) -> None:
     await asyncio.to_thread(path.write_bytes, b"1\n")
-    outlet = MemoryOutlet(Scheduler(), paused=True)
-    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet))
+    outlet = MemoryOutlet(VirtualScheduler(), paused=True)
+    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler()), outlet))
     await opened(outlet)
     for _ in range(10):
         await asyncio.sleep(0)
@@ -151,15 +151,15 @@ async def test_it_reads_only_while_the_flow_takes_events(path: Path) -> None:
 
 
 async def test_not_linked_it_reads_nothing(path: Path) -> None:
-    outlet = MemoryOutlet(Scheduler(), linked=False)
-    await File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet)
+    outlet = MemoryOutlet(VirtualScheduler(), linked=False)
+    await File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler()), outlet)
     assert outlet.streams == []
 
 
 async def test_cancelled_it_drops_the_stream(path: Path) -> None:
     await asyncio.to_thread(path.write_bytes, b"1\n")
-    outlet = MemoryOutlet(Scheduler(), paused=True)
-    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet))
+    outlet = MemoryOutlet(VirtualScheduler(), paused=True)
+    task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler()), outlet))
     await opened(outlet)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -177,7 +177,7 @@ async def test_a_read_that_fails_is_tried_again_where_it_failed(path: Path, monk
         return await read(file, size)
 
     monkeypatch.setattr(AsyncFileIO, "read", read_or_fail)
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     outlet = MemoryOutlet(scheduler)
     task = asyncio.ensure_future(File(path=str(path), mode="read").run(MemoryInlet(scheduler), outlet))
     while not task.done():
@@ -197,9 +197,9 @@ async def test_a_read_that_fails_is_tried_again_where_it_failed(path: Path, monk
 )
 async def test_what_cannot_be_read(path: Path, make, line: str) -> None:  # type: ignore[no-untyped-def]
     make(path)
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     with pytest.raises(CannotRead) as caught:
-        await File(path=str(path), mode="read").run(MemoryInlet(Scheduler()), outlet)
+        await File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler()), outlet)
     assert str(caught.value) == f"cannot read {path}: {line}"
     assert outlet.streams == []
 
@@ -209,7 +209,7 @@ async def test_what_cannot_be_read(path: Path, make, line: str) -> None:  # type
 
 async def run(file: File, *batches: bytes, behind_log: bool = False) -> MemoryInlet:
     """A run that is cancelled when it has written all."""
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler, behind_log=behind_log)
     inlet.give(*(inlet.block(data) for data in batches[:1]))  # waits for the run
     task = asyncio.ensure_future(file.run(inlet, MemoryOutlet(scheduler, linked=False)))
@@ -255,7 +255,7 @@ async def test_a_bug_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("a bug")
 
     monkeypatch.setattr("os.writev", stumble)
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler)
     inlet.give(inlet.block(b"1\n"))
     task = asyncio.ensure_future(File(path=str(path), mode="truncate").run(inlet, MemoryOutlet(scheduler)))

@@ -12,7 +12,7 @@ import pytest
 from backports import zstd
 
 from connectors.file import File
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 Compress = Callable[[bytes], bytes]
 KINDS: list[tuple[str, Compress]] = [
@@ -25,8 +25,8 @@ kinds = pytest.mark.parametrize(("name", "compress"), KINDS)
 
 
 async def read(path: Path, outlet: MemoryOutlet | None = None) -> MemoryOutlet:
-    outlet = outlet or MemoryOutlet(Scheduler())
-    await File(path=str(path), mode="read").run(MemoryInlet(Scheduler(), linked=False), outlet)
+    outlet = outlet or MemoryOutlet(VirtualScheduler())
+    await File(path=str(path), mode="read").run(MemoryInlet(VirtualScheduler(), linked=False), outlet)
     return outlet
 
 
@@ -70,7 +70,7 @@ async def test_an_empty_one_has_no_events(tmp_path: Path) -> None:
 async def test_a_bomb_goes_no_further_than_the_flow_takes_it(tmp_path: Path) -> None:
     """30 KB that are a gigabyte."""
     (tmp_path / "a.zst").write_bytes(zstd.compress(bytes(1 << 30)))
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     task = asyncio.ensure_future(read(tmp_path / "a.zst", outlet))
     while not outlet.streams or not outlet.streams[0].fed:  # noqa: ASYNC110  # a thread decompresses
         await asyncio.sleep(0)

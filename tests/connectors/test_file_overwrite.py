@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.file import File
-from connectors.file.overwriting import Overwriting, Place
+from connectors.file.overwriting import FilePlace, Overwriting
 from tests.connectors.test_file import run
 from tests.connectors.world import DeadlyDisk, FailingDisk, Killed, Sink
 from walflow.disk import Disk, RealDisk
@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "out.log"
 
 
-def overwriting(path: Path, *, disk: Disk | None = None, place: Place | None = None) -> Sink:
+def overwriting(path: Path, *, disk: Disk | None = None, place: FilePlace | None = None) -> Sink:
     return Sink(Overwriting(str(path), disk or RealDisk(), sync=True, place=place)).start()
 
 

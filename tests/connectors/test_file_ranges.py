@@ -2,20 +2,20 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from connectors.file.ranges import Ranges
+from connectors.file.ranges import WrittenPositions
 
 ranges = st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=20)
 
 
-def build(spans: list[tuple[int, int]]) -> tuple[Ranges, set[int]]:
-    built, positions = Ranges(), set[int]()
+def build(spans: list[tuple[int, int]]) -> tuple[WrittenPositions, set[int]]:
+    built, positions = WrittenPositions(), set[int]()
     for first, more in spans:
         built.add("log", first, first + more)
         positions |= set(range(first, first + more + 1))
     return built, positions
 
 
-def positions_of(built: Ranges) -> set[int]:
+def positions_of(built: WrittenPositions) -> set[int]:
     return {position for first, last in built.dump().get("log", []) for position in range(first, last + 1)}
 
 
@@ -52,7 +52,7 @@ def test_update_is_a_union(spans: list[tuple[int, int]], more: list[tuple[int, i
     copy.update(other)
     assert positions_of(copy) == positions | others
     assert positions_of(built) == positions
-    assert Ranges(copy.dump()) == copy
+    assert WrittenPositions(copy.dump()) == copy
 
 
 @given(ranges)

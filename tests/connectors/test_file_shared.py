@@ -10,9 +10,9 @@ import pytest
 
 from connectors.file.appending import Appending
 from connectors.file.output import GRACE
-from connectors.file.ranges import Ranges
+from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import HEAD, events_of, intend
-from connectors.file.sidecar import Intent, State
+from connectors.file.sidecar import State, WriteIntent
 from tests.connectors.test_file_overwrite import overwriting
 from tests.connectors.world import LOG, Clock, DeadlyDisk, Killed, Sink, appending, truncating
 from walflow.disk import Landed, RealDisk, Stat
@@ -162,14 +162,14 @@ def test_killed_in_a_batch_with_others_around_it(
 
 def test_an_intent_of_an_older_version_is_read(path: Path) -> None:
     """It has no head, so what cannot be proven is put aside, as it was then."""
-    new = intend(b"12\n", 0, Ranges({LOG: [(1, 1)]}))
+    new = intend(b"12\n", 0, WrittenPositions({LOG: [(1, 1)]}))
     assert new.head == b"12\n"
-    assert intend(bytes(100), 0, Ranges()).head == bytes(HEAD)
+    assert intend(bytes(100), 0, WrittenPositions()).head == bytes(HEAD)
     state = State("boot", 1, (1, 1), 0, (0, 0), synced=True, intent=new)
     raw = msgspec.json.encode(state).replace(b',"head":"MTIK"', b"")
     assert b"head" not in raw
     old = msgspec.json.decode(raw, type=State)
-    assert old.intent == Intent(3, new.piece, new.sums, new.adds)
+    assert old.intent == WriteIntent(3, new.piece, new.sums, new.adds)
     assert events_of(old) == 1
 
 

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from connectors.file.appending import Appending
-from connectors.file.output import Batch
-from connectors.file.ranges import Ranges
+from connectors.file.output import FileBatch
+from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
 from tests.connectors.world import DeadlyDisk, Killed, appending
@@ -30,7 +30,7 @@ def opened(disk: SimulatedDisk, boot: int = 1, *, sync: bool = True) -> Appendin
 
 
 def write(output: Appending, position: int, event: bytes) -> None:
-    batch = Batch(acked_below={LOG: 1})
+    batch = FileBatch(acked_below={LOG: 1})
     batch.parts.append(event)
     batch.adds.add(LOG, position, position)
     output.write(batch)
@@ -167,7 +167,7 @@ def test_a_slot_is_used_to_its_last_byte() -> None:
     ],
 )
 def test_a_batch_is_cut_at_pages_as_long_as_there_is_room(start: int, size: int, piece: int, pieces: int) -> None:
-    intent = intend(bytes(size), start, Ranges())
+    intent = intend(bytes(size), start, WrittenPositions())
     assert (intent.length, intent.piece, len(intent.sums)) == (size, piece, 4 * pieces)
 
 

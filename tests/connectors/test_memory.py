@@ -12,7 +12,7 @@ from connectors.memory import Buffer, Memory
 from walflow import Block
 from walflow.errors import WalflowError
 from walflow.event import Receipt
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 LOST = WalflowError("gone")
 
@@ -21,7 +21,7 @@ class Whole:
     """One life. What it sends stands in `sent` until the test settles it."""
 
     def __init__(self, **config: int) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
         self.buffer = Buffer(Memory(**config), self.inlet, self.outlet)
@@ -142,7 +142,7 @@ def test_memory_has_a_bound() -> None:
 
 
 async def test_its_run_ends_with_what_it_holds_said() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet, outlet = MemoryInlet(scheduler), MemoryOutlet(scheduler)
     run = asyncio.create_task(Memory(max_elements=1, max_bytes=None, read_count=None).run(inlet, outlet))
     await asyncio.sleep(0)

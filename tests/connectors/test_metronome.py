@@ -8,14 +8,14 @@ from pydantic import ValidationError
 
 from connectors.metronome import Metronome
 from walflow.contract import CodecUse, Guarantee, Ports
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 SECOND = 1_000_000_000
 
 
 @asynccontextmanager
 async def running(
-    metronome: Metronome, scheduler: Scheduler, *, linked: bool = True, paused: bool = False
+    metronome: Metronome, scheduler: VirtualScheduler, *, linked: bool = True, paused: bool = False
 ) -> AsyncIterator[MemoryOutlet]:
     outlet = MemoryOutlet(scheduler, linked=linked, paused=paused)
     task = asyncio.ensure_future(metronome.run(MemoryInlet(scheduler, linked=False), outlet))
@@ -33,7 +33,7 @@ def ids(outlet: MemoryOutlet) -> list[int]:
 
 
 async def test_the_first_event_comes_after_one_interval() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND), scheduler) as outlet:
         scheduler.advance(0.999)
         assert outlet.streams[0].emitted == []
@@ -48,7 +48,7 @@ async def test_the_first_event_comes_after_one_interval() -> None:
 
 
 async def test_the_payload_of_older_flows() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND, legacy=True), scheduler) as outlet:
         scheduler.advance(1)
         (event,) = outlet.streams[0].emitted
@@ -58,7 +58,7 @@ async def test_the_payload_of_older_flows() -> None:
 
 
 async def test_a_late_timer_does_not_shift_the_grid() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND), scheduler) as outlet:
         scheduler.call_later(0.5, lambda: stall(scheduler, 0.8))  # the loop is busy from 0.5 to 1.3
         scheduler.advance(1.3)
@@ -67,7 +67,7 @@ async def test_a_late_timer_does_not_shift_the_grid() -> None:
 
 
 async def test_ticks_in_a_stall_are_left_out_and_ids_go_on() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND), scheduler) as outlet:
         scheduler.call_later(0.5, lambda: stall(scheduler, 5))
         scheduler.advance(5.6)
@@ -77,7 +77,7 @@ async def test_ticks_in_a_stall_are_left_out_and_ids_go_on() -> None:
 
 
 async def test_paused_it_makes_nothing_and_ids_have_no_gap() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND), scheduler) as outlet:
         scheduler.advance(2)
         outlet.pause()
@@ -91,7 +91,7 @@ async def test_paused_it_makes_nothing_and_ids_have_no_gap() -> None:
 
 
 async def test_a_pause_from_within_emit_and_one_before_the_start() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     async with running(Metronome(interval=SECOND), scheduler, paused=True) as outlet:
         scheduler.advance(3)
         assert outlet.streams[0].emitted == []
@@ -111,7 +111,7 @@ async def test_a_pause_from_within_emit_and_one_before_the_start() -> None:
 
 
 async def test_ids_go_on_over_the_runs_of_a_process() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     metronome = Metronome(interval=SECOND)
     async with running(metronome, scheduler) as outlet:
         scheduler.advance(2)
@@ -122,7 +122,7 @@ async def test_ids_go_on_over_the_runs_of_a_process() -> None:
 
 
 async def test_not_linked_it_ends() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     await Metronome(interval=SECOND).run(MemoryInlet(scheduler), MemoryOutlet(scheduler, linked=False))
 
 
@@ -142,5 +142,5 @@ def test_what_it_says_of_itself() -> None:
     )
 
 
-def stall(scheduler: Scheduler, seconds: float) -> None:
+def stall(scheduler: VirtualScheduler, seconds: float) -> None:
     scheduler._now += seconds

@@ -2,11 +2,11 @@ import asyncio
 
 from connectors.null import Null
 from walflow.contract import CodecUse, Guarantee
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
 async def test_it_swallows_and_says_nothing() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet, outlet = MemoryInlet(scheduler), MemoryOutlet(scheduler)
     inlet.give(inlet.lines_of(b"1"))
     task = asyncio.ensure_future(Null().run(inlet, outlet))

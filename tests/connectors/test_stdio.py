@@ -10,7 +10,7 @@ import pytest
 import connectors.stdio
 from connectors.stdio import Console, Stdio, own_descriptor, read
 from walflow.contract import CodecUse, Guarantee, Ports
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
 class Pipe:
@@ -55,7 +55,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Sink:
     def __init__(self, fd: int | None) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.console = Console(self.inlet, fd)
         self.inlet.serve(self.console.accept)
@@ -203,7 +203,7 @@ def test_a_descriptor_of_its_own(tmp_path: Path) -> None:
 
 async def test_it_reads_to_the_end(pipe: Pipe) -> None:
     pipe.write(b"1\n2")
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     reading = asyncio.ensure_future(read(outlet, pipe.take_reading()))
     while not (outlet.streams and outlet.streams[0].fed):  # noqa: ASYNC110  # a thread reads
         await asyncio.sleep(0)
@@ -214,7 +214,7 @@ async def test_it_reads_to_the_end(pipe: Pipe) -> None:
 
 async def test_paused_it_leaves_stdin_alone(pipe: Pipe) -> None:
     pipe.write(b"1\n")
-    outlet = MemoryOutlet(Scheduler(), paused=True)
+    outlet = MemoryOutlet(VirtualScheduler(), paused=True)
     reading = asyncio.ensure_future(read(outlet, os.dup(pipe.reading.fileno())))
     for _ in range(10):
         await asyncio.sleep(0)
@@ -225,7 +225,7 @@ async def test_paused_it_leaves_stdin_alone(pipe: Pipe) -> None:
 
 
 async def test_cancelled_it_takes_nothing_more(pipe: Pipe) -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     reading = asyncio.ensure_future(read(outlet, os.dup(pipe.reading.fileno())))
     for _ in range(10):
         await asyncio.sleep(0)
@@ -237,7 +237,7 @@ async def test_cancelled_it_takes_nothing_more(pipe: Pipe) -> None:
 
 
 async def test_no_stdin_at_all() -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     await read(outlet, None)
     assert outlet.streams == []
 
@@ -249,7 +249,7 @@ async def test_a_run_without_anything_linked_to_stdin_waits_for_blocks(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.__stdout__", pipe.writing)
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler)
     task = asyncio.ensure_future(Stdio().run(inlet, MemoryOutlet(scheduler, linked=False)))
     await scheduler.settle()
@@ -265,7 +265,7 @@ async def test_a_run_without_anything_linked_to_stdin_waits_for_blocks(
 async def test_after_stdin_the_sink_goes_on(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, sink_linked: bool) -> None:
     monkeypatch.setattr("sys.__stdin__", pipe.reading)
     os.close(pipe.take_writing())
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet, outlet = MemoryInlet(scheduler, linked=sink_linked), MemoryOutlet(scheduler)
     task = asyncio.ensure_future(Stdio().run(inlet, outlet))
     while not (outlet.streams and outlet.streams[0].ended):  # noqa: ASYNC110  # a thread reads

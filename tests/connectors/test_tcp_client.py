@@ -13,7 +13,7 @@ from connectors.tcp import TcpClient
 from walflow.contract import Guarantee
 from walflow.framing import WHOLE
 from walflow.net.client import LOSES
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
 
@@ -78,7 +78,7 @@ class Peer(asyncio.Protocol):
 
 class World:
     def __init__(self, *, linked: bool = True) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler, behind_log=True)
         self.outlet = MemoryOutlet(self.scheduler, linked=linked)
         self.peer = Peer()

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
 def test_calls_timers_and_jobs_in_virtual_time() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     order: list[object] = []
     scheduler.call_later(2, lambda: order.append(("two", scheduler.time())))
     scheduler.call_later(1, lambda: scheduler.call_soon(lambda: order.append(("one", scheduler.time()))))
@@ -22,7 +22,7 @@ def test_calls_timers_and_jobs_in_virtual_time() -> None:
 
 
 def test_a_job_in_the_air() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     errors: list[BaseException | None] = []
 
     def job() -> None:
@@ -37,7 +37,7 @@ def test_a_job_in_the_air() -> None:
 
 
 async def test_blocks_wait_for_whoever_takes_them() -> None:
-    inlet = MemoryInlet(Scheduler())
+    inlet = MemoryInlet(VirtualScheduler())
     first, second = inlet.lines_of(b"1"), inlet.lines_of(b"2")
     inlet.give(first)
     assert await inlet.take() == [first]
@@ -54,7 +54,7 @@ async def test_blocks_wait_for_whoever_takes_them() -> None:
 
 
 async def test_an_outlet_that_is_paused() -> None:
-    inlet, outlet = MemoryInlet(Scheduler()), MemoryOutlet(Scheduler(), paused=True)
+    inlet, outlet = MemoryInlet(VirtualScheduler()), MemoryOutlet(VirtualScheduler(), paused=True)
     block = inlet.lines_of(b"1")
     ready: list[str] = []
     outlet.on_ready(lambda: ready.append("again"))
@@ -69,7 +69,7 @@ async def test_an_outlet_that_is_paused() -> None:
 
 
 def test_what_is_logged() -> None:
-    inlet = MemoryInlet(Scheduler())
+    inlet = MemoryInlet(VirtualScheduler())
     inlet.log.warning("careful", of="this")
     assert inlet.lines == ["careful"]
     assert inlet.logged == [{"level": "warning", "of": "this", "event": "careful"}]

@@ -11,17 +11,17 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.udp import UdpClient
-from connectors.udp.client import AT_ONCE, Refusals, Sending
+from connectors.udp.client import AT_ONCE, DatagramSending, Refusals
 from connectors.udp.sockets import CannotSend
 from walflow.framing import MESSAGES
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 TOO_LARGE = b"x" * 65508
 
 
 @asynccontextmanager
 async def running(client: UdpClient) -> AsyncIterator[MemoryInlet]:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler, behind_log=True)
     task = asyncio.ensure_future(client.run(inlet, MemoryOutlet(scheduler, linked=False)))
     async with asyncio.timeout(100):
@@ -115,9 +115,9 @@ class Socket:
         return 0
 
 
-def sending(sock: Socket, *, replaceable: bool = False) -> tuple[MemoryInlet, Sending]:
-    inlet = MemoryInlet(Scheduler(), replaceable=replaceable)
-    sink = Sending(sock, inlet, Refusals(sock, inlet, "peer"))
+def sending(sock: Socket, *, replaceable: bool = False) -> tuple[MemoryInlet, DatagramSending]:
+    inlet = MemoryInlet(VirtualScheduler(), replaceable=replaceable)
+    sink = DatagramSending(sock, inlet, Refusals(sock, inlet, "peer"))
     inlet.serve(sink.accept)
     return inlet, sink
 
@@ -201,7 +201,7 @@ def test_refused_again_and_again_it_is_held() -> None:
 
 
 async def test_a_name_that_means_nothing() -> None:
-    inlet = MemoryInlet(Scheduler())
+    inlet = MemoryInlet(VirtualScheduler())
     with pytest.raises(CannotSend, match=r"^cannot send to no\.such\.name\.invalid:1: "):
         await UdpClient(url="no.such.name.invalid:1").run(inlet, MemoryOutlet(inlet.scheduler))
     with pytest.raises(CannotSend, match=r"^cannot send to 255\.255\.255\.255:1: "):  # broadcast

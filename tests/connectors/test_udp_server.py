@@ -21,7 +21,7 @@ from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.net.sockets import CannotListen
 from walflow.runtime.ingress import TURN_EVENTS
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
 LARGEST = 65507  # bytes of a datagram over IPv4
@@ -56,7 +56,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 async def test_a_datagram_is_an_event(host: str) -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     sent = [b"1", b"", b"two\nlines", b"x" * LARGEST, bytes(range(256)), b"last"]
     async with running(UdpServer(url=f"[{host}]:0" if ":" in host else f"{host}:0"), outlet) as port:
         with sender(port, host) as sock:
@@ -139,7 +139,7 @@ async def delivering(chain: Incoming, codec: Codec) -> AsyncIterator[tuple[socke
 
 
 async def test_in_a_pause_the_kernel_drops_and_it_is_counted_and_said() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     outlet = MemoryOutlet(scheduler)
     dropped = outlet.counter("dropped_datagrams_total")
     async with running(UdpServer(url="127.0.0.1:0", receive_buffer=16384), outlet) as port:
@@ -169,15 +169,15 @@ async def test_in_a_pause_the_kernel_drops_and_it_is_counted_and_said() -> None:
 
 
 async def test_two_on_one_port() -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     async with running(UdpServer(url="127.0.0.1:0"), outlet) as port:
-        second = MemoryOutlet(Scheduler())
+        second = MemoryOutlet(VirtualScheduler())
         with pytest.raises(CannotListen, match=rf"cannot listen on 127.0.0.1:{port}: Address already in use"):
             await UdpServer(url=f"127.0.0.1:{port}").run(MemoryInlet(second.scheduler), second)
 
 
 async def test_a_receive_buffer_that_the_kernel_does_not_give_is_said() -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     async with running(UdpServer(url="127.0.0.1:0", receive_buffer=(1 << 30) - 1), outlet):
         line = outlet.logged[0]
         assert line["event"] == "receive buffer smaller than asked for"

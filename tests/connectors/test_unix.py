@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from walflow.net import CannotListen
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
 class End:
     """A connector and the world it runs in."""
 
     def __init__(self, connector: UnixSocketServer | UnixSocketClient) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
         self.task = asyncio.ensure_future(connector.run(self.inlet, self.outlet))

@@ -8,14 +8,14 @@ from connectors.ws import WsClient
 from connectors.ws.acks import MessagesPonged, MessagesReturned
 from walflow.codecs import JSON, STRING
 from walflow.framing.messages import MESSAGES
-from walflow.testing import MemoryInlet, Scheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 LOST = ConnectionError("lost")
 
 
 class Ponged:
     def __init__(self) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.acks = MessagesPonged(WsClient(url="h:1"), self.inlet, self.scheduler.time)
 
@@ -62,7 +62,7 @@ def test_a_pong_of_the_connection_before_acks_nothing() -> None:
 
 class Returned:
     def __init__(self, id_field: str | None = None) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         config = WsClient(url="h:1", ack="message", id_field=id_field)
         self.acks = MessagesReturned(config, self.inlet, self.scheduler.time, 30, id_field=id_field, codec=JSON)
@@ -124,7 +124,7 @@ def test_an_event_without_the_id_is_rejected_at_once() -> None:
 
 
 def test_text_that_is_not_utf8_is_rejected_before_it_breaks_the_protocol() -> None:
-    scheduler = Scheduler()
+    scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler)
     acks = MessagesPonged(WsClient(url="h:1", binary=False), inlet, scheduler.time)
     block = inlet.block(MESSAGES.join([b"a", b"\xff", "ä".encode()]), codec=STRING, framing=MESSAGES)

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 from websockets.utils import accept_key
 
 from connectors.ws import WsClient
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
 
@@ -79,7 +79,7 @@ class Peer:
 
 class World:
     def __init__(self, *, linked: bool = True, replaceable: bool = False) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler, behind_log=True, replaceable=replaceable)
         self.outlet = MemoryOutlet(self.scheduler, linked=linked)
         self.peer = Peer()

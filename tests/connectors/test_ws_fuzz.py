@@ -15,7 +15,7 @@ from connectors.ws.client import WsConnection
 from connectors.ws.server import WsPeer
 from walflow.net.client import StreamClient
 from walflow.net.server import StreamServer
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 REQUEST = (
     b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -88,7 +88,7 @@ def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
 @example(False, [b"\r\n\r\n"], [], False)
 def test_a_server_takes_anything(shaken: bool, pieces: list[bytes], sizes: list[int], compressed: bool) -> None:
     async def run() -> None:
-        scheduler = Scheduler()
+        scheduler = VirtualScheduler()
         inlet, outlet = MemoryInlet(scheduler), MemoryOutlet(scheduler)
         config = WsServer(url="h:1", max_event_bytes=LIMIT, compression=compressed)
         server = StreamServer(config, inlet, outlet, lambda address: {})
@@ -122,7 +122,7 @@ def test_a_server_takes_anything(shaken: bool, pieces: list[bytes], sizes: list[
 @given(st.booleans(), PIECES, CUTS)
 def test_a_client_takes_anything(shaken: bool, pieces: list[bytes], sizes: list[int]) -> None:
     async def run() -> None:
-        scheduler = Scheduler()
+        scheduler = VirtualScheduler()
         inlet, outlet = MemoryInlet(scheduler), MemoryOutlet(scheduler)
         config = WsClient(url="h:1", max_event_bytes=LIMIT)
         acks = MessagesPonged(config, inlet, scheduler.time)

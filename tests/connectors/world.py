@@ -10,10 +10,10 @@ from typing import Self
 
 from connectors.file.appending import Appending
 from connectors.file.output import Output
-from connectors.file.writing import Writer
+from connectors.file.writing import FileWriter
 from walflow.disk import Disk, Landed, RealDisk
 from walflow.event import Origin
-from walflow.testing import MemoryInlet, Scheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 LOG = "log-1"
 
@@ -22,10 +22,10 @@ class Sink:
     """One life of a file's sink."""
 
     def __init__(self, output: Output, *, sole_path: bool = True) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler, behind_log=True, sole_path=sole_path)
         self.output = output
-        self.writer = Writer(self.inlet, output)
+        self.writer = FileWriter(self.inlet, output)
 
     def start(self) -> Self:
         self.writer.start()

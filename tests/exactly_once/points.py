@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pyspark_walflow.wire import Kind
+from pyspark_walflow.wire import FrameKind
 from tests.exactly_once.wire_tap import TO_DAEMON, TO_SPARK, WireTap
 
 LOOK: Final = 0.0005  # seconds between looks at Spark's files
@@ -53,11 +53,11 @@ Reach = Callable[[Scene, int], str]
 
 
 def before_read(scene: Scene, at_least: int) -> str:
-    return _at_frame(scene, at_least, TO_DAEMON, Kind.READ, whole=False)
+    return _at_frame(scene, at_least, TO_DAEMON, FrameKind.READ, whole=False)
 
 
 def during_read(scene: Scene, at_least: int) -> str:
-    return _at_frame(scene, at_least, TO_SPARK, Kind.DATA, whole=True)
+    return _at_frame(scene, at_least, TO_SPARK, FrameKind.DATA, whole=True)
 
 
 def after_output(scene: Scene, at_least: int) -> str:
@@ -72,11 +72,11 @@ def after_commit(scene: Scene, at_least: int) -> str:
     return f"commits/{files.finished} is there, offsets/{files.finished + 1} is not"
 
 
-def _at_frame(scene: Scene, at_least: int, direction: str, kind: Kind, *, whole: bool) -> str:
+def _at_frame(scene: Scene, at_least: int, direction: str, kind: FrameKind, *, whole: bool) -> str:
     """Freezes where the first such frame comes by: `whole` False: it is not let through, else half of it is."""
     files, came, proof = scene.files, [False], [""]
 
-    def hook(way: str, sort: Kind, frame: bytes) -> bytes | None:
+    def hook(way: str, sort: FrameKind, frame: bytes) -> bytes | None:
         if came[0]:
             return None  # everything ends here
         if (way, sort) != (direction, kind) or files.planned < at_least:

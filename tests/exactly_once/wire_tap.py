@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from pyspark_walflow import wire
-from pyspark_walflow.wire import Kind
+from pyspark_walflow.wire import FrameKind
 from tests.system.daemon import free_port
 
 TO_DAEMON: Final = "to the daemon"
 TO_SPARK: Final = "to Spark"
 
-Hook = Callable[[str, Kind, bytes], bytes | None]
+Hook = Callable[[str, FrameKind, bytes], bytes | None]
 
 
 class WireTap:
@@ -24,7 +24,7 @@ class WireTap:
         self._upstream = upstream
         self.port = free_port()
         self.hook: Hook = lambda direction, kind, frame: frame
-        self.log: list[tuple[str, Kind]] = []
+        self.log: list[tuple[str, FrameKind]] = []
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self._open: set[socket.socket] = set()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -65,11 +65,11 @@ class WireTap:
                 while header := stream.read(wire.HEADER.size):
                     size, _, number = wire.HEADER.unpack(header)
                     frame = header + stream.read(size)
-                    going = self.hook(direction, Kind(number), frame)
+                    going = self.hook(direction, FrameKind(number), frame)
                     if going is None:
                         break
                     if len(going) == len(frame):
-                        self.log.append((direction, Kind(number)))
+                        self.log.append((direction, FrameKind(number)))
                     other.sendall(going)
         except (OSError, ValueError):  # either of them is gone
             pass

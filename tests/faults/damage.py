@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tests.wal.tools import EVERYTHING, checkpoint, put, works
 from walflow.testing import MemoryDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import SLOT, unpack_slot
 
 PATH: Final = "/log"
@@ -99,7 +99,7 @@ class Verdict(NamedTuple):
     lines: list[str]
 
 
-OPTIONS: Final = Options(PATH, 1024, 16)
+OPTIONS: Final = LogOptions(PATH, 1024, 16)
 
 
 def reported(disk: MemoryDisk) -> set[int]:

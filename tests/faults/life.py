@@ -22,7 +22,7 @@ from tests.runtime.world import Taker
 from walflow import Block
 from walflow.errors import WalflowError
 from walflow.testing import Fatal
-from walflow.wal import Options
+from walflow.wal import LogOptions
 
 PR_SET_PTRACER: Final = 0x59616D61
 ID: Final = re.compile(rb'"id":(\d+),')
@@ -55,7 +55,9 @@ class Life:
         self.plan = plan
         self.chance = Random(plan.seed)
         self.taker = Taker()
-        self.relay = Relay(Path(plan.path), self.taker, options=Options(plan.path, plan.chunk_size, plan.max_chunks))
+        self.relay = Relay(
+            Path(plan.path), self.taker, options=LogOptions(plan.path, plan.chunk_size, plan.max_chunks)
+        )
         tell("begun")
         self.given: deque[list[int]] = deque()
         self.told = 0

@@ -17,7 +17,7 @@ from tests.faults.strace import CHANGES, Tracer, begun, options
 from tests.relay.test_relay import Relay
 from tests.runtime.world import Taker
 from tests.system.daemon import ROOT
-from walflow.wal import Options
+from walflow.wal import LogOptions
 
 SIZED: Final = re.compile(rb'\{"id":\d+,"x":"y*"\}\n')
 AGAIN: Final = 1_000_000  # id of the event that is tried after it
@@ -122,7 +122,7 @@ class Script(NamedTuple):
         """Asserts that all that was promised comes, nothing that was never given, nothing altered; and that it goes
         on. How many came."""
         plan = self.plan
-        options = Options(plan.path, plan.chunk_size, plan.max_chunks)
+        options = LogOptions(plan.path, plan.chunk_size, plan.max_chunks)
         relay = Relay(Path(plan.path), taker := Taker(ack=True), options=options)
         try:
             assert relay.log.gaps == []

@@ -7,7 +7,7 @@ import pytest
 
 from walflow.contract import Connector, Guarantee, Ports
 from walflow.flow.graph import Graph
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
 
 
 class Both(Connector):
@@ -43,7 +43,7 @@ def graph(*chains: str) -> Graph:
         if name[0].isupper()
     ]
     pipelines = [
-        PipelinePlan(node(name), ("in",), ("out", "err"), (Select("in", "out"),))
+        PipelinePlan(node(name), ("in",), ("out", "err"), (PlannedSelect("in", "out"),))
         for name in names
         if name[0].islower()
     ]
@@ -133,7 +133,7 @@ def streaming(*selects: str) -> Graph:
     ports = {"in", "out", "other", "err"}
     streams = tuple(sorted({name for pair in ends for name in pair} - ports))
     pipeline = PipelinePlan(
-        node("p"), ("in",), ("out", "other", "err"), tuple(Select(*pair) for pair in ends), streams
+        node("p"), ("in",), ("out", "other", "err"), tuple(PlannedSelect(*pair) for pair in ends), streams
     )
     connectors = [ConnectorPlan(node(name), "test", Both(), None, None, None) for name in "SKM"]
     links = [

@@ -10,7 +10,7 @@ from walflow.framing import LINES
 from walflow.framing.messages import MESSAGES
 from walflow.relay.tag import Tags
 from walflow.runtime.ingress import IngressStream
-from walflow.testing import MemoryInlet, Scheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 PAYLOADS = st.lists(st.binary(max_size=20), max_size=8)
 
@@ -68,7 +68,7 @@ def test_the_messages_of_a_read_are_one_block_and_lines_if_they_can_be() -> None
 
 
 def test_a_log_knows_them_again() -> None:
-    inlet = MemoryInlet(Scheduler())
+    inlet = MemoryInlet(VirtualScheduler())
     block: Block = inlet.block(MESSAGES.join([b"1\n"]), framing=MESSAGES)
     tags = Tags()
     assert Tags().decode(tags.encode(block)).framing is MESSAGES

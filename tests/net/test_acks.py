@@ -7,12 +7,12 @@ from hypothesis import given, strategies as st
 
 from walflow.framing import LINES, WHOLE
 from walflow.net.acks import NoEcho, WhenEchoed
-from walflow.testing import MemoryInlet, Scheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 
 class Wire:
     def __init__(self) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.acks = WhenEchoed(self.inlet, self.scheduler.time)
 

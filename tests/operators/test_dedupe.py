@@ -14,7 +14,7 @@ from walflow.codecs import JSON
 from walflow.errors import DirectoryLocked
 from walflow.event import Block, Frames, Node, Origin, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.operators.seen import HEADER, SIZE, SeenFile, Window
+from walflow.operators.seen import HEADER, SIZE, SeenFile, SeenKeys
 
 BODY = """
     define operator dedupe from qos::dedupe with key = "id"{more} end;
@@ -261,7 +261,7 @@ def test_two_in_one_flow_with_one_directory_are_refused() -> None:
 
 
 def test_a_file_of_twice_as_many_keys_is_written_anew() -> None:
-    file, window = SeenFile("keys", 3), Window(3)
+    file, window = SeenFile("keys", 3), SeenKeys(3)
     for number in range(20):
         keys = [b"%016d" % number]
         window.add(keys)

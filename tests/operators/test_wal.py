@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from walflow.operators.wal import Wal
+from walflow.operators.wal import QosWal
 
 MIB = 1 << 20
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
     ],
 )
 def test_its_files_are_not_too_small_and_not_too_large(max_bytes: int, size: int, number: int) -> None:
-    config = Wal(dir="store", max_bytes=max_bytes).stands_for().config
+    config = QosWal(dir="store", max_bytes=max_bytes).stands_for().config
     assert config["max_chunks"] == number
     chunk_size = config["chunk_size"]
     assert isinstance(chunk_size, int)
@@ -30,4 +30,4 @@ def test_its_files_are_not_too_small_and_not_too_large(max_bytes: int, size: int
 
 def test_no_disk_has_so_many_bytes() -> None:
     with pytest.raises(ValidationError, match="max_bytes"):
-        Wal(dir="store", max_bytes=10**23)
+        QosWal(dir="store", max_bytes=10**23)

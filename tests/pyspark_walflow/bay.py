@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from pyspark_walflow.client import Client
-from pyspark_walflow.wire import Kind
+from pyspark_walflow.wire import FrameKind
 from tests.pyspark_walflow.lake import FLOW, Lake
 from tests.system.daemon import PATIENCE, Daemon
 
@@ -81,7 +81,7 @@ def stage(client: Client, name: str, rows: list[bytes]) -> None:
 
 
 def publish(client: Client, query: str, batch: int, *names: str) -> tuple[object, object]:
-    answer = client.call(Kind.PUBLISH, {"query": query, "batch": batch, "names": list(names)})
+    answer = client.call(FrameKind.PUBLISH, {"query": query, "batch": batch, "names": list(names)})
     return answer["fresh"], answer["rows"]
 
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import IO
 
 from pyspark_walflow import wire
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.wire import FrameKind, WireKey
 
 LOG = "0" * 32
-Answers = Callable[[Kind, dict[str, object]], bytes]  # frames
+Answers = Callable[[FrameKind, dict[str, object]], bytes]  # frames
 TOKEN = "a token"
 HANG_UP = b"(and hangs up)"  # at the end of an answer
 
@@ -50,11 +50,11 @@ def _converse(peer: socket.socket, answer: Answers) -> None:
             received.read(len(wire.PREFACE))
             _, hello = _frame(received)
             right = str(hello["right"])
-            key = Key.of_token(TOKEN) if right == "full" else Key.of_token(TOKEN).ticket(right, LOG)
-            peer.sendall(wire.control(Kind.CHALLENGE, {"nonce": "b" * 32}))
+            key = WireKey.of_token(TOKEN) if right == "full" else WireKey.of_token(TOKEN).ticket(right, LOG)
+            peer.sendall(wire.control(FrameKind.CHALLENGE, {"nonce": "b" * 32}))
             _frame(received)
             proof = wire.prove(key, "server", "b" * 32, str(hello["nonce"]))
-            peer.sendall(wire.control(Kind.WELCOME, {"log": LOG, "proof": proof}))
+            peer.sendall(wire.control(FrameKind.WELCOME, {"log": LOG, "proof": proof}))
             while not (frames := answer(*_frame(received))).endswith(HANG_UP):
                 peer.sendall(frames)
             peer.sendall(frames.removesuffix(HANG_UP))
@@ -62,9 +62,9 @@ def _converse(peer: socket.socket, answer: Answers) -> None:
             pass
 
 
-def _frame(received: IO[bytes]) -> tuple[Kind, dict[str, object]]:
+def _frame(received: IO[bytes]) -> tuple[FrameKind, dict[str, object]]:
     header = received.read(wire.HEADER.size)
     if len(header) < wire.HEADER.size:
         raise EOFError
     size, _, kind = wire.HEADER.unpack(header)
-    return Kind(kind), wire.fields_of(received.read(size))
+    return FrameKind(kind), wire.fields_of(received.read(size))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pyspark_walflow.client import Client, Endpoint, integer
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.wire import FrameKind, WireKey
 from tests.pyspark_walflow.logs import Given, write
 from tests.system.daemon import PATIENCE, Client as Sender, Daemon, free_port
 
@@ -90,23 +90,23 @@ class Lake:
         self._sender.send("".join(f"{event}\n" for event in events).encode())
         deadline = time.monotonic() + PATIENCE
         with self.client() as client:
-            while integer(client.call(Kind.WAIT, {"position": until - 1, "ms": 1000}), "next") < until:
+            while integer(client.call(FrameKind.WAIT, {"position": until - 1, "ms": 1000}), "next") < until:
                 assert time.monotonic() < deadline, "what was sent is not in the log"
 
     def head(self, consumer: str = "spark") -> dict[str, int]:
         """floor, next, committed."""
         with self.client() as client:
-            answer = client.call(Kind.HEAD, {"consumer": consumer})
+            answer = client.call(FrameKind.HEAD, {"consumer": consumer})
         return {name: integer(answer, name) for name in ("floor", "next", "committed")}
 
     def commit(self, position: int, *consumers: str) -> None:
         with self.client() as client:
             for consumer in consumers:
-                client.call(Kind.COMMIT, {"consumer": consumer, "position": position})
+                client.call(FrameKind.COMMIT, {"consumer": consumer, "position": position})
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        key = Key.of_token((self.state / "token").read_text().strip())
+        key = WireKey.of_token((self.state / "token").read_text().strip())
         client = Client(Endpoint("127.0.0.1", self.port), key)
         try:
             yield client

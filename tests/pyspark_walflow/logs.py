@@ -9,7 +9,7 @@ from walflow.codecs import STRING
 from walflow.event import Framing
 from walflow.framing import LINES, WHOLE
 from walflow.relay.tag import Tags
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START
 
 INGEST_NS = 1_800_000_000_123_456_789
@@ -64,7 +64,7 @@ def records(directory: Path, given: Sequence[Given]) -> tuple[int, bytes]:
 
 
 def _written(directory: Path, given: Sequence[Given]) -> Log:
-    log, tags = Log(Options(str(directory))), Tags()
+    log, tags = Log(LogOptions(str(directory))), Tags()
     for one in given:
         block = one.block
         log.append(tags.encode(block), block.frames.data, block.frames.count, block.ingest_ns, block)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_walflow.condense import SHOWN, Refusal, condense, one_line
+from pyspark_walflow.condense import SHOWN, JobRefusal, condense, one_line
 from pyspark_walflow.discreet import LEFT_OUT, TRACEBACK
 from pyspark_walflow.pipeline import load_job
 
@@ -78,7 +78,7 @@ def test_a_checkpoint_of_another_query_comes_with_what_to_do(text: str) -> None:
 
 
 def test_a_refusal_keeps_its_advice() -> None:
-    trouble = condense(Refusal("it does not", "do this"), "ck")
+    trouble = condense(JobRefusal("it does not", "do this"), "ck")
     assert (trouble.message, trouble.hint, trouble.lasting) == ("it does not", "do this", True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_walflow.condense import Refusal
+from pyspark_walflow.condense import JobRefusal
 from pyspark_walflow.pipeline import PROCESSORS, Plan, compile_job, keep_query, load_job, refuse_change
 
 PLAN = Plan(
@@ -42,7 +42,7 @@ def test_another_query_does_not_go_on_with_the_windows_of_the_first(plan: Plan, 
     keep_query(plan)
     Path(plan.checkpoint, "state").mkdir()
     kept = Path(plan.checkpoint, "query.sql")
-    with pytest.raises(Refusal, match="holds windows and counts of another query") as refused:
+    with pytest.raises(JobRefusal, match="holds windows and counts of another query") as refused:
         refuse_change(plan._replace(**change))
     assert f"`rm {kept}`" in refused.value.hint
     refuse_change(plan)  # it was put back
@@ -77,13 +77,13 @@ def test_a_job_that_is_none_is_refused_before_a_session_is_made(tmp_path: Path, 
     job = tmp_path / "job.py"
     if text is not None:
         job.write_text(text)
-    with pytest.raises(Refusal, match=said):
+    with pytest.raises(JobRefusal, match=said):
         compile_job(str(job))
 
 
 def test_a_job_needs_its_function(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("pipelines = 1\n")
-    with pytest.raises(Refusal, match="defines no function `pipeline`"):
+    with pytest.raises(JobRefusal, match="defines no function `pipeline`"):
         load_job(str(tmp_path / "job.py"))
 
 

@@ -18,13 +18,13 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Unreachable
 from pyspark_walflow.reader import BatchReader, Range, StreamReader, fetch, forget
-from pyspark_walflow.wire import SEED, Key, Kind, Right
+from pyspark_walflow.wire import SEED, FrameKind, Right, WireKey
 from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.impostor import HANG_UP, LOG, TOKEN, Answers, impostor
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given, records
 
-OK = wire.control(Kind.OK, {})
+OK = wire.control(FrameKind.OK, {})
 
 
 @pytest.fixture(autouse=True)
@@ -340,13 +340,13 @@ def data(directory: Path, first: int, *events: bytes) -> bytes:
     blocks = [Given([b"-"] * (first - 1)), Given(events)] if first > 1 else [Given(events)]
     seed, raw = records(directory, blocks)
     start = raw.index(wire.SYNC, 1) if first > 1 else 0
-    return wire.frame(Kind.DATA, SEED.pack(seed) + raw[start:])
+    return wire.frame(FrameKind.DATA, SEED.pack(seed) + raw[start:])
 
 
 def from_impostor(answer: Answers, end: int = 4, **more: str) -> list[int]:
     with impostor(answer) as port:
         said = Options.of({"port": str(port), "retrySeconds": "0"} | more)
-        ticket = Key.of_token(TOKEN).ticket(Right.READ, LOG)
+        ticket = WireKey.of_token(TOKEN).ticket(Right.READ, LOG)
         try:
             return positions(fetch(said, Range(1, end, LOG, ticket), "spark"))
         finally:
@@ -366,7 +366,7 @@ def test_rows_of_another_place_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_begins_too_late_is_an_error() -> None:
-    lost = wire.control(Kind.LOST, {"first": 3, "last": 3, "reason": "corrupt"})
+    lost = wire.control(FrameKind.LOST, {"first": 3, "last": 3, "reason": "corrupt"})
     with pytest.raises(WalflowError, match=r"^positions 1 to 2 did not come, and nobody said why$"):
         from_impostor(lambda kind, fields: lost + OK, failOnDataLoss="false")
 
@@ -382,7 +382,7 @@ def test_a_connection_that_ends_in_the_middle_is_made_again_from_there(tmp_path:
     asked: list[object] = []
     answers = [data(tmp_path / "1", 1, b"a", b"b") + HANG_UP, HANG_UP, data(tmp_path / "2", 3, b"c") + OK]
 
-    def answer(kind: Kind, fields: dict[str, object]) -> bytes:
+    def answer(kind: FrameKind, fields: dict[str, object]) -> bytes:
         asked.append(fields["first"])
         return answers.pop(0)
 

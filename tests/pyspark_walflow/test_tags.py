@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, strategies as st
 
-from pyspark_walflow.tags import KEPT, LENGTHS, Shape, Tags, decode
+from pyspark_walflow.tags import KEPT, LENGTHS, Shape, TagDecoder, decode
 
 scalars = st.one_of(
     st.none(),
@@ -71,7 +71,7 @@ def tag(framing: object, meta: object = None, metas: object = None) -> bytes:
     ],
 )
 def test_the_shape_of_a_tag(encoded: bytes, shape: Shape) -> None:
-    assert Tags().shape(encoded) == shape
+    assert TagDecoder().shape(encoded) == shape
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_the_shape_of_a_tag(encoded: bytes, shape: Shape) -> None:
 )
 def test_a_tag_of_another_version_is_a_value_error(encoded: bytes) -> None:
     with pytest.raises(ValueError, match=r"^its "):
-        Tags().shape(encoded)
+        TagDecoder().shape(encoded)
 
 
 def test_tags_are_forgotten_before_they_fill_the_memory() -> None:
-    tags = Tags()
+    tags = TagDecoder()
     for number in range(KEPT + 10):
         tags.shape(encode(["tcp", 1, number, "json", "whole", {}, None]))
     assert len(tags._shapes) <= KEPT

@@ -11,8 +11,8 @@ import pytest
 from pyspark_walflow.client import Client
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
-from pyspark_walflow.wire import Code, Refused
-from pyspark_walflow.writer import BatchWriter, Staged
+from pyspark_walflow.wire import Code, RequestRefused
+from pyspark_walflow.writer import BatchWriter, StagedRows
 from tests.pyspark_walflow.bay import Bay, publish
 
 
@@ -42,7 +42,7 @@ def test_a_task_gets_a_ticket_that_stages_and_no_more(bay: Bay) -> None:
     assert staged.rows == 10
     assert bay.staged() == [f"{staged.name}.10"]
     client = Client(task._options.endpoint, task._ticket, task._log)
-    with pytest.raises(Refused, match="needs the token") as refused:
+    with pytest.raises(RequestRefused, match="needs the token") as refused:
         publish(client, "q", 0, staged.name)
     assert refused.value.code == Code.DENIED
     client.close()
@@ -65,7 +65,7 @@ def test_a_driver_that_aborts_removes_what_it_can_name(bay: Bay) -> None:
 def test_an_abort_without_a_daemon_is_only_told(bay: Bay, capsys: pytest.CaptureFixture[str]) -> None:
     writer = BatchWriter(Options.of(bay.options))
     bay.kill()
-    writer.abort([Staged("a" * 32, "q", 1)])
+    writer.abort([StagedRows("a" * 32, "q", 1)])
     assert "1 stages are left to themselves: no walflow listens" in capsys.readouterr().err
 
 

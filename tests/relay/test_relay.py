@@ -14,11 +14,11 @@ from walflow.codecs import JSON
 from walflow.disk import Disk, RealDisk, RecordingDisk
 from walflow.event import Node
 from walflow.framing import LINES
-from walflow.relay import Checkpoints, Reader, Writer
+from walflow.relay import Checkpoints, LogSink, LogSource
 from walflow.relay.tag import Tags
-from walflow.runtime.gate import Gate
+from walflow.runtime.gate import ReasonGate
 from walflow.runtime.source import SourceNode
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 LOST = ConnectionError("gone")
 
@@ -32,22 +32,22 @@ class Relay:
         taker: Node,
         *,
         disk: Disk | None = None,
-        options: Options | None = None,
+        options: LogOptions | None = None,
         max_attempts: int | None = None,
         err: Node | None = None,
     ) -> None:
         self.world = world = World()
         self.scheduler = world.scheduler
-        self.log = Log(options or Options(str(path)), disk)
+        self.log = Log(options or LogOptions(str(path)), disk)
         self.sink = world.sink(None, None, name="f::wal", err=err)
-        self.upstream = Gate()
+        self.upstream = ReasonGate()
         self.sink.gates.append(self.upstream)
         node = SourceNode("f::wal", taker, world.err("f::wal", err), JSON, transactional=True)
         self.out = node.begin(world.surroundings("f::wal"))
         tags = Tags()
         self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
-        self.reader = Reader(self.log, self.out, tags, self.checkpoints, max_attempts)
-        self.writer = Writer(self.log, self.sink, tags, self.reader.pump, self.checkpoints)
+        self.reader = LogSource(self.log, self.out, tags, self.checkpoints, max_attempts)
+        self.writer = LogSink(self.log, self.sink, tags, self.reader.pump, self.checkpoints)
         self.sink.serve(self.writer.accept)
         self.settled: list[Receipt] = []
         self.reader.pump()
@@ -248,7 +248,7 @@ def test_max_attempts_sends_the_event_out_by_err(path: Path) -> None:
 
 def test_a_full_log_triggers_holds_and_resumes(path: Path) -> None:
     taker, disk = Taker(), WeighedDisk(path)
-    relay = Relay(path, taker, disk=disk, options=Options(str(path), 1024, 100))
+    relay = Relay(path, taker, disk=disk, options=LogOptions(str(path), 1024, 100))
     for number in range(2000):
         relay.give(number, size=60)
         relay.scheduler.run()
@@ -296,7 +296,7 @@ class WeighedDisk(QuickDisk):
 
 def test_an_event_larger_than_the_budget_is_rejected_and_one_larger_than_a_chunk_is_not(path: Path) -> None:
     err = Taker("f::err", ack=True)
-    relay = Relay(path, taker := Taker(ack=True), options=Options(str(path), 1024, 100), err=err)
+    relay = Relay(path, taker := Taker(ack=True), options=LogOptions(str(path), 1024, 100), err=err)
     relay.give(1, size=50_000)
     relay.give(2, size=200_000)
     relay.give(3)
@@ -308,7 +308,7 @@ def test_an_event_larger_than_the_budget_is_rejected_and_one_larger_than_a_chunk
 
 
 def test_blocks_larger_than_a_sixteenth_of_the_budget_are_split_between_events(path: Path) -> None:
-    relay = Relay(path, taker := Taker(ack=True), options=Options(str(path), 1024, 100))
+    relay = Relay(path, taker := Taker(ack=True), options=LogOptions(str(path), 1024, 100))
     relay.give(*range(200), size=60)
     relay.scheduler.advance(1)
     assert ids(taker.blocks) == list(range(200))
@@ -381,7 +381,7 @@ class NoDescriptors(RealDisk):
 
 def test_a_log_that_cannot_be_opened_now_is_read_a_second_later(path: Path) -> None:
     disk = NoDescriptors()
-    relay = Relay(path, taker := Taker(ack=True), disk=disk, options=Options(str(path), cache_bytes=0))
+    relay = Relay(path, taker := Taker(ack=True), disk=disk, options=LogOptions(str(path), cache_bytes=0))
     disk.out = True
     relay.give(1)
     relay.scheduler.run()

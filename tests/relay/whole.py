@@ -1,9 +1,9 @@
 """The connector `wal` without a loop: its parts as it puts them together, on a disk in memory, in virtual time."""
 
-from connectors.wal import Running, Wal
+from connectors.wal import RunningLog, Wal
 from walflow import Block
 from walflow.event import Receipt
-from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.wal import Log
 
 LOST = ConnectionError("gone")
@@ -15,11 +15,11 @@ class Whole:
     def __init__(self, config: Wal, disk: MemoryDisk) -> None:
         self.config = config
         self.disk = disk
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
         self.log = Log(config.options(), disk)
-        self.running = Running(config, self.log, self.inlet, self.outlet)
+        self.running = RunningLog(config, self.log, self.inlet, self.outlet)
         self.scheduler.run()
 
     @property

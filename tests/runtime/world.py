@@ -10,25 +10,25 @@ from walflow.codecs import JSON
 from walflow.errors import WalflowError
 from walflow.event import Cutting, Node
 from walflow.framing import LINES, Incoming, Outgoing
-from walflow.metrics import Counter, Metrics
+from walflow.metrics import CountedValue, Metrics
 from walflow.runtime.nodes import DeadEnd
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.sink import SinkNode
 from walflow.runtime.source import RunOutlet, SourceNode
-from walflow.runtime.surroundings import Surroundings
-from walflow.testing import Fatal, Scheduler
+from walflow.runtime.surroundings import RunContext
+from walflow.testing import Fatal, VirtualScheduler
 
 
 class World:
     def __init__(self) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.metrics = Metrics()
 
-    def surroundings(self, name: str) -> Surroundings:
-        def counter(of: str) -> Counter:
+    def surroundings(self, name: str) -> RunContext:
+        def counter(of: str) -> CountedValue:
             return self.metrics.counter(of, component=name)
 
-        return Surroundings(self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event)
+        return RunContext(self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event)
 
     def err(self, name: str, target: Node | None = None) -> ErrPort:
         return ErrPort(

@@ -19,7 +19,7 @@ from walflow.codecs import JSON
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.relay.tag import Tags
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 pytestmark = pytest.mark.nightly
 
@@ -133,7 +133,7 @@ class Pair:
 
 
 def fill(path: Path) -> None:
-    log, tags, size = Log(Options(str(path))), Tags(), 50
+    log, tags, size = Log(LogOptions(str(path))), Tags(), 50
     stream = StreamId("first::nobody", 1, 1)
     for first in range(0, EVENTS, size):
         data = b"".join(b'{"id":%d}\n' % number for number in range(first, first + size))

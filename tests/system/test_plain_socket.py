@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 
 from pyspark_walflow.client import Client, Endpoint, integer
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.wire import FrameKind, WireKey
 from tests.system.daemon import PATIENCE, ROOT, Daemon, free_port, running
 
 FLOW = ROOT / "flows" / "spark" / "socket.troy"
@@ -81,8 +81,8 @@ def fill(daemon: Daemon, bridge: Endpoint, token: Path) -> None:
     assert daemon.process.stdin is not None
     daemon.process.stdin.write("".join(f"{number}\n" for number in range(LINES)).encode())
     daemon.process.stdin.flush()
-    client = Client(bridge, Key.of_token(token.read_text().strip()))
+    client = Client(bridge, WireKey.of_token(token.read_text().strip()))
     deadline = time.monotonic() + PATIENCE
-    while integer(client.call(Kind.WAIT, {"position": LINES, "ms": 1000}), "next") <= LINES:
+    while integer(client.call(FrameKind.WAIT, {"position": LINES, "ms": 1000}), "next") <= LINES:
         assert time.monotonic() < deadline
     client.close()

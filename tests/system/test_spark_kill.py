@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_walflow import wire
-from pyspark_walflow.client import Client, Endpoint, Lost
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.client import Client, Endpoint, LostPositions
+from pyspark_walflow.wire import FrameKind, WireKey
 from tests.system.daemon import Daemon, free_port, running
 
 pytestmark = pytest.mark.nightly
@@ -87,7 +87,7 @@ class Spark:
     def live(self, daemon: Daemon, last: bool = False) -> None:
         for _ in self.ports:
             daemon.wait_for("listening")
-        client = Client(Endpoint("127.0.0.1", self.ports[1]), Key.of_token(self.token.read_text().strip()))
+        client = Client(Endpoint("127.0.0.1", self.ports[1]), WireKey.of_token(self.token.read_text().strip()))
         feeder = Feeder(self.ports[0], 1_000_000 * (1 + len(self.killed_in)))
         try:
             self._check(client)
@@ -102,7 +102,7 @@ class Spark:
     def _check(self, client: Client) -> None:
         """After a start: all that was ever promised."""
         for name, position in self.answered.items():
-            head = client.call(Kind.HEAD, {"consumer": name})
+            head = client.call(FrameKind.HEAD, {"consumer": name})
             assert position <= number(head, "committed") <= self.asked[name]
             self.answered[name] = number(head, "committed")
         assert number(head, "floor") <= min(self.answered.values())
@@ -114,13 +114,13 @@ class Spark:
         if self.answered[name] == self.next:  # it may be that the log is full until the other one goes on
             name = min(self.answered, key=self.answered.__getitem__)
         start = self.answered[name]
-        head = client.call(Kind.WAIT, {"position": start, "ms": 10_000})
+        head = client.call(FrameKind.WAIT, {"position": start, "ms": 10_000})
         self.next = number(head, "next")
-        plan = client.call(Kind.PLAN, {"start": start, "rows": self.dice.randint(1, 5000), "bytes": 1 << 20})
+        plan = client.call(FrameKind.PLAN, {"start": start, "rows": self.dice.randint(1, 5000), "bytes": 1 << 20})
         end = number(plan, "end")
         self._read(client, start, end, name)
         self.asked[name] = max(self.asked[name], end)
-        self.answered[name] = number(client.call(Kind.COMMIT, {"consumer": name, "position": end}), "committed")
+        self.answered[name] = number(client.call(FrameKind.COMMIT, {"consumer": name, "position": end}), "committed")
         assert self.answered[name] == end
 
     def _read(self, client: Client, first: int, end: int, name: str) -> None:
@@ -139,7 +139,7 @@ class Spark:
             name = self.dice.choice(("spark", "other"))
             self.asked[name] = self.next
             fields = {"consumer": name, "position": self.next}
-            client._socket.sendall(wire.control(Kind.COMMIT, fields))
+            client._socket.sendall(wire.control(FrameKind.COMMIT, fields))
         daemon.kill()
 
 
@@ -150,7 +150,7 @@ def number(fields: dict[str, object], name: str) -> int:
 def lines_of(client: Client, first: int, end: int, name: str) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     for one in client.read(first, end, name):
-        assert not isinstance(one, Lost), one
+        assert not isinstance(one, LostPositions), one
         data, at = one[1], 0
         while at < len(data):
             _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)

@@ -21,10 +21,10 @@ from walflow.testing.judge import Broken, LogPromises
 from walflow.testing.proof import Effort, Story
 from walflow.testing.scripts import CHUNKS, a_chunk_of_another_log, spoil
 from walflow.testing.stories import Life
-from walflow.wal import Options
+from walflow.wal import LogOptions
 from walflow.wal.format import CHUNK_COPY, CHUNK_START
 
-OPTIONS: Final = Options("/log", 1024, 64, 0)
+OPTIONS: Final = LogOptions("/log", 1024, 64, 0)
 EFFORT: Final = Effort((5, 2), (0.0,))
 
 Files = dict[str, bytes]  # by their names in the log's directory

@@ -6,8 +6,8 @@ from random import Random
 from typing import Final, Self
 
 from connectors.file.appending import Appending
-from connectors.file.output import GRACE, Batch, CannotWrite
-from connectors.file.ranges import Ranges
+from connectors.file.output import GRACE, CannotWrite, FileBatch
+from connectors.file.ranges import WrittenPositions
 from walflow.disk import Landed
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
@@ -69,7 +69,7 @@ class FilePromises:
         """As the sink does: what is known is acked, the others are written together."""
         unknown = [position for position in positions if not is_known(output.known, position)]
         if unknown:
-            batch = Batch(acked_below={LOG: self.cursor + 1})
+            batch = FileBatch(acked_below={LOG: self.cursor + 1})
             for position in unknown:
                 batch.parts.append(self.events[position])
                 batch.adds.add(LOG, position, position)
@@ -102,7 +102,7 @@ def opened(disk: MemoryDisk, boot: int) -> Appending:
     return output
 
 
-def is_known(known: Ranges, position: int) -> bool:
+def is_known(known: WrittenPositions, position: int) -> bool:
     return known.runs(LOG, position, position)[0].known
 
 

@@ -16,7 +16,7 @@ from walflow.testing.proof import Effort, Proof
 from walflow.testing.relayed import Relayed
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
-from walflow.wal import Checkpoint, Commit, Gap, Log, Options
+from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
 from walflow.wal.cursor import Acked
 from walflow.wal.tail import Tail
 
@@ -109,7 +109,7 @@ class GoesOnInTheOldChunk(Log):
 
 
 class NeverSyncsNames(Log):
-    def __init__(self, options: Options, disk: MemoryDisk) -> None:
+    def __init__(self, options: LogOptions, disk: MemoryDisk) -> None:
         sync = disk.sync_directory
         disk.sync_directory = lambda path: sync(path) if path == "/" else None  # type: ignore[method-assign]
         super().__init__(options, disk)

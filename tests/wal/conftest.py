@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from walflow.disk import Disk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 Open = Callable[..., Log]
 
@@ -34,7 +34,7 @@ def open_log(directory: Path) -> Iterator[Open]:
     def open_log(chunk_size: int = 4096, max_chunks: int = 16, disk: Disk | None = None, **more: Any) -> Log:
         while opened:
             opened.pop().abandon()
-        log = Log(Options(str(directory), chunk_size, max_chunks, **more), disk)
+        log = Log(LogOptions(str(directory), chunk_size, max_chunks, **more), disk)
         opened.append(log)
         return log
 

@@ -14,7 +14,7 @@ from tests.wal.tools import EVERYTHING, FaultyDisk, QuickDisk, read, works
 from walflow.disk import Disk as AnyDisk
 from walflow.errors import DirectoryLocked, DiskFull, WalflowError
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
-from walflow.wal import Log, Options, Record
+from walflow.wal import Log, LogOptions, Record
 from walflow.wal.build import PIECE, Builder, Taken, _expect_possible
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START, MAX_COUNT, MAX_LENGTH, MAX_TAG, chunk_name, record_size
@@ -38,7 +38,7 @@ def build(path: Path, disk: AnyDisk | None = None) -> None:
 def test_it_is_a_log_with_these_records(tmp_path: Path) -> None:
     build(tmp_path / "log")
     assert list(records(look(str(tmp_path / "log")), 1, 10)) == RECORDS[:3]
-    log = Log(Options(str(tmp_path / "log")), QuickDisk())
+    log = Log(LogOptions(str(tmp_path / "log")), QuickDisk())
     reader = log.reader()
     assert (log.uuid, log.low, log.durable, reader.read(EVERYTHING)) == (UUID.hex(), 4, 20, RECORDS)
     assert (log.gaps, log.recovery.lines()) == ([], [])
@@ -150,7 +150,7 @@ def test_all_of_it_is_safe_before_it_has_its_name() -> None:
         build(Path("/log"), disk)
     for image in images(disk, Random(1), 100):
         files = {path.replace(".importing", ""): kept for path, kept in image.files.items()}
-        log = Log(Options("/log"), MemoryDisk(files))
+        log = Log(LogOptions("/log"), MemoryDisk(files))
         assert (log.uuid, log.low, log.durable, read(log)) == (UUID.hex(), 4, 20, RECORDS)
         assert (log.gaps, log.recovery.lines()) == ([], [])
 
@@ -175,7 +175,7 @@ def test_what_another_one_builds_is_not_unmade() -> None:
         Builder("/log", UUID, Acked(), 1024, disk)
     one.add(RECORDS[0])
     one.finish(6)
-    assert read(Log(Options("/log"), disk)) == RECORDS[:1]
+    assert read(Log(LogOptions("/log"), disk)) == RECORDS[:1]
 
 
 def test_what_a_log_can_just_have_is_taken() -> None:
@@ -191,7 +191,7 @@ def test_what_a_log_can_just_have_is_taken() -> None:
     builder.add(most)
     builder.finish(most.position)
     assert len([path for path in disk.sizes() if path.endswith(".wal")]) == 2
-    assert [one for one in read(Log(Options("/log"), disk)) if one.payload] == [one, next_one, most]
+    assert [one for one in read(Log(LogOptions("/log"), disk)) if one.payload] == [one, next_one, most]
 
 
 def test_the_longest_record_that_a_log_can_have() -> None:
@@ -223,6 +223,6 @@ def test_a_chunk_names_the_one_before_it_where_it_can_count_what_is_between(
     for record in both:
         builder.add(record)
     builder.finish(2 + hole)
-    log = Log(Options("/log"), disk)
+    log = Log(LogOptions("/log"), disk)
     assert [(chunk.before, chunk.skipped) for chunk in log.chunks] == [(0, 0), known]
     assert (read(log), log.gaps) == (both, [])

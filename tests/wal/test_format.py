@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.wal.tools import QuickDisk, files_of, put, read, restore
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import (
     CHECKSUM,
     CHUNK_START,
@@ -52,7 +52,7 @@ def test_sizes_that_the_documents_name() -> None:
 
 def test_a_log_of_the_first_version_opens(tmp_path: Path) -> None:
     restore(str(tmp_path / "log"), GOLDEN)
-    log = Log(Options(str(tmp_path / "log"), 1024, 4), QuickDisk())
+    log = Log(LogOptions(str(tmp_path / "log"), 1024, 4), QuickDisk())
     assert log.uuid == UUID.hex()
     assert (log.low, log.durable, log.unacked(1, 99)) == (4, 9, [(5, 5), (7, 99)])
     assert read(log) == [(5, 2, b"tag", b"one\ntwo\n", 1_700_000_000_000_000_000), (7, 3, b"", b"\xff" * 9, -1)]
@@ -62,7 +62,7 @@ def test_a_log_of_the_first_version_opens(tmp_path: Path) -> None:
 
 def test_a_chunk_written_today_has_the_bytes_of_the_first_version(tmp_path: Path) -> None:
     restore(str(tmp_path / "log"), {"meta": GOLDEN["meta"]})
-    log = Log(Options(str(tmp_path / "log"), 1024, 4), QuickDisk())
+    log = Log(LogOptions(str(tmp_path / "log"), 1024, 4), QuickDisk())
     put(log, b"x")
     log.abandon()
     files = files_of(str(tmp_path / "log"))

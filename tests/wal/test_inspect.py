@@ -10,7 +10,7 @@ import pytest
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, files_of, put, read, works
 from walflow.errors import Unusable
-from walflow.wal import Gap, Log, Options, Record
+from walflow.wal import Gap, Log, LogOptions, Record
 from walflow.wal.cursor import Acked
 from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records, removed
 from walflow.wal.inspect.view import up_to
@@ -104,7 +104,7 @@ def test_of_a_log_that_acks_before_it_syncs_it_sees_what_is_there(open_log: Open
 
 
 def test_a_log_that_is_written_and_trimmed_meanwhile_is_sound(directory: Path) -> None:
-    log = Log(Options(str(directory), 2048, 8), QuickDisk())
+    log = Log(LogOptions(str(directory), 2048, 8), QuickDisk())
     stop = threading.Event()
 
     def use() -> None:

@@ -12,7 +12,7 @@ from tests.wal.tools import checkpoint, chunk_files, commit, on_disk, payloads, 
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.errors import DirectoryLocked, FailStop, LogFull
 from walflow.testing import SimulatedDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import MAX_COUNT, SLOT, Slot, pack_slot
 
 
@@ -41,11 +41,11 @@ def test_identity_and_positions_outlive_the_process(open_log: Open) -> None:
 
 
 def test_a_clean_stop_needs_no_checkpoint(directory: Path) -> None:
-    log = Log(Options(str(directory), 4096))
+    log = Log(LogOptions(str(directory), 4096))
     put(log, b"a", b"b")
     log.ack(1, 1)
     log.close()
-    log = Log(Options(str(directory), 4096))
+    log = Log(LogOptions(str(directory), 4096))
     assert payloads(log) == [b"b"]
     assert log.recovery.lines() == []
     log.close()
@@ -71,7 +71,7 @@ def test_a_second_opener_is_told_who_has_it(open_log: Open, directory: Path) -> 
     log = open_log()
     put(log, b"a")
     with pytest.raises(DirectoryLocked, match=f"process {os.getpid()}$"):
-        Log(Options(str(directory)))
+        Log(LogOptions(str(directory)))
     script = "import sys; from walflow.wal import Log, Options; Log(Options(sys.argv[1]))"
     command = [sys.executable, "-c", script, str(directory)]
     other = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -313,7 +313,7 @@ def test_memory_does_not_grow_with_the_backlog(open_log: Open) -> None:
 @pytest.mark.parametrize(("chunk_size", "max_chunks"), [(1023, 1), (4096, 0)])
 def test_options_that_make_no_log(directory: Path, chunk_size: int, max_chunks: int) -> None:
     with pytest.raises(ValueError, match="chunks of at least 1024"):
-        Log(Options(str(directory), chunk_size, max_chunks))
+        Log(LogOptions(str(directory), chunk_size, max_chunks))
 
 
 def test_what_no_record_can_hold_is_refused_before_anything_is_done(open_log: Open) -> None:
@@ -373,19 +373,19 @@ def test_no_more_is_dropped_than_makes_room(open_log: Open) -> None:
 def test_the_widest_hole_that_a_header_can_tell_is_missed_by_nobody() -> None:
     """Not without the cursor that knew of it either."""
     disk = SimulatedDisk()
-    log = Log(Options("/log", 1024, 16), disk)
+    log = Log(LogOptions("/log", 1024, 16), disk)
     put(log, b"before")
     log.close()
     slot = pack_slot(bytes.fromhex(log.uuid), Slot(99, 0, 1 + MAX_COUNT))
     fd = disk.open("/log/cursor")
     disk.write(fd, [slot], SLOT)
     disk.close(fd)
-    log = Log(Options("/log", 1024, 16), disk)
+    log = Log(LogOptions("/log", 1024, 16), disk)
     assert [(gap.first, gap.last) for gap in log.gaps] == [(2, 1 + MAX_COUNT)]
     assert put(log, b"behind") == [2 + MAX_COUNT]
     log.close()
     disk.unlink("/log/cursor")
-    log = Log(Options("/log", 1024, 16), disk)
+    log = Log(LogOptions("/log", 1024, 16), disk)
     assert (log.gaps, payloads(log)) == ([], [b"before", b"behind"])
 
 

@@ -9,7 +9,7 @@ from tests.wal.tools import EVERYTHING, checkpoint
 from walflow.testing import SimulatedDisk
 from walflow.testing.cuts import power_cut
 from walflow.testing.judge import charged, positions
-from walflow.wal import Commit, Log, Options, Record
+from walflow.wal import Commit, Log, LogOptions, Record
 
 Shape = tuple[int, int, bool]
 Event = tuple[int, bytes]  # the first position of its record, and the record's payload
@@ -34,7 +34,7 @@ class Model(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.log = Log(Options("/log", *self.shape[:2], cache_bytes=5000), self.disk)
+        self.log = Log(LogOptions("/log", *self.shape[:2], cache_bytes=5000), self.disk)
         self.reader = self.log.reader()
         self.seen: set[int] = set()
 

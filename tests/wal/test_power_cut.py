@@ -16,7 +16,7 @@ from walflow.testing.proof import Proof, Story
 from walflow.testing.relayed import Relayed
 from walflow.testing.scripts import SCRIPTS, scripted
 from walflow.testing.stories import Generated
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 SEEN: set[int] = set()  # hashes of all images so far: one is counted once
 
@@ -67,7 +67,7 @@ def uncut(disk: SimulatedDisk) -> SimulatedDisk:
 
 
 def opened(disk: SimulatedDisk) -> Log:
-    return Log(Options("/log", 4096, 4), disk)
+    return Log(LogOptions("/log", 4096, 4), disk)
 
 
 def read_all(log: Log) -> list[bytes]:
@@ -85,9 +85,9 @@ def test_its_directory_is_safe_too_whoever_made_it(made: int) -> None:
     """A process that was killed made some of it, and synced none."""
     disk = SimulatedDisk()
     disk.makedir("/srv/one/log"[: (4, 8, 12)[made - 1]])
-    log = Log(Options("/srv/one/log", 4096, 4), disk)
+    log = Log(LogOptions("/srv/one/log", 4096, 4), disk)
     put(log, b"a")
-    again = Log(Options("/srv/one/log", 4096, 4), uncut(disk))
+    again = Log(LogOptions("/srv/one/log", 4096, 4), uncut(disk))
     assert read_all(again) == [b"a"]
 
 
@@ -204,13 +204,13 @@ def test_what_was_cut_stays_cut() -> None:
 
 def test_what_is_larger_than_what_is_read_at_a_time_is_written_again_too() -> None:
     disk = SimulatedDisk()
-    log = Log(Options("/log", 1 << 20, 4), disk)
+    log = Log(LogOptions("/log", 1 << 20, 4), disk)
     log.append(b"", b"a" * 300_000, 1, 0)
     commit = log.commit()
     assert commit is not None
     commit.flush()
     disk.after_kill(writeback_fails=True)
     disk.inodes[log.directory.file(log.chunks[0].name)].synced = b""  # it was written, and its sync failed unheard
-    assert read_all(Log(Options("/log", 1 << 20, 4), disk)) == [b"a" * 300_000]
-    again = Log(Options("/log", 1 << 20, 4), uncut(disk))
+    assert read_all(Log(LogOptions("/log", 1 << 20, 4), disk)) == [b"a" * 300_000]
+    again = Log(LogOptions("/log", 1 << 20, 4), uncut(disk))
     assert (read_all(again), again.recovery.lines()) == ([b"a" * 300_000], [])

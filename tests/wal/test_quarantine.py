@@ -8,7 +8,7 @@ from random import Random
 from tests.wal.tools import put
 from walflow.disk import RealDisk
 from walflow.testing import PowerCut, SimulatedDisk, images
-from walflow.wal import Gap, Log, Options
+from walflow.wal import Gap, Log, LogOptions
 from walflow.wal.chunk import Pages
 from walflow.wal.directory import Directory
 from walflow.wal.quarantine import Quarantine
@@ -19,7 +19,7 @@ BYTES = b"what somebody put there"
 
 def a_log_with_a_strange_file() -> SimulatedDisk:
     disk = SimulatedDisk()
-    log = Log(Options("/log", 4096, 4), disk)
+    log = Log(LogOptions("/log", 4096, 4), disk)
     put(log, b"a")
     log.close()
     fd = disk.open(STRANGE, create=True)
@@ -35,7 +35,7 @@ def test_what_is_moved_is_here_or_there_whenever_the_power_goes() -> None:
         disk = a_log_with_a_strange_file()
         disk.operations_left = operations
         try:
-            Log(Options("/log", 4096, 4), disk)
+            Log(LogOptions("/log", 4096, 4), disk)
         except PowerCut:
             pass
         for image in images(disk, Random(operations), 20):

@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, checkpoint, commit, put
 from walflow.errors import DiskFull
-from walflow.wal import Log, Options, Record
+from walflow.wal import Log, LogOptions, Record
 from walflow.wal.format import crc
-from walflow.wal.range_reader import Loss, RangeReader, Slice, Trimmed
+from walflow.wal.range_reader import Loss, RangeReader, RecordSlice, Trimmed
 
 HEADER = struct.Struct("<4sI QqQ I HHI I")  # as docs/reference/wal-format.md has it
 
@@ -26,7 +26,7 @@ class Found(NamedTuple):
     lost: list[tuple[int, int]]
 
 
-def records_of(found: Slice) -> list[Record]:
+def records_of(found: RecordSlice) -> list[Record]:
     """Its records, by the format's page and not by the engine's code."""
     records: list[Record] = []
     data, at = found.data, 0
@@ -100,7 +100,7 @@ def test_any_range_gives_the_records_that_overlap_it(
     ranges: list[tuple[float, float]],
 ) -> None:
     with TemporaryDirectory() as path:
-        log = Log(Options(path, chunk_size, 100))
+        log = Log(LogOptions(path, chunk_size, 100))
         appended = fill(log, sizes)
         reader = RangeReader(log, window, step)
         for one, other in ranges:  # the later ones find places remembered
@@ -126,7 +126,7 @@ def test_what_is_damaged_is_lost_and_nothing_else(
     """Bytes are turned anywhere behind the headers of chunks; what is given is right, and all of the range is
     either given or lost."""
     with TemporaryDirectory() as path:
-        log = Log(Options(path, chunk_size, 100))
+        log = Log(LogOptions(path, chunk_size, 100))
         appended = fill(log, sizes)
         for at in where:
             chunk = log.chunks[int(at * len(log.chunks))]
@@ -210,7 +210,7 @@ def test_with_no_descriptor_left_it_is_tried_again(open_log: Open) -> None:
     with pytest.raises(DiskFull, match="cannot open"):
         scan.next()
     disk.fault = lambda operation, path: None
-    assert isinstance(scan.next(), Slice)
+    assert isinstance(scan.next(), RecordSlice)
     scan.close()
 
 
@@ -221,7 +221,7 @@ def test_a_chunk_that_is_recycled_while_it_is_read_never_gives_wrong_bytes(open_
     reader = RangeReader(log, window=8192)
     scan = reader.begin(1, 101)
     found = scan.next()
-    assert isinstance(found, Slice)
+    assert isinstance(found, RecordSlice)
     log.ack(1, 100)
     checkpoint(log)
     for _ in range(4):
@@ -249,7 +249,7 @@ def test_only_what_was_durable_when_it_began_is_given(open_log: Open) -> None:
     scan = RangeReader(log).begin(1, 100)
     put(log, b"four")
     found = scan.next()
-    assert isinstance(found, Slice)
+    assert isinstance(found, RecordSlice)
     assert [record.payload for record in records_of(found)] == [b"one", b"two"]
     assert scan.next() is None
     scan.close()
@@ -260,7 +260,7 @@ def test_a_large_record_is_a_slice_of_its_own(open_log: Open) -> None:
     sizes = [100, 3 << 20, 100, 100, 2 << 20]
     put(log, *map(bytes, sizes))
     scan = RangeReader(log).begin(1, 6)
-    slices = [found for found in iter(scan.next, None) if isinstance(found, Slice)]
+    slices = [found for found in iter(scan.next, None) if isinstance(found, RecordSlice)]
     assert [[len(record.payload) for record in records_of(found)] for found in slices] == [
         [100],
         [3 << 20],
@@ -319,7 +319,7 @@ def test_size_and_reach_agree_with_what_is_there(open_log: Open) -> None:
 
 def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Path) -> None:
     """A commit is cut in its middle: what is sound of it stays, and the hole is nobody's, now and after restarts."""
-    log = Log(Options(str(directory), 1 << 16, 16))
+    log = Log(LogOptions(str(directory), 1 << 16, 16))
     put(log, b"one", b"two")
     for name in (b"three", b"four", b"five"):
         log.append(b"", name, 1, 7)
@@ -332,7 +332,7 @@ def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Pat
     data[data.index(b"three")] ^= 1
     chunk.write_bytes(data)
     for _ in range(2):
-        log = Log(Options(str(directory), 1 << 16, 16))
+        log = Log(LogOptions(str(directory), 1 << 16, 16))
         assert log.gaps == []
         scan = RangeReader(log).begin(1, log.durable + 1)
         found = list(iter(scan.next, None))
@@ -345,7 +345,7 @@ def test_what_a_power_cut_tore_and_nobody_was_promised_is_no_loss(directory: Pat
 
 
 def test_what_was_lost_in_an_earlier_life_is_still_lost(directory: Path) -> None:
-    log = Log(Options(str(directory), 1 << 16, 16))
+    log = Log(LogOptions(str(directory), 1 << 16, 16))
     put(log, *[b"%d" % number * 100 for number in range(10)])
     put(log, b"later")
     chunk = directory / log.chunks[0].name
@@ -354,7 +354,7 @@ def test_what_was_lost_in_an_earlier_life_is_still_lost(directory: Path) -> None
     chunk.write_bytes(data)
     assert read_range(RangeReader(log), 1, 12).lost == [(4, 4)]
     log.close()
-    log = Log(Options(str(directory), 1 << 16, 16))
+    log = Log(LogOptions(str(directory), 1 << 16, 16))
     scan = RangeReader(log).begin(1, 12)
     (loss,) = [one for one in iter(scan.next, None) if isinstance(one, Loss)]
     assert RangeReader(log).settle(loss)

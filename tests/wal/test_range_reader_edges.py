@@ -10,18 +10,18 @@ import pytest
 from tests.wal.conftest import Open
 from tests.wal.test_range_reader import fill, read_range
 from tests.wal.tools import FaultyDisk, checkpoint, put
-from walflow.wal import Log, Options, Record
+from walflow.wal import Log, LogOptions, Record
 from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START
-from walflow.wal.range_reader import Loss, RangeReader, RecordPlace, Slice
+from walflow.wal.range_reader import Loss, RangeReader, RecordPlace, RecordSlice
 
 STEP = 256 << 10  # bytes between two places of a window
 
 
-def slices(reader: RangeReader, first: int, end: int) -> list[Slice]:
+def slices(reader: RangeReader, first: int, end: int) -> list[RecordSlice]:
     scan = reader.begin(first, end)
-    found = [one for one in iter(scan.next, None) if isinstance(one, Slice)]
+    found = [one for one in iter(scan.next, None) if isinstance(one, RecordSlice)]
     scan.close()
     return found
 
@@ -176,7 +176,7 @@ def told(log: Log, first: int, end: int) -> list[tuple[int, int, str]]:
     scan = reader.begin(first, end)
     found: list[tuple[int, int, str]] = []
     while (one := scan.next()) is not None:
-        what = "" if isinstance(one, Slice) else "lost" if reader.settle(one) else "empty"
+        what = "" if isinstance(one, RecordSlice) else "lost" if reader.settle(one) else "empty"
         found.append((one.first, one.last, what))
     scan.close()
     return found
@@ -242,7 +242,7 @@ def test_a_single_position_that_nobody_was_given_is_empty(tmp_path: Path) -> Non
     for position in (1, 3):
         builder.add(Record(position, 1, b"", b"one", 7))
     builder.finish(3)
-    log = Log(Options(str(tmp_path / "log")))
+    log = Log(LogOptions(str(tmp_path / "log")))
     assert told(log, 1, 4) == [(1, 1, ""), (2, 2, "empty"), (3, 3, "")]
     assert told(log, 2, 3) == [(2, 2, "empty")]
     log.close()

@@ -8,7 +8,7 @@ from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
 from walflow.errors import DiskFull, FailStop
 from walflow.testing import MemoryDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 
 def overwrite(path: str, offset: int, data: bytes) -> None:
@@ -230,7 +230,7 @@ def test_records_of_all_shapes_are_read_from_disk(open_log: Open) -> None:
 
 def test_a_bad_page_costs_what_lies_on_it_and_no_more() -> None:
     disk = MemoryDisk()
-    log = Log(Options("/log", 65536, 4, cache_bytes=0), disk)
+    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0), disk)
     put(log, *[b"%02d" % number * 490 for number in range(20)])  # 1,028 bytes each
     disk.bad_from = {f"/log/{1:020d}.wal": 8192}
     assert [record.payload[:2] for record in read(log)] == [b"%02d" % number for number in range(7)]

@@ -28,7 +28,7 @@ from tests.wal.tools import (
 )
 from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 
 Files = dict[str, bytes]
 
@@ -44,7 +44,7 @@ def payload(number: int) -> bytes:
 def small_log(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """Closed cleanly: several chunks, every record a commit of its own, one acked."""
     path = tmp_path_factory.mktemp("small") / "log"
-    log = Log(Options(str(path), 1024, 16), QuickDisk())
+    log = Log(LogOptions(str(path), 1024, 16), QuickDisk())
     for number in range(COUNT):
         put(log, payload(number), count=3, tag=b"tag")
     log.ack(7, 9)
@@ -53,7 +53,7 @@ def small_log(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 def survivors(path: Path) -> tuple[set[int], set[int]]:
-    return survivors_of(Log(Options(str(path), 1024, 16), QuickDisk()))
+    return survivors_of(Log(LogOptions(str(path), 1024, 16), QuickDisk()))
 
 
 def survivors_of(log: Log) -> tuple[set[int], set[int]]:
@@ -92,7 +92,7 @@ def test_every_flipped_bit_costs_at_most_its_record(small_log: Files) -> None:
         data = bytearray(small_log[name])
         data[bit // 8] ^= 1 << bit % 8
         disk = SimulatedDisk(files | {f"/log/{name}": bytes(data)})
-        came, lost = survivors_of(Log(Options("/log", 1024, 16), disk))
+        came, lost = survivors_of(Log(LogOptions("/log", 1024, 16), disk))
         all_accounted_for(came, lost)
         assert len(came | {2}) >= COUNT - 1, f"{name} bit {bit} cost {COUNT - len(came | {2})} records"
         if not name.endswith(".wal"):
@@ -231,7 +231,7 @@ def test_a_chunk_without_a_header_is_read_through_the_next_one(small_log: Files,
 def test_any_bytes_make_a_log_or_one_line(small_log: Files, directory: Path, files: Files, beside: bool) -> None:
     """Alone, or among the files of a real log."""
     restore(str(directory), (small_log if beside else {}) | files)
-    log = Log(Options(str(directory), 1024, 16), QuickDisk())
+    log = Log(LogOptions(str(directory), 1024, 16), QuickDisk())
     try:
         payloads(log)
         works(log)
@@ -249,7 +249,7 @@ def test_what_is_not_a_file_is_refused_in_one_line(directory: Path, name: str, t
     else:
         (directory / name).symlink_to("/dev/null")
     with pytest.raises(Unusable) as refused:
-        Log(Options(str(directory)))
+        Log(LogOptions(str(directory)))
     line = str(refused.value)
     assert f"{directory}/{name}: " in line
     assert line.endswith(f"run: walflow wal repair {directory}")
@@ -259,7 +259,7 @@ def test_what_is_not_a_file_is_refused_in_one_line(directory: Path, name: str, t
 def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Unusable, match="file"):
-        Log(Options(str(tmp_path / "file")))
+        Log(LogOptions(str(tmp_path / "file")))
 
 
 def test_a_directory_where_a_chunk_belongs_steps_aside(open_log: Open, directory: Path) -> None:
@@ -273,14 +273,14 @@ def test_two_logs_in_one_directory_without_meta_are_refused(
     small_log: Files, directory: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    log = Log(Options(str(other), 1024), QuickDisk())
+    log = Log(LogOptions(str(other), 1024), QuickDisk())
     put(log, bytes(800), b"theirs", bytes(800))
     log.close()
     theirs = {f"{99:020d}.wal": files_of(str(other))[f"{2:020d}.wal"]}
     ours = {name: data for name, data in small_log.items() if name != "meta"}
     restore(str(directory), ours | theirs)
     with pytest.raises(Unusable, match=r"meta: .* 2 different logs; run: walflow wal repair"):
-        Log(Options(str(directory)))
+        Log(LogOptions(str(directory)))
     restore(str(directory), small_log | theirs)
     came, lost = survivors(directory)
     assert came | {2} == set(range(COUNT))
@@ -293,7 +293,7 @@ def test_a_newer_version_is_refused(small_log: Files, directory: Path) -> None:
     fields = META.pack(META_MAGIC, 2, 0, bytes(16), 0)
     restore(str(directory), small_log | {"meta": fields + CHECKSUM.pack(crc(0, fields))})
     with pytest.raises(Unusable, match="meta: written by a newer walflow"):
-        Log(Options(str(directory)))
+        Log(LogOptions(str(directory)))
 
 
 def test_a_crash_before_the_cut_tail_is_forgotten_changes_nothing(open_log: Open, directory: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.wal.tools import EVERYTHING, checkpoint, payloads, put, works
 from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.disk import Kept
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import SKIP
 from walflow.wal.log import UNSYNCED_CHUNKS
 
@@ -64,7 +64,7 @@ class Story:
 
     def open(self) -> Log:
         mode = self.dice.choice(self.modes)
-        log = Log(Options("/log", *self.shape, sync=mode), self.disk)  # type: ignore[arg-type]
+        log = Log(LogOptions("/log", *self.shape, sync=mode), self.disk)  # type: ignore[arg-type]
         reader = log.reader()
         found = {record.position: record.payload for record in reader.read(EVERYTHING)}
         reader.close()
@@ -209,7 +209,7 @@ CHUNK = b"." * 900  # the first record of a chunk, and the last one
 
 
 def relaxed(disk: SimulatedDisk, mode: str = "never") -> Log:
-    return Log(Options("/log", 1024, 16, sync=mode), disk)  # type: ignore[arg-type]
+    return Log(LogOptions("/log", 1024, 16, sync=mode), disk)  # type: ignore[arg-type]
 
 
 def test_what_the_cursor_knows_to_have_been_acked_is_reported() -> None:
@@ -292,7 +292,7 @@ def test_what_was_cut_to_make_room_may_have_its_size_back() -> None:
     """The budget is exceeded then, by less than the records have; the log takes nothing more before there is room."""
     disk = SimulatedDisk()
     disk.preallocates = True
-    options = Options("/log", 1 << 16, 2, sync="interval")
+    options = LogOptions("/log", 1 << 16, 2, sync="interval")
     log = Log(options, disk)
     for number in range(1, 4):
         put(log, bytes([number]) * 40_000)
@@ -374,7 +374,7 @@ def full_chunks(log: Log, count: int) -> list[int]:
 
 
 def test_so_many_full_chunks_are_open_for_their_sync_and_no_more() -> None:
-    log = Log(Options("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
+    log = Log(LogOptions("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
     assert full_chunks(log, 40) == [UNSYNCED_CHUNKS + 1, 2 * UNSYNCED_CHUNKS + 2]
 
 
@@ -390,7 +390,7 @@ def test_a_chunk_that_is_wholly_acked_waits_for_no_sync() -> None:
 
 
 def test_a_chunk_is_not_closed_under_a_commit_that_syncs_it() -> None:
-    log = Log(Options("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
+    log = Log(LogOptions("/log", 1024, 64, sync="interval"), SimulatedDisk(LOG))
     full_chunks(log, UNSYNCED_CHUNKS + 1)
     log.append(b"", CHUNK, 1, 0)
     one = log.commit()

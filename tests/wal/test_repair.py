@@ -17,7 +17,7 @@ from tests.wal.tools import FaultyDisk, QuickDisk, commit, payloads, put
 from walflow.errors import DirectoryLocked
 from walflow.testing import SimulatedDisk, images
 from walflow.testing.scripts import CHUNKS
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START, SLOT, record_size
 from walflow.wal.inspect import look
 from walflow.wal.repair import Hold, _allow, obstacles, overwritten, pass_over
@@ -50,7 +50,7 @@ def test_a_name_that_was_half_written_is_in_nobodys_way() -> None:
     with real(files) as path:
         mended(path)
         assert not Path(path, "meta.tmp").exists()
-        Log(Options(path, 1024, 64)).close()
+        Log(LogOptions(path, 1024, 64)).close()
 
 
 def test_half_a_header_is_written_again_from_the_other_half() -> None:
@@ -73,7 +73,7 @@ def test_all_that_is_read_is_told(open_log: Open) -> None:
 
 def a_log(payload: bytes, events: int = 2) -> Files:
     disk = SimulatedDisk()
-    log = Log(Options("/log", 1024, 64), disk)
+    log = Log(LogOptions("/log", 1024, 64), disk)
     put(log, *[payload] * events)
     log.ack(1, 1)
     log.close()
@@ -98,7 +98,7 @@ def test_of_two_logs_each_is_a_log_again_and_on_disk() -> None:
     there = {path: kept.data for path, kept in image.files.items() if kept.data is not None}
     assert there == {path: disk.content(path) for path in disk.sizes() if not path.endswith("/LOCK")}
     (split,) = {path.rpartition("/")[0] for path in there if "/log-" in path}
-    found = [payloads(Log(Options(path, 1024, 64), disk.like_this(image.files))) for path in ("/log", split)]
+    found = [payloads(Log(LogOptions(path, 1024, 64), disk.like_this(image.files))) for path in ("/log", split)]
     assert sorted(found) == [[b"a" * 300], [b"b" * 300]]
 
 
@@ -111,7 +111,7 @@ def test_what_is_moved_of_another_log_is_counted(events: int, words: str) -> Non
 
 def test_where_nothing_will_be_cut_nothing_is_copied(tmp_path: Path) -> None:
     """Of the last commit the power left the first record and the last one."""
-    log = Log(Options(str(tmp_path), 4096, 16), QuickDisk())
+    log = Log(LogOptions(str(tmp_path), 4096, 16), QuickDisk())
     for _ in range(3):
         log.append(b"", b"event", 1, 7)
     commit(log)

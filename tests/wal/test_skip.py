@@ -9,10 +9,10 @@ import pytest
 
 from tests.wal.tools import put, read
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
-from walflow.wal import DiskFull, Log, Options
+from walflow.wal import DiskFull, Log, LogOptions
 from walflow.wal.skip import NothingToSkip, skip, skippable
 
-OPTIONS = Options("/log", 1024, 8)
+OPTIONS = LogOptions("/log", 1024, 8)
 
 
 def filled(disk: MemoryDisk) -> Log:

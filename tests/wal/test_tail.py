@@ -12,7 +12,7 @@ from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, put
 from walflow.errors import DiskFull
 from walflow.testing import MemoryDisk
-from walflow.wal import Gap, Log, Options
+from walflow.wal import Gap, Log, LogOptions
 from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -27,7 +27,7 @@ HOLE = "no chunk holds them"
 
 def written(*commits: list[bytes]) -> MemoryDisk:
     disk = MemoryDisk()
-    log = Log(Options("/log", 1024, 64), disk)
+    log = Log(LogOptions("/log", 1024, 64), disk)
     for commit in commits:
         put(log, *commit)
     log.abandon()

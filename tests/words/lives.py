@@ -29,7 +29,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.surroundings import Surroundings
+from walflow.runtime.surroundings import RunContext
 
 KILLED: Final = 9
 NEVER_QUIET: Final = 3
@@ -156,7 +156,7 @@ class _Life:
         os._exit(KILLED)  # as it stands: nothing is cancelled, nothing is closed
 
     async def _connector(self, nodes: ConnectorNodes) -> None:
-        surroundings = Surroundings(
+        surroundings = RunContext(
             self._scheduler,
             structlog.get_logger(),
             lambda of: self._world.metrics.counter(of, component=nodes.name),

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from walflow import __version__
 from walflow.admin.rates import Rates
 from walflow.flow.plan import NodeId
-from walflow.metrics import CATALOGUE, Histogram, exposed
+from walflow.metrics import CATALOGUE, BucketedValues, exposed
 from walflow.runtime.daemon import Daemon
 
 
@@ -80,7 +80,7 @@ def _help(name: str, labels: Mapping[str, str]) -> str:
     return known.help if known is not None else f"Of connector type {labels.get('type', '')}."
 
 
-def _add(family: Metric, name: str, labels: Mapping[str, str], histogram: Histogram) -> None:
+def _add(family: Metric, name: str, labels: Mapping[str, str], histogram: BucketedValues) -> None:
     total = 0
     bounds = [*map(str, histogram.bounds), "+Inf"]
     for bound, count in zip(bounds, histogram.counts, strict=True):

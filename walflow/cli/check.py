@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from walflow.assemble import load
-from walflow.cli.promises import Promise, Promises, chain, promises
+from walflow.cli.promises import PathPromises, Promise, chain, promises
 from walflow.compile.region import compile_region
 from walflow.diagnostics import Diagnostic, error, in_order, render
 from walflow.flow.plan import Assembly
@@ -83,7 +83,7 @@ def probe(assembly: Assembly) -> list[Diagnostic]:
 
 
 def exit_code(
-    assembly: Assembly | None, diagnostics: Sequence[Diagnostic], promised: Promises | None, *, strict: bool
+    assembly: Assembly | None, diagnostics: Sequence[Diagnostic], promised: PathPromises | None, *, strict: bool
 ) -> int:
     if assembly is None:
         return EX_CONFIG
@@ -91,7 +91,7 @@ def exit_code(
     return EX_FINDINGS if strict and warned else 0
 
 
-def report(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> list[Text]:
+def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> list[Text]:
     """Coloured where the console is a terminal; the words are the same."""
     lines = [_coloured(diagnostic) for diagnostic in diagnostics]
     if promised:
@@ -129,7 +129,7 @@ def _warning(words: str) -> Text:
     return Text.assemble(("warning:", _COLOURS["warning"]), f" {words}")
 
 
-def _summary(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> Text:
+def _summary(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> Text:
     errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
     warnings = len(diagnostics) - errors + len(promised.warnings if promised else ())
     counts = [_count(errors, "error"), _count(warnings, "warning")]
@@ -140,7 +140,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
 
 
-def document(diagnostics: Sequence[Diagnostic], promised: Promises | None) -> dict[str, object]:
+def document(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> dict[str, object]:
     return {
         "diagnostics": [_diagnostic(diagnostic) for diagnostic in diagnostics],
         "paths": [_promise(promise) for promise in promised.paths] if promised else [],

@@ -24,7 +24,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document, for scr
 Schema = Mapping[str, Any]  # JSON Schema has no narrower type
 
 
-class Key(NamedTuple):
+class ConfigKey(NamedTuple):
     name: str  # with the keys it lies in: tls.cert
     type: str
     default: str  # "required" where there is none
@@ -157,16 +157,16 @@ def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
     }
 
 
-def keys(connector: type[BaseModel]) -> list[Key]:
+def keys(connector: type[BaseModel]) -> list[ConfigKey]:
     schema = connector.model_json_schema()
     return list(_keys_of(schema, schema.get("$defs", {}), ""))
 
 
-def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[Key]:
+def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[ConfigKey]:
     required = schema.get("required", ())
     for name, part in schema.get("properties", {}).items():
         default = "required" if name in required else _literal(part.get("default"))
-        yield Key(within + name, _type(part, definitions), default, part.get("description", ""))
+        yield ConfigKey(within + name, _type(part, definitions), default, part.get("description", ""))
         for nested in _alternatives(part, definitions):
             yield from _keys_of(nested, definitions, f"{within}{name}.")
             if "items" in nested:

@@ -37,7 +37,7 @@ def configure(format: Format = "auto", level: str = "info", fd: int = 2) -> Stde
         if console
         else cast(Processor, structlog.processors.JSONRenderer())
     )
-    lines = Lines([structlog.processors.format_exc_info, shown if console else bounded, render])
+    lines = LogLines([structlog.processors.format_exc_info, shown if console else bounded, render])
     stderr = Stderr(fd, lambda dropped: lines.line(_dropped(dropped)))
     atexit.register(stderr.flush)
     structlog.configure(
@@ -66,7 +66,7 @@ def _dropped(lines: int) -> EventDict:
     }
 
 
-class Lines:
+class LogLines:
     """An event into its line, whatever its values are."""
 
     def __init__(self, processors: Sequence[Processor]) -> None:

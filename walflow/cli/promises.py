@@ -22,18 +22,18 @@ class Promise(NamedTuple):
     repeats: Sequence[str]
 
 
-class Promises(NamedTuple):
+class PathPromises(NamedTuple):
     paths: list[Promise]
     more: bool  # paths than these
     stops: list[str]
     warnings: list[tuple[NodeId, str]]
 
 
-def promises(assembly: Assembly) -> Promises:
+def promises(assembly: Assembly) -> PathPromises:
     graph = Graph(assembly)
     words = {node: _guarantee(graph, node) for node in graph.connectors}
     paths = list(islice(graph.paths(), MOST_PATHS + 1))
-    return Promises(
+    return PathPromises(
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
         [sentence for node in graph.connectors for sentence in _stops(node, graph)],

@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from walflow import codecs, framing
 from walflow.cli import app
-from walflow.cli.connectors import Key, details, keys, summary
+from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
 from walflow.operators import OPERATORS, Operator
@@ -110,7 +110,7 @@ def _ports(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "nothing"
 
 
-def _row(key: Key) -> str:
+def _row(key: ConfigKey) -> str:
     default = key.default if key.default == "required" else f"`{key.default}`"
     cells = f"`{key.name}`", key.type, default, key.description
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from walflow.diagnostics import Span
 
 
-class Part(NamedTuple):
+class ConstantPart(NamedTuple):
     """`key`: where the key of a record stands; for an item of an array the item itself."""
 
     key: Span
@@ -20,7 +20,7 @@ class Constant:
 
     value: object
     span: Span
-    parts: Mapping[str | int, Part] = field(default_factory=dict[str | int, Part])
+    parts: Mapping[str | int, ConstantPart] = field(default_factory=dict[str | int, ConstantPart])
 
     @property
     def is_record(self) -> bool:
@@ -46,7 +46,7 @@ def derived(value: object, span: Span) -> Constant:
     return Constant(value, span, _Parts(value, span))
 
 
-class _Parts(Mapping[str | int, Part]):
+class _Parts(Mapping[str | int, ConstantPart]):
     """Made when asked for: `range::range(0, 1_000_000)` has a million."""
 
     def __init__(self, value: object, span: Span) -> None:
@@ -55,8 +55,8 @@ class _Parts(Mapping[str | int, Part]):
         self._value: Mapping[str | int, object] = dict(pairs)
         self._span = span
 
-    def __getitem__(self, key: str | int) -> Part:
-        return Part(self._span, derived(self._value[key], self._span))
+    def __getitem__(self, key: str | int) -> ConstantPart:
+        return ConstantPart(self._span, derived(self._value[key], self._span))
 
     def __iter__(self) -> Iterator[str | int]:
         return iter(self._value)

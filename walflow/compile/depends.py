@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from walflow.compile.nodes import (
     Access,
     Array,
-    Binary,
+    BinaryNode,
     Bytes,
-    Call,
+    CallNode,
     Expr,
     Literal,
     Merge,
     Name,
     Patch,
     Present,
-    Record,
+    RecordNode,
     Reference,
     Root,
     Segment,
-    Slice,
+    SliceNode,
     Text,
     Unary,
     Unsupported,
@@ -31,7 +31,7 @@ def depends_on_event(node: Expr, scope: Scope) -> bool:
     match node:
         case Root():
             return node.word != "args"
-        case Call():
+        case CallNode():
             return scope.when(node.function) != "load" or _any(node.arguments, scope)
         case Literal() | Reference() | Unsupported():
             return False
@@ -44,7 +44,7 @@ def depends_on_event(node: Expr, scope: Scope) -> bool:
 
 
 def segment_depends_on_event(segment: Segment, scope: Scope) -> bool:
-    if isinstance(segment, Slice):
+    if isinstance(segment, SliceNode):
         return depends_on_event(segment.begin, scope) or depends_on_event(segment.end, scope)
     return not isinstance(segment, Name) and depends_on_event(segment, scope)
 
@@ -53,17 +53,17 @@ def _any(parts: Sequence[Expr], scope: Scope) -> bool:
     return any(depends_on_event(part, scope) for part in parts)
 
 
-def _parts(node: Text | Array | Record | Unary | Binary | Present | Merge | Patch | Bytes) -> Sequence[Expr]:
+def _parts(node: Text | Array | RecordNode | Unary | BinaryNode | Present | Merge | Patch | Bytes) -> Sequence[Expr]:
     match node:
         case Text():
             return [part for part in node.parts if not isinstance(part, str)]
         case Array():
             return node.items
-        case Record():
+        case RecordNode():
             return [part for field in node.fields for part in (field.key, field.value)]
         case Unary():
             return [node.operand]
-        case Binary():
+        case BinaryNode():
             return [node.first, *(operand for _, operand in node.rest)]
         case Present():
             return [node.of]

@@ -19,18 +19,18 @@ from walflow.compile.program import (
     CallOf,
     Change,
     Const,
-    Key,
     KeyBy,
+    KeyStep,
     MergeOf,
     PackOf,
     PatchOf,
     PresentOf,
-    Read,
+    ReadPath,
     RecordOf,
     Term,
     TextOf,
     UnaryOf,
-    Whole,
+    WholeTerm,
 )
 from walflow.diagnostics import Span
 from walflow_kernel import bits, operators, paths, records, text, values
@@ -86,7 +86,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "CannotEvaluate": CannotEvaluate,
     "LEAST": values.LEAST,
     "MOST": values.MOST,
-    "Lost": paths.Lost,
+    "Lost": paths.LostWay,
     "Missing": Missing,
     "SOMEWHERE": (),  # a value that is there
     "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
@@ -165,9 +165,9 @@ class Expressions:
         match term:
             case Const():
                 return Operand(self.table.constant(term.value), None, type(term.value), True)
-            case Whole():
+            case WholeTerm():
                 return self._whole(term, here)
-            case Read():
+            case ReadPath():
                 return self._read(term, here)
             case TextOf():
                 return self._text(term, here)
@@ -222,17 +222,17 @@ class Expressions:
 
     # ---- paths
 
-    def _whole(self, term: Whole, here: Here) -> Operand:
+    def _whole(self, term: WholeTerm, here: Here) -> Operand:
         name = here.base(term.root).name
         assert name is not None, "the analysis has found that it is needed"
         return Operand(name, "SOMEWHERE")
 
-    def _read(self, term: Read, here: Here) -> Operand:
+    def _read(self, term: ReadPath, here: Here) -> Operand:
         keys = bound_keys(term)
-        if keys and isinstance(term.of, Whole):
+        if keys and isinstance(term.of, WholeTerm):
             steps = tuple(step.step for step in term.steps[: len(keys)])
             operand = Operand(here.base(term.of.root).paths[keys], self.table.add("s", steps))
-        elif isinstance(term.of, Whole):
+        elif isinstance(term.of, WholeTerm):
             operand = Operand(self._whole(term.of, here).name)
         else:
             operand = Operand(self.atom(term.of, here))
@@ -241,7 +241,7 @@ class Expressions:
             of = operand.name
             if operand.steps not in {None, "SOMEWHERE"}:
                 of = self._put(f"found({of}, {operand.steps})", term.span).name
-            if isinstance(step, Key):
+            if isinstance(step, KeyStep):
                 code = f"member({of}, {self.table.constant(step.key)}, {shown})"
             elif isinstance(step, KeyBy):
                 code = f"member_by({of}, {self.atom(step.key, here)}, {shown})"
@@ -253,9 +253,9 @@ class Expressions:
 
     def _present(self, term: PresentOf, here: Here) -> Operand:
         of = term.of
-        if not isinstance(of, Read):
+        if not isinstance(of, ReadPath):
             return Operand(self.table.constant(term.wanted), None, bool, True)
-        if isinstance(of.of, Whole) and len(bound_keys(of)) == len(of.steps):
+        if isinstance(of.of, WholeTerm) and len(bound_keys(of)) == len(of.steps):
             name = self._read(of, here).name
             there = f"{name} is not ABSENT and type({name}) is not Lost"
             absent = f"{name} is ABSENT or type({name}) is Lost"
@@ -433,11 +433,11 @@ class Expressions:
             put(f"{record}[{key}] = {value}", span)
 
 
-def bound_keys(term: Read) -> Keys:
+def bound_keys(term: ReadPath) -> Keys:
     """The keys of a path that the head of the code binds: strings, from the event on."""
     keys: list[str] = []
     for step in term.steps:
-        if not isinstance(term.of, Whole) or not isinstance(step, Key) or not isinstance(step.key, str):
+        if not isinstance(term.of, WholeTerm) or not isinstance(step, KeyStep) or not isinstance(step.key, str):
             break
         keys.append(step.key)
     return tuple(keys)
@@ -445,9 +445,9 @@ def bound_keys(term: Read) -> Keys:
 
 def _is_simple(term: Term) -> bool:
     """No statement is needed for it, so nothing can go wrong before it is used."""
-    if isinstance(term, Read):
-        return isinstance(term.of, Whole) and len(bound_keys(term)) == len(term.steps)
-    return isinstance(term, Const | Whole)
+    if isinstance(term, ReadPath):
+        return isinstance(term.of, WholeTerm) and len(bound_keys(term)) == len(term.steps)
+    return isinstance(term, Const | WholeTerm)
 
 
 def _full(operand: Operand) -> str:

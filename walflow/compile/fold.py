@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from walflow.compile.constant import Constant, Part, derived
+from walflow.compile.constant import Constant, ConstantPart, derived
 from walflow.compile.nodes import (
     Access,
     Array,
-    Binary,
+    BinaryNode,
     Bytes,
-    Call,
+    CallNode,
     Expr,
     Literal,
     Merge,
@@ -20,11 +20,11 @@ from walflow.compile.nodes import (
     Packed,
     Patch,
     Present,
-    Record,
+    RecordNode,
     Reference,
     Root,
     Segment,
-    Slice,
+    SliceNode,
     Text,
     Unary,
     Unsupported,
@@ -53,7 +53,7 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _text(node, scope)
         case Array():
             return _array(node, scope)
-        case Record():
+        case RecordNode():
             return _record(node, scope)
         case Reference():
             return scope.constant(node.path)
@@ -61,11 +61,11 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _root(node, scope)
         case Access():
             return _access(node, scope)
-        case Call():
+        case CallNode():
             return _call(node, scope)
         case Unary():
             return _unary(node, scope)
-        case Binary():
+        case BinaryNode():
             return _binary(node, scope)
         case Present():
             return _present(node, scope)
@@ -108,20 +108,20 @@ def _array(node: Array, scope: Scope) -> Constant | None:
     found = [item for item in items if item is not None]
     if len(found) < len(items):
         return None
-    parts: dict[str | int, Part] = {at: Part(item.span, item) for at, item in enumerate(found)}
+    parts: dict[str | int, ConstantPart] = {at: ConstantPart(item.span, item) for at, item in enumerate(found)}
     return Constant([item.value for item in found], node.span, parts)
 
 
-def _record(node: Record, scope: Scope) -> Constant | None:
+def _record(node: RecordNode, scope: Scope) -> Constant | None:
     fields = [(field, fold(field.key, scope), fold(field.value, scope)) for field in node.fields]
-    parts: dict[str | int, Part] = {}
+    parts: dict[str | int, ConstantPart] = {}
     for field, key, value in fields:
         if key is None or value is None:
             continue
         assert isinstance(key.value, str)
         if key.value in parts:
             report_doubled(field.key, key.value, scope)
-        parts[key.value] = Part(key.span, value)
+        parts[key.value] = ConstantPart(key.span, value)
     if any(key is None or value is None for _, key, value in fields):
         return None
     return Constant({key: part.constant.value for key, part in parts.items()}, node.span, parts)
@@ -138,7 +138,9 @@ def _root(node: Root, scope: Scope) -> Constant | None:
     args = scope.args(node)
     if args is None:
         return None
-    parts: dict[str | int, Part] = {name: Part(arg.span, arg) for name, arg in args.items() if arg is not None}
+    parts: dict[str | int, ConstantPart] = {
+        name: ConstantPart(arg.span, arg) for name, arg in args.items() if arg is not None
+    }
     return Constant({name: part.constant.value for name, part in parts.items()}, node.span, parts)
 
 
@@ -171,7 +173,7 @@ def _arg(root: Root, name: Name, scope: Scope) -> Constant | None:
 
 
 def _member(of: Constant, segment: Segment, scope: Scope) -> Constant | None:
-    if isinstance(segment, Slice):
+    if isinstance(segment, SliceNode):
         return _cut(of, segment, scope)
     if isinstance(segment, Name):
         key: object = segment.text
@@ -186,7 +188,7 @@ def _member(of: Constant, segment: Segment, scope: Scope) -> Constant | None:
     return None
 
 
-def _cut(of: Constant, node: Slice, scope: Scope) -> Constant | None:
+def _cut(of: Constant, node: SliceNode, scope: Scope) -> Constant | None:
     bounds = _bounds(node, scope)
     if bounds is None:
         return None
@@ -194,11 +196,11 @@ def _cut(of: Constant, node: Slice, scope: Scope) -> Constant | None:
     if found is None:
         scope.report(error(f"{kind_of(of.value)} without `{shown(node.span)}`", node.span))
         return None
-    parts: dict[str | int, Part] = {at - bounds[0]: of.parts[at] for at in range(*bounds)}
+    parts: dict[str | int, ConstantPart] = {at - bounds[0]: of.parts[at] for at in range(*bounds)}
     return Constant(found, node.span, parts)
 
 
-def _bounds(node: Slice, scope: Scope) -> tuple[int, int] | None:
+def _bounds(node: SliceNode, scope: Scope) -> tuple[int, int] | None:
     begin, end = _bound(node.begin, scope), _bound(node.end, scope)
     return None if begin is None or end is None else (begin, end)
 
@@ -213,7 +215,7 @@ def _bound(node: Expr, scope: Scope) -> int | None:
     return bound.value
 
 
-def _call(node: Call, scope: Scope) -> Constant | None:
+def _call(node: CallNode, scope: Scope) -> Constant | None:
     function = callee(node, scope)
     if function is None:
         return None
@@ -229,7 +231,7 @@ def _call(node: Call, scope: Scope) -> Constant | None:
     return _attempt(lambda: derived(function.apply(*moment, *found), node.span), node.span, scope, what)
 
 
-def callee(node: Call, scope: Scope) -> Function | None:
+def callee(node: CallNode, scope: Scope) -> Function | None:
     """The function, if it takes as many arguments as it is given."""
     function = scope.function(node.function)
     if function is not None and not function.takes(len(node.arguments)):
@@ -239,7 +241,7 @@ def callee(node: Call, scope: Scope) -> Function | None:
     return function
 
 
-def given(function: Function, at: int, node: Call, scope: Scope) -> Constant | None:
+def given(function: Function, at: int, node: CallNode, scope: Scope) -> Constant | None:
     """An argument that needs no event, as the function is given it."""
     constant = fold(node.arguments[at], scope)
     if constant is None:
@@ -343,7 +345,7 @@ def _negated(symbol: str, value: object, span: Span) -> Constant:
     return Constant(unary(symbol, value), span)
 
 
-def _binary(node: Binary, scope: Scope) -> Constant | None:
+def _binary(node: BinaryNode, scope: Scope) -> Constant | None:
     operands = [fold(node.first, scope), *(fold(operand, scope) for _, operand in node.rest)]
     found: Constant | None = operands[0]
     if None in operands:
@@ -377,7 +379,7 @@ def _present(node: Present, scope: Scope) -> Constant | None:
 
 def _reached(of: Constant, segment: Segment, scope: Scope) -> tuple[bool, Constant | None]:
     """Whether the path leads there; None beside True: it cannot be said, and why has been reported."""
-    if isinstance(segment, Slice):
+    if isinstance(segment, SliceNode):
         bounds = _bounds(segment, scope)
         reached = bounds is None or paths.cut(of.value, *bounds) is not None
         return reached, None if bounds is None or not reached else _cut(of, segment, scope)

@@ -50,7 +50,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordNode:
     fields: tuple[Field, ...]
     span: Span
 
@@ -72,7 +72,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SliceNode:
     """`[begin:end]` of a path, without `end`."""
 
     begin: "Expr"
@@ -90,7 +90,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallNode:
     function: Path
     arguments: "tuple[Expr, ...]"
     span: Span
@@ -106,7 +106,7 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinaryNode:
     """`a + b - c` flat, from left to right: a chain of ten thousand does not nest."""
 
     first: "Expr"
@@ -185,17 +185,17 @@ Expr = (
     Literal
     | Text
     | Array
-    | Record
+    | RecordNode
     | Reference
     | Root
     | Access
-    | Call
+    | CallNode
     | Unary
-    | Binary
+    | BinaryNode
     | Present
     | Merge
     | Patch
     | Bytes
     | Unsupported
 )
-Segment = Name | Slice | Expr
+Segment = Name | SliceNode | Expr

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from walflow.diagnostics import Span
 from walflow_kernel.bits import Put
 from walflow_kernel.functions import Function
-from walflow_kernel.paths import Step
+from walflow_kernel.paths import PathStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,39 +20,39 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeTerm:
     """`event` or `$`, and nothing behind it."""
 
     root: Literal["event", "$"]
     span: Span
 
 
-class Key(NamedTuple):
+class KeyStep(NamedTuple):
     """A key or an index that is known."""
 
     key: str | int
-    step: Step
+    step: PathStep
 
 
 class KeyBy(NamedTuple):
     """A key or an index that depends on the event."""
 
     key: "Term"
-    step: Step
+    step: PathStep
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     begin: "Term"
     end: "Term"
-    step: Step
+    step: PathStep
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadPath:
     """A path: one step at least."""
 
     of: "Term"
-    steps: tuple[Key | KeyBy | Part, ...]
+    steps: tuple[KeyStep | KeyBy | TextPart, ...]
     span: Span
 
 
@@ -148,8 +148,8 @@ class PackOf:
 
 Term = (
     Const
-    | Whole
-    | Read
+    | WholeTerm
+    | ReadPath
     | TextOf
     | ArrayOf
     | RecordOf
@@ -166,14 +166,14 @@ Term = (
 def parts(term: Term) -> Iterator[Term]:
     """What it is made of, one level down."""
     match term:
-        case Const() | Whole():
+        case Const() | WholeTerm():
             pass
-        case Read():
+        case ReadPath():
             yield term.of
             for step in term.steps:
                 if isinstance(step, KeyBy):
                     yield step.key
-                elif isinstance(step, Part):
+                elif isinstance(step, TextPart):
                     yield from (step.begin, step.end)
         case TextOf():
             yield from (part for part in term.parts if not isinstance(part, str))

@@ -1,6 +1,6 @@
 """What of an event is read, and how no more than that is decoded.
 
-`Shape.of` gathers the paths. Where no expression needs the event whole, `Reader` decodes into a generated Struct with just
+`ReadShape.of` gathers the paths. Where no expression needs the event whole, `BlockDecoder` decodes into a generated Struct with just
 these members, a whole block of lines in one call: a fifth of the price. Whatever is no record decodes as it is, so one
 misfit does not fail its block. What the quick decoder refuses (a number out of range in a member that is read) is decoded
 whole, and alone; both give the same answer, as what is read says it is out of range.
@@ -16,7 +16,7 @@ import msgspec
 from walflow.codecs import JSON, JSON_SORTED, MSGPACK
 from walflow.compile.expressions import Keys, bound_keys
 from walflow.compile.listing import Listing, Table
-from walflow.compile.program import Read, Term, Whole, parts
+from walflow.compile.program import ReadPath, Term, WholeTerm, parts
 from walflow.errors import CannotDecode
 from walflow.event import Codec, Frames
 from walflow.framing import LINES
@@ -24,7 +24,7 @@ from walflow_kernel.paths import ABSENT
 
 
 @dataclass
-class Shape:
+class ReadShape:
     """`paths`: by their keys. `whole`: the event itself is wanted, or something in it
     that only the event says."""
 
@@ -32,14 +32,14 @@ class Shape:
     paths: dict[Keys, None] = field(default_factory=dict[Keys, None])  # in the order they are met
 
     @classmethod
-    def of(cls, terms: Iterable[Term], root: str) -> "Shape":
+    def of(cls, terms: Iterable[Term], root: str) -> "ReadShape":
         shape = cls()
         waiting = list(terms)
         while waiting:
             term = waiting.pop()
-            if isinstance(term, Whole) and term.root == root:
+            if isinstance(term, WholeTerm) and term.root == root:
                 shape.whole = True
-            elif isinstance(term, Read) and isinstance(term.of, Whole) and (keys := bound_keys(term)):
+            elif isinstance(term, ReadPath) and isinstance(term.of, WholeTerm) and (keys := bound_keys(term)):
                 if term.of.root == root:
                     shape.paths[keys] = None
                 waiting += [one for one in parts(term) if one is not term.of]
@@ -85,10 +85,10 @@ class Decoded(NamedTuple):
     refused: Sequence[Undecodable] = ()
 
 
-class Reader:
+class BlockDecoder:
     """How the events of a region are decoded, and the head of its code that binds what is read of them."""
 
-    def __init__(self, shape: Shape, table: Table) -> None:
+    def __init__(self, shape: ReadShape, table: Table) -> None:
         self.paths: dict[Keys, str] = {keys: f"p{number}" for number, keys in enumerate(shape.paths)}
         self._keypaths = {keys: table.add("k", keys) for keys in shape.paths}
         self._table = table
@@ -119,7 +119,7 @@ class Reader:
                 self._struct(member)
                 kind = _one_of(member.struct)
             fields.append((f"f{number}", kind, msgspec.field(name=key, default=ABSENT)))
-        node.struct = msgspec.defstruct("Read", fields, gc=False)
+        node.struct = msgspec.defstruct("ReadPath", fields, gc=False)
         node.name = self._table.add("R", node.struct)
 
     # ---- the head

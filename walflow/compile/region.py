@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from walflow.compile.expressions import GLOBALS, OPERATORS, Base, Expressions, Here, Keys
 from walflow.compile.listing import Listing, Table
 from walflow.compile.program import CallOf, Term, walk
-from walflow.compile.reads import Decoded, Reader, Shape, bind_whole
+from walflow.compile.reads import BlockDecoder, Decoded, ReadShape, bind_whole
 from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.moment import Moment
@@ -59,7 +59,7 @@ class Region(NamedTuple):
         return [target for target in targets if target not in self.places]
 
 
-class Call(NamedTuple):
+class BlockCall(NamedTuple):
     """What the events of one block have in common. `kept(n)` is event n for an exit where others are made anew;
     `positions`: where each stands, for what is drawn by chance."""
 
@@ -86,7 +86,7 @@ class Refusal(NamedTuple):
     line: int
 
 
-class Outcome(NamedTuple):
+class BlockOutcome(NamedTuple):
     """`dropped`: how often an event came to a place where no select took it."""
 
     rows: Mapping[str, Rows]
@@ -98,7 +98,7 @@ class Outcome(NamedTuple):
 class Compiled:
     name: str
     exits: Sequence[str]
-    reader: Reader
+    reader: BlockDecoder
     source: str
     spans: Sequence[Span | None]  # of each line of the source
     constants: Mapping[str, object]
@@ -107,11 +107,11 @@ class Compiled:
     made: frozenset[str]  # exits by which something leaves that is not as it came
     _run: Any
 
-    def run(self, decoded: Decoded, call: Call) -> Outcome:
+    def run(self, decoded: Decoded, call: BlockCall) -> BlockOutcome:
         refused = [Refusal(number, reason, 0) for number, reason in decoded.refused]
         found, more, dropped = self._run(decoded.numbers, decoded.events, *call)
         rows = {exit: Rows(*pair) for exit, pair in zip(self.exits, found, strict=True)}
-        return Outcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
+        return BlockOutcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
 
     @property
     def listing(self) -> str:
@@ -148,8 +148,8 @@ class _Compiling:
         kept = self._reached([region.entry], lambda rule: rule.what is None)
         kept_terms = [term for name in kept for rule in region.places[name] for term in _at_event(rule)]
         all_terms = [term for rules in region.places.values() for rule in rules for term in _terms(rule)]
-        self.reader = Reader(Shape.of(kept_terms, "event"), self._table)
-        self._meta = Shape.of(all_terms, "$")
+        self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
+        self._meta = ReadShape.of(all_terms, "$")
         self._draws = any(
             isinstance(t, CallOf) and t.function.when == "chance" for term in all_terms for t in walk(term)
         )
@@ -169,7 +169,7 @@ class _Compiling:
                     found.append(rule.to)
         return found
 
-    def _locals(self, shape: Shape, letter: str) -> tuple[dict[Keys, str], dict[Keys, str]]:
+    def _locals(self, shape: ReadShape, letter: str) -> tuple[dict[Keys, str], dict[Keys, str]]:
         paths = {keys: self._expressions.temporary(letter) for keys in shape.paths}
         return paths, {keys: self._table.add("k", keys) for keys in shape.paths}
 
@@ -290,7 +290,7 @@ class _Compiling:
 
     def _bound(self, terms: Sequence[Term], local: str) -> Base:
         """A value that was made, and its paths that `terms` read."""
-        paths, keypaths = self._locals(Shape.of(terms, "event"), "q")
+        paths, keypaths = self._locals(ReadShape.of(terms, "event"), "q")
         bind_whole(self._listing, local, paths, keypaths, self._table)
         return Base(local, paths)
 
@@ -378,4 +378,14 @@ def _printable(text: str) -> str:
 
 _numbers = count(1)
 
-__all__ = ["Call", "CannotEvaluate", "Compiled", "Outcome", "Refusal", "Region", "Rows", "Rule", "compile_region"]
+__all__ = [
+    "BlockCall",
+    "BlockOutcome",
+    "CannotEvaluate",
+    "Compiled",
+    "Refusal",
+    "Region",
+    "Rows",
+    "Rule",
+    "compile_region",
+]

@@ -12,9 +12,9 @@ from walflow.compile.fold import callee, fold, given, put, record, report_double
 from walflow.compile.nodes import (
     Access,
     Array,
-    Binary,
+    BinaryNode,
     Bytes,
-    Call,
+    CallNode,
     Expr,
     Literal,
     Merge,
@@ -22,11 +22,11 @@ from walflow.compile.nodes import (
     Operation,
     Patch,
     Present,
-    Record,
+    RecordNode,
     Reference,
     Root,
     Segment,
-    Slice,
+    SliceNode,
     Text,
     Unary,
     Unsupported,
@@ -39,19 +39,19 @@ from walflow.compile.program import (
     CallOf,
     Change,
     Const,
-    Key,
     KeyBy,
+    KeyStep,
     MergeOf,
     PackOf,
-    Part,
     PatchOf,
     PresentOf,
-    Read,
+    ReadPath,
     RecordOf,
     Term,
     TextOf,
+    TextPart,
     UnaryOf,
-    Whole,
+    WholeTerm,
 )
 from walflow.compile.scope import Scope
 from walflow.diagnostics import Span, error
@@ -97,17 +97,17 @@ def _term(node: Expr, scope: Scope) -> Term | None:
         case Array():
             items = _terms(node.items, scope)
             return None if items is None else ArrayOf(tuple(items), node.span)
-        case Record():
+        case RecordNode():
             return _record(node, scope)
         case Access():
             return _access(node, scope)
-        case Call():
+        case CallNode():
             return _call(node, scope)
         case Unary():
             operand = _term(node.operand, scope)
             symbols = tuple(symbol.text for symbol in reversed(node.operators))
             return None if operand is None else UnaryOf(symbols, operand, node.span)
-        case Binary():
+        case BinaryNode():
             return _binary(node, scope)
         case Present():
             return _present(node, scope)
@@ -130,7 +130,7 @@ def _terms(nodes: Sequence[Expr], scope: Scope) -> list[Term] | None:
 
 def _root(node: Root, scope: Scope) -> Term | None:
     if node.word == "event" or node.word == "$":
-        return Whole("event" if node.word == "event" else "$", node.span)
+        return WholeTerm("event" if node.word == "event" else "$", node.span)
     scope.report(error(f"`{node.word}` is not supported yet", node.span))
     return None
 
@@ -141,7 +141,7 @@ def _text(node: Text, scope: Scope) -> Term | None:
     return TextOf(tuple(found), node.span) if len(found) == len(parts) else None
 
 
-def _record(node: Record, scope: Scope) -> Term | None:
+def _record(node: RecordNode, scope: Scope) -> Term | None:
     _check_keys(node, scope)
     keys = _terms([field.key for field in node.fields], scope)
     values = _terms([field.value for field in node.fields], scope)
@@ -150,7 +150,7 @@ def _record(node: Record, scope: Scope) -> Term | None:
     return RecordOf(tuple(zip(keys, values, strict=True)), node.span)
 
 
-def _check_keys(node: Record, scope: Scope) -> None:
+def _check_keys(node: RecordNode, scope: Scope) -> None:
     """Of those that are plain text."""
     seen: set[str] = set()
     for field in node.fields:
@@ -171,17 +171,17 @@ def _access(node: Access, scope: Scope) -> Term | None:
     of = _term(Access(node.of, node.segments[:fixed], node.span) if fixed else node.of, scope)
     steps = [_step(segment, node, scope) for segment in node.segments[fixed:]]
     found = [step for step in steps if step is not None]
-    return None if of is None or len(found) < len(steps) else Read(of, tuple(found), node.span)
+    return None if of is None or len(found) < len(steps) else ReadPath(of, tuple(found), node.span)
 
 
-def _step(segment: Segment, node: Access, scope: Scope) -> Key | KeyBy | Part | None:
+def _step(segment: Segment, node: Access, scope: Scope) -> KeyStep | KeyBy | TextPart | None:
     path = shown(node.span)
     if isinstance(segment, Name):
-        return Key(segment.text, paths.Step(segment.text, path))
-    step = paths.Step(shown(segment.span), path)
-    if isinstance(segment, Slice):
+        return KeyStep(segment.text, paths.PathStep(segment.text, path))
+    step = paths.PathStep(shown(segment.span), path)
+    if isinstance(segment, SliceNode):
         begin, end = (_bound(bound, scope) for bound in (segment.begin, segment.end))
-        return None if begin is None or end is None else Part(begin, end, step)
+        return None if begin is None or end is None else TextPart(begin, end, step)
     if depends_on_event(segment, scope):
         key = _term(segment, scope)
         return None if key is None else KeyBy(key, step)
@@ -191,7 +191,7 @@ def _step(segment: Segment, node: Access, scope: Scope) -> Key | KeyBy | Part | 
     if not isinstance(constant.value, str | int) or not paths.is_key(constant.value):
         scope.report(error(paths.NO_KEY, segment.span))
         return None
-    return Key(constant.value, step)
+    return KeyStep(constant.value, step)
 
 
 def _bound(node: Expr, scope: Scope) -> Term | None:
@@ -214,7 +214,7 @@ def _present(node: Present, scope: Scope) -> Term | None:
 # ---- calls and operators
 
 
-def _call(node: Call, scope: Scope) -> Term | None:
+def _call(node: CallNode, scope: Scope) -> Term | None:
     function = callee(node, scope)
     if function is None:
         return None
@@ -225,7 +225,7 @@ def _call(node: Call, scope: Scope) -> Term | None:
     return CallOf(spelled(node.function), function, tuple(found), node.span)
 
 
-def _argument(function: Function, at: int, node: Call, scope: Scope) -> Argument | None:
+def _argument(function: Function, at: int, node: CallNode, scope: Scope) -> Argument | None:
     argument = node.arguments[at]
     if depends_on_event(argument, scope):
         term = _term(argument, scope)
@@ -241,7 +241,7 @@ def _taken(term: Term, parameter: Parameter) -> Argument:
     return Argument(term, parameter.take, kind.types[0] if len(kind.types) == 1 and kind.read is None else None)
 
 
-def _binary(node: Binary, scope: Scope) -> Term | None:
+def _binary(node: BinaryNode, scope: Scope) -> Term | None:
     operands = _terms([node.first, *(operand for _, operand in node.rest)], scope)
     if operands is None:
         return None

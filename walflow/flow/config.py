@@ -7,7 +7,7 @@ Nothing here knows a connector's class: whether a type, a key of its `config` or
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walflow.compile.constant import Part
+from walflow.compile.constant import ConstantPart
 from walflow.compile.nodes import Name
 from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
@@ -21,7 +21,7 @@ class ConnectorConfig:
 
     id: NodeId
     type: Name
-    settings: Mapping[str, Part]
+    settings: Mapping[str, ConstantPart]
     complete: bool
     defined: Span
     created: Span
@@ -34,7 +34,7 @@ class OperatorConfig:
 
     name: Name
     kind: Name
-    settings: Mapping[str, Part]
+    settings: Mapping[str, ConstantPart]
     complete: bool
     defined: Span
 
@@ -77,7 +77,7 @@ class PipelineConfig:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class LinkEnd:
     """`port` is None for the default: `out` of a source, `in` of a target."""
 
     node: NodeId
@@ -87,8 +87,8 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class LinkConfig:
-    source: Endpoint
-    target: Endpoint
+    source: LinkEnd
+    target: LinkEnd
     span: Span
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from walflow.flow.graph import ERR
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, Select
+from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
 
 Ends = dict[tuple[NodeId, str], ConnectorPlan]  # by pipeline and name of the operator
 
@@ -40,7 +40,7 @@ def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool)
 def _without(pipeline: PipelinePlan, operator: str, *, reports: bool) -> PipelinePlan:
     """The operator's place is an output now, and its exits are inputs."""
     exits = [f"{operator}/out", *([f"{operator}/err"] if reports else [])]
-    rejected = (Select(f"{operator}/err", ERR),) if reports else ()
+    rejected = (PlannedSelect(f"{operator}/err", ERR),) if reports else ()
     return replace(
         pipeline,
         inputs=(*pipeline.inputs, *exits),

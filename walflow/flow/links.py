@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.flow.config import Endpoint, Flow, LinkConfig
+from walflow.flow.config import Flow, LinkConfig, LinkEnd
 from walflow.flow.graph import ERR
 from walflow.flow.plan import Link, NodeId, PipelinePlan
 
@@ -14,7 +14,7 @@ Report = Callable[[Diagnostic], None]
 T = TypeVar("T", bound=Hashable)
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """`ports` is None where they are not known because the node itself is wrong (said already)."""
 
     ports: Ports | None
@@ -23,7 +23,7 @@ class Node(NamedTuple):
     out_may_end: bool = False
 
 
-Nodes = Mapping[NodeId, Node]
+Nodes = Mapping[NodeId, GraphNode]
 
 
 def check_links(flow: Flow, nodes: Nodes, report: Report) -> dict[Link, Span]:
@@ -55,7 +55,7 @@ def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link 
     return Link(source.node, source_port, target.node, target_port) if source_port and target_port else None
 
 
-def _is_known(end: Endpoint, flow: Flow, nodes: Nodes, report: Report) -> bool:
+def _is_known(end: LinkEnd, flow: Flow, nodes: Nodes, report: Report) -> bool:
     if end.node in nodes:
         return True
     if flow.whole:
@@ -70,7 +70,7 @@ def _is_known(end: Endpoint, flow: Flow, nodes: Nodes, report: Report) -> bool:
     return False
 
 
-def _port(end: Endpoint, nodes: Nodes, direction: str, report: Report) -> str | None:
+def _port(end: LinkEnd, nodes: Nodes, direction: str, report: Report) -> str | None:
     ports = nodes[end.node].ports
     default = "in" if direction == "input" else "out"
     name = end.port.text if end.port else default
@@ -136,7 +136,7 @@ def check_unlinked(
             _check_pipeline(node, at, outgoing, incoming, pipelines[node], report)
 
 
-def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
+def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
     assert at.ports is not None
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     if ERR in at.ports.outputs and not outgoing[node, ERR]:
@@ -155,7 +155,7 @@ def _check_connector(node: NodeId, at: Node, outgoing: Counter[tuple[NodeId, str
 
 def _check_pipeline(
     node: NodeId,
-    at: Node,
+    at: GraphNode,
     outgoing: Counter[tuple[NodeId, str]],
     incoming: Counter[NodeId],
     plan: PipelinePlan,

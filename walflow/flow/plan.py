@@ -55,7 +55,7 @@ class ConnectorPlan:
         return {**self.id.labels, "type": self.kind}
 
 
-class Select(NamedTuple):
+class PlannedSelect(NamedTuple):
     """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input, a stream or
     an output of an operator (`batch/out`) into an output, a stream or an operator (`batch`). `what` is None for `event`
     as it is, `where` and `having` for no condition."""
@@ -97,7 +97,7 @@ class PipelinePlan:
     id: NodeId
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    selects: tuple[Select, ...]
+    selects: tuple[PlannedSelect, ...]
     streams: tuple[str, ...] = ()
     operators: tuple[OperatorPlan, ...] = ()
 

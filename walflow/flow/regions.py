@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from walflow.compile.program import Term
 from walflow.compile.region import Region, Rule
 from walflow.compile.resolve import Expression
-from walflow.flow.plan import PipelinePlan, Select
+from walflow.flow.plan import PipelinePlan, PlannedSelect
 
 
 def region_of(plan: PipelinePlan, entry: str) -> Region:
@@ -27,12 +27,12 @@ def regions(plan: PipelinePlan) -> Iterator[Region]:
             yield region_of(plan, entry)
 
 
-def is_plain(plan: PipelinePlan, selects: Sequence[Select]) -> bool:
+def is_plain(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
     """All events pass as they are, and no two ways meet again within the pipeline: there is nothing to compile."""
     return all(select.plain for select in selects) and not _rejoins(plan, selects)
 
 
-def _rejoins(plan: PipelinePlan, selects: Sequence[Select]) -> bool:
+def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
     seen: set[str] = set()
     for select in selects:
         reached = {select.target}
@@ -51,11 +51,11 @@ def _places(plan: PipelinePlan, entry: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _from(plan: PipelinePlan, name: str) -> Sequence[Select]:
+def _from(plan: PipelinePlan, name: str) -> Sequence[PlannedSelect]:
     return [select for select in plan.selects if select.source == name]
 
 
-def _rule(select: Select) -> Rule:
+def _rule(select: PlannedSelect) -> Rule:
     what, where, having = map(_term, (select.what, select.where, select.having))
     return Rule(what, where, having, select.target, select.span)
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 from walflow import codecs, framing
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
@@ -27,7 +27,7 @@ Report = Callable[[Diagnostic], None]
 T = TypeVar("T")
 
 
-class Wire(NamedTuple):
+class WireSettings(NamedTuple):
     """How its events look outside. None for a connector whose class forbids a codec."""
 
     codec: Codec | None
@@ -55,7 +55,7 @@ def config_of(connector: ConnectorConfig, of: type[Connector]) -> Constant | Non
     """Its `config`, and what of it stands beside it. The outer one counts where both are there."""
     part = connector.settings.get("config")
     config = part.constant if part else None
-    beside: dict[str | int, Part] = {
+    beside: dict[str | int, ConstantPart] = {
         key: connector.settings[key] for key in _BESIDE if key in connector.settings and key in of.model_fields
     }
     if not beside or (config is not None and not config.is_record):
@@ -71,17 +71,17 @@ def _hint(key: str, of: type[Connector]) -> str:
     return did_you_mean(key, KEYS) or f"`with` takes {one_of(KEYS)}"
 
 
-def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wire:
+def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> WireSettings:
     given = {key: connector.settings[key] for key in WIRE if key in connector.settings}
     if of.codec is CodecUse.FORBIDDEN:
         for key, part in given.items():
             report(error(f"connector type {connector.type.text} takes no `{key}`", part.key, "take it out"))
-        return Wire(None, None, None)
+        return WireSettings(None, None, None)
     if of.codec is CodecUse.REQUIRED and "codec" not in given:
         if connector.complete:
             message = f"connector type {connector.type.text} needs a `codec`"
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
-        return Wire(None, None, None)
+        return WireSettings(None, None, None)
     # nobody said how events look: as they do most often
     unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
     make_in = partial(framing.incoming, messages=of.messages)
@@ -89,7 +89,7 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
     codec = _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {})
     if codec is codecs.MSGPACK:
         _warn_of_separators(connector, report)
-    return Wire(
+    return WireSettings(
         codec,
         _chain("preprocessors", framing.preprocessors, make_in, connector, report, unsaid),
         _chain("postprocessors", framing.postprocessors, make_out, connector, report, unsaid),

@@ -66,7 +66,7 @@ class _Zlib:
         return out
 
 
-class Plain:
+class NotCompressed:
     """Not compressed."""
 
     eof = False
@@ -178,7 +178,7 @@ class Members:
     @property
     def plain(self) -> bool:
         """What comes is not compressed, and is passed on."""
-        return isinstance(self._member, Plain)
+        return isinstance(self._member, NotCompressed)
 
     def feed(self, data: bytes) -> None:
         """Only once `read` has given all of what came before."""
@@ -226,7 +226,7 @@ class Members:
         if not name:
             if self._any:
                 raise Corrupt(f"what follows the {self._name} data is none")
-            self._member = Plain()
+            self._member = NotCompressed()
         else:
             self._any = True
             self._name = name

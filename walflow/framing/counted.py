@@ -15,7 +15,7 @@ class NoLength(ValueError):
     """What stands there is none. Says what it is."""
 
 
-class Counted:
+class LengthStep:
     """A step that cuts a stream into the events behind each length."""
 
     cuts = True

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from walflow.framing.counted import Counted, Header
+from walflow.framing.counted import Header, LengthStep
 from walflow.framing.processor import Processor
 from walflow.plugins import known_keys
 
@@ -54,9 +54,9 @@ def _header(data: bytes, start: int) -> Header | None:
 LENGTH_PREFIXED: Final = LengthPrefixed()
 
 
-def _step(config: Mapping[str, object]) -> Counted:
+def _step(config: Mapping[str, object]) -> LengthStep:
     known_keys(LengthPrefixed.name, config)
-    return Counted(LengthPrefixed.name, _header)
+    return LengthStep(LengthPrefixed.name, _header)
 
 
 def _framing(config: Mapping[str, object]) -> LengthPrefixed:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from walflow.framing.counted import Counted, Header, NoLength
+from walflow.framing.counted import Header, LengthStep, NoLength
 from walflow.framing.processor import Processor
 from walflow.plugins import known_keys
 
@@ -56,9 +56,9 @@ def _header(data: bytes, start: int) -> Header | None:
 TEXTUAL_LENGTH_PREFIXED: Final = TextualLengthPrefixed()
 
 
-def _step(config: Mapping[str, object]) -> Counted:
+def _step(config: Mapping[str, object]) -> LengthStep:
     known_keys(TextualLengthPrefixed.name, config)
-    return Counted(TextualLengthPrefixed.name, _header)
+    return LengthStep(TextualLengthPrefixed.name, _header)
 
 
 def _framing(config: Mapping[str, object]) -> TextualLengthPrefixed:

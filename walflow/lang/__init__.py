@@ -10,7 +10,7 @@ from walflow.lang.ast import DefineFlow
 from walflow.lang.deploy import Deployment
 from walflow.lang.files import read
 from walflow.lang.legacy import Legacy
-from walflow.lang.modules import Block, Library
+from walflow.lang.modules import Library, ModuleBlock
 
 __all__ = ["load"]
 
@@ -20,7 +20,7 @@ def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
     found: list[Diagnostic] = []
     deployment = Deployment(found.append)
     legacy = Legacy(found.append)
-    files: list[Block] = []
+    files: list[ModuleBlock] = []
     for order, path in enumerate(paths):
         source = read(Path(path), order)
         if isinstance(source, Diagnostic):
@@ -40,7 +40,7 @@ def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
     return replace(config, sound=not has_errors(found)), in_order(found)
 
 
-def _nothing_deployed(files: Sequence[Block], legacy: bool) -> Diagnostic:
+def _nothing_deployed(files: Sequence[ModuleBlock], legacy: bool) -> Diagnostic:
     if legacy and not files:
         hint = 'what a binding links is made by a `mapping`: `/binding/id/01: {instance: "01"}`'
         return error("nothing is deployed", hint=hint)

@@ -61,7 +61,7 @@ class CreateOperator:
     span: Span
 
 
-class Select(NamedTuple):
+class SelectStatement(NamedTuple):
     """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. A port of the pipeline itself
     (`out/err`) is its `source` or `target`."""
 
@@ -102,7 +102,7 @@ class DefinePipeline(Definition):
     names: "tuple[Use | DefineConst | DefineOperator, ...]"
     streams: tuple[Name, ...]
     operators: tuple[CreateOperator, ...]
-    selects: tuple[Select, ...]
+    selects: tuple[SelectStatement, ...]
     whole: bool
     span: Span
 
@@ -125,7 +125,7 @@ class Create:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ConnectEnd:
     kind: Kind
     name: Name
     port: Name | None
@@ -134,8 +134,8 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Connect:
-    source: Endpoint
-    target: Endpoint
+    source: ConnectEnd
+    target: ConnectEnd
     span: Span
 
 
@@ -161,7 +161,7 @@ Statement = FlowStatement | DefineFlow | DefineFunction | DefineOperator | Deplo
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """`whole`: everything in it could be read."""
 
     statements: tuple[Statement, ...]

@@ -12,9 +12,9 @@ from lark.visitors import Transformer_NonRecursive
 from walflow.compile.nodes import (
     Access,
     Array,
-    Binary,
+    BinaryNode,
     Bytes,
-    Call,
+    CallNode,
     Expr,
     Field,
     Literal,
@@ -25,12 +25,12 @@ from walflow.compile.nodes import (
     Patch,
     Path,
     Present,
-    Record,
+    RecordNode,
     Reference,
     Root,
     Segment,
     Size,
-    Slice,
+    SliceNode,
     Text,
     Unary,
     Unsupported,
@@ -40,6 +40,7 @@ from walflow.lang import literals
 from walflow.lang.ast import (
     Arg,
     Connect,
+    ConnectEnd,
     Create,
     CreateOperator,
     DefineConnector,
@@ -50,10 +51,9 @@ from walflow.lang.ast import (
     DefinePipeline,
     Deploy,
     Directive,
-    Endpoint,
     FlowStatement,
     Kind,
-    Select,
+    SelectStatement,
     Setting,
     Statement,
     Use,
@@ -183,11 +183,11 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
             return CreateOperator(name, path or (name,), settings or (), self._span(meta))
         return Unsupported(self._span(meta))
 
-    def connect(self, meta: Meta, source: Endpoint, target: Endpoint) -> Connect:
+    def connect(self, meta: Meta, source: ConnectEnd, target: ConnectEnd) -> Connect:
         return Connect(source, target, self._span(meta))
 
-    def endpoint(self, meta: Meta, kind: Token, name: Name, port: Name | None) -> Endpoint:
-        return Endpoint(_kind(kind), name, port, self._span(meta))
+    def endpoint(self, meta: Meta, kind: Token, name: Name, port: Name | None) -> ConnectEnd:
+        return ConnectEnd(_kind(kind), name, port, self._span(meta))
 
     def deploy_flow(self, meta: Meta, name: Name, path: Path | None, settings: tuple[Setting, ...] | None) -> Deploy:
         return Deploy(name, path or (name,), settings or (), self._span(meta))
@@ -221,7 +221,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     def wrong_quoted_setting(self, _meta: Meta, quoted: Text, value: Expr) -> Setting:
         name = Name("".join(part for part in quoted.parts if isinstance(part, str)), quoted.span)
-        shown = "{" if isinstance(value, Record) else "…"
+        shown = "{" if isinstance(value, RecordNode) else "…"
         self._error("names behind `with` are not quoted and take `=`", name.span, f"write `{name.text} = {shown}`")
         return Setting(name, value)
 
@@ -258,7 +258,7 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
             tuple(s for s in body if isinstance(s, Use | DefineConst | DefineOperator)),
             tuple(s.name for s in body if isinstance(s, _CreateStream)),
             tuple(s for s in body if isinstance(s, CreateOperator)),
-            tuple(s for s in body if isinstance(s, Select)),
+            tuple(s for s in body if isinstance(s, SelectStatement)),
             not any(isinstance(s, Token | Unsupported) for s in body),  # a token: ERROR
             span,
         )
@@ -305,9 +305,9 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         _group: object,
         target: _StreamPort,
         having: Expr | None,
-    ) -> Select:
+    ) -> SelectStatement:
         begin, end = self._placed(source, "in"), self._placed(target, "out")
-        return Select(what, begin.node, where, end.node, having, self._span(meta), begin.port, end.port)
+        return SelectStatement(what, begin.node, where, end.node, having, self._span(meta), begin.port, end.port)
 
     def _placed(self, written: _StreamPort, whole: str) -> _StreamPort:
         placed = _place(written, whole)
@@ -330,9 +330,9 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
 
     # ---- expressions
 
-    def _levels(self, meta: Meta, first: Expr, *rest: Token | Expr) -> Binary:
+    def _levels(self, meta: Meta, first: Expr, *rest: Token | Expr) -> BinaryNode:
         pairs = [(self._symbol(symbol), operand) for symbol, operand in zip(rest[::2], rest[1::2], strict=True)]
-        return Binary(first, tuple((s, o) for s, o in pairs if not isinstance(o, Token)), self._span(meta))
+        return BinaryNode(first, tuple((s, o) for s, o in pairs if not isinstance(o, Token)), self._span(meta))
 
     or_expr = xor_expr = and_expr = bit_or = bit_xor = bit_and = _levels
     equality = comparison = shift = sum = product = _levels
@@ -358,8 +358,8 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def element(self, _meta: Meta, index: Expr) -> Expr:
         return index
 
-    def slice(self, meta: Meta, begin: Expr, end: Expr) -> Slice:
-        return Slice(begin, end, self._span(meta))
+    def slice(self, meta: Meta, begin: Expr, end: Expr) -> SliceNode:
+        return SliceNode(begin, end, self._span(meta))
 
     def integer(self, meta: Meta, digits: Token) -> Literal:
         return Literal(self._literal(lambda: literals.integer(digits), 0, self._at(digits)), self._span(meta))
@@ -401,8 +401,8 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
     def array(self, meta: Meta, *items: Expr | None) -> Array:
         return Array(tuple(item for item in items if item is not None), self._span(meta))
 
-    def record(self, meta: Meta, *fields: Field | None) -> Record:
-        return Record(tuple(field for field in fields if field is not None), self._span(meta))
+    def record(self, meta: Meta, *fields: Field | None) -> RecordNode:
+        return RecordNode(tuple(field for field in fields if field is not None), self._span(meta))
 
     def field(self, _meta: Meta, key: Text, value: Expr) -> Field:
         return Field(key, value)
@@ -415,8 +415,8 @@ class _Build(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         self._error("keys of a record are quoted and take `:`", name.span, f'write `"{name.text}": …`')
         return Field(Text((name.text,), name.span), value)
 
-    def call(self, meta: Meta, function: Path, *arguments: Expr | None) -> Call:
-        return Call(function, tuple(a for a in arguments if a is not None), self._span(meta))
+    def call(self, meta: Meta, function: Path, *arguments: Expr | None) -> CallNode:
+        return CallNode(function, tuple(a for a in arguments if a is not None), self._span(meta))
 
     def reference(self, meta: Meta, path: Path) -> Reference:
         return Reference(path, self._span(meta))

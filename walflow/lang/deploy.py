@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Expr, Name, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved
 from walflow.diagnostics import Diagnostic, Span, error, warning
 from walflow.flow.config import (
     ConnectorConfig,
-    Endpoint,
     Flow,
     FlowConfig,
     LinkConfig,
+    LinkEnd,
     OperatorConfig,
     PipelineConfig,
     SelectConfig,
@@ -29,7 +29,7 @@ from walflow.lang.ast import (
     Directive,
 )
 from walflow.lang.directives import check_directive
-from walflow.lang.modules import Block, Library
+from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.parser import Report
 from walflow.lang.scope import Args, Names, bind, constants, lookup, settings
 from walflow_kernel.values import kind_of
@@ -46,7 +46,7 @@ class Deployment:
     def config(self) -> FlowConfig:
         return FlowConfig(tuple(self._flows.values()))
 
-    def add(self, file: Block, library: Library) -> None:
+    def add(self, file: ModuleBlock, library: Library) -> None:
         constants(file, self._report)
         for statement in file.statements:
             if isinstance(statement, Directive):
@@ -54,14 +54,14 @@ class Deployment:
             elif isinstance(statement, Deploy):
                 self._deploy(statement, file, library)
 
-    def left_out(self, file: Block) -> Iterator[Diagnostic]:
+    def left_out(self, file: ModuleBlock) -> Iterator[Diagnostic]:
         for statement in file.statements:
             if isinstance(statement, DefineFlow) and statement.name.span not in self._used:
                 name = statement.name
                 hint = f"add `deploy flow {name.text};`"
                 yield warning(f"flow `{name.text}` is defined but never deployed", name.span, hint)
 
-    def _deploy(self, deploy: Deploy, file: Block, library: Library) -> None:
+    def _deploy(self, deploy: Deploy, file: ModuleBlock, library: Library) -> None:
         found = lookup(file, deploy.of, DefineFlow, self._report)
         if found is None:
             return
@@ -96,7 +96,7 @@ def pipeline(alias: Name, definition: DefinePipeline, name: Name, library: Libra
 class _Instance:
     """One deployment of one flow: its nodes and links."""
 
-    def __init__(self, alias: Name, body: Block, args: Args, library: Library, report: Report) -> None:
+    def __init__(self, alias: Name, body: ModuleBlock, args: Args, library: Library, report: Report) -> None:
         self._alias = alias
         self._body = body
         self._args = args
@@ -159,7 +159,7 @@ class _Instance:
         return ConnectorConfig(
             self._id("connector", create.name),
             definition.type,
-            {name: Part(key, value) for name, key, value in _named(definition.settings, values)},
+            {name: ConstantPart(key, value) for name, key, value in _named(definition.settings, values)},
             None not in values.values(),
             definition.name.span,
             create.name.span,
@@ -174,7 +174,7 @@ class _Instance:
         self._used.add(definition.name.span)
         return self.pipeline_of(create, definition, home)
 
-    def pipeline_of(self, create: Create, definition: DefinePipeline, home: Block) -> PipelineConfig:
+    def pipeline_of(self, create: Create, definition: DefinePipeline, home: ModuleBlock) -> PipelineConfig:
         what = f"pipeline `{spelled(create.of)}`"
         args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
         body = self._library.block(definition.names, definition.whole, home)
@@ -196,7 +196,7 @@ class _Instance:
             tuple(_uncreated(definition)),
         )
 
-    def _operator(self, create: ast.CreateOperator, body: Block, scope: Names) -> OperatorConfig | None:
+    def _operator(self, create: ast.CreateOperator, body: ModuleBlock, scope: Names) -> OperatorConfig | None:
         found = lookup(body, create.of, DefineOperator, self._report)
         if found is None:
             return None
@@ -213,12 +213,12 @@ class _Instance:
         return OperatorConfig(
             create.name,
             Name(spelled(definition.kind), path_span(definition.kind)),
-            {name: Part(key, value) for name, key, value in named},
+            {name: ConstantPart(key, value) for name, key, value in named},
             None not in values.values() and None not in over_values.values(),
             definition.name.span,
         )
 
-    def _select(self, select: ast.Select, scope: Names) -> SelectConfig:
+    def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:
         what = None if is_event(select.what) else resolved(select.what, scope)
         where = self._condition("where", select.where, scope)
         having = self._condition("having", select.having, scope)
@@ -238,11 +238,11 @@ class _Instance:
     def _here(self) -> Names:
         return Names(self._body, self._args, self._report)
 
-    def _around(self, home: Block) -> Names:
+    def _around(self, home: ModuleBlock) -> Names:
         """Defaults of a definition are read where it stands: within the flow that is among the flow's args."""
         return Names(home, self._args if home is self._body else None, self._report)
 
-    def _inside(self, home: Block, args: Args) -> Names:
+    def _inside(self, home: ModuleBlock, args: Args) -> Names:
         hint = None
         if self._args and self._body in (home, home.outer):
             hint = "a definition sees its own args alone: declare `args x = args.x` to hand one of the flow's on"
@@ -251,8 +251,8 @@ class _Instance:
     def _link(self, connect: Connect) -> LinkConfig:
         return LinkConfig(self._endpoint(connect.source), self._endpoint(connect.target), connect.span)
 
-    def _endpoint(self, end: ast.Endpoint) -> Endpoint:
-        return Endpoint(self._id(end.kind, end.name), end.port, end.span)
+    def _endpoint(self, end: ast.ConnectEnd) -> LinkEnd:
+        return LinkEnd(self._id(end.kind, end.name), end.port, end.span)
 
 
 def _uncreated(definition: DefinePipeline) -> Iterator[Name]:

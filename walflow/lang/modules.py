@@ -18,16 +18,18 @@ Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may hav
 
 
 @dataclass(eq=False)
-class Block:
+class ModuleBlock:
     """A file, or the body of a flow or a pipeline. `whole`: nothing in it got lost to a syntax error, so what is not
     found in it does not exist. `constants`: those worked out so far, None if that failed; `folding`: those that are
     being worked out, each for the one before it."""
 
     statements: Sequence[Statement]
     whole: bool
-    outer: "Block | None" = None
+    outer: "ModuleBlock | None" = None
     definitions: dict[Key, Definition] = field(default_factory=dict[Key, Definition])
-    modules: "dict[str, Block | None]" = field(default_factory=dict[str, "Block | None"])  # None: said already
+    modules: "dict[str, ModuleBlock | None]" = field(
+        default_factory=dict[str, "ModuleBlock | None"]
+    )  # None: said already
     constants: dict[str, Constant | None] = field(default_factory=dict[str, Constant | None])
     folding: list[str] = field(default_factory=list[str])
 
@@ -38,21 +40,21 @@ class Library:
     def __init__(self, beside: Path, report: Report) -> None:
         self._folders = files.search_path(beside)
         self._report = report
-        self._read: dict[str, Block | None] = {}
+        self._read: dict[str, ModuleBlock | None] = {}
         self._reading: list[str] = []
 
-    def file(self, source: Source) -> Block:
+    def file(self, source: Source) -> ModuleBlock:
         parsed = parse(source, self._report)
         return self.block(parsed.statements, parsed.whole, None)
 
-    def block(self, statements: Sequence[Statement], whole: bool, outer: Block | None) -> Block:
-        block = Block(statements, whole, outer)
+    def block(self, statements: Sequence[Statement], whole: bool, outer: ModuleBlock | None) -> ModuleBlock:
+        block = ModuleBlock(statements, whole, outer)
         define(block, statements, self._report)
         for use in (s for s in statements if isinstance(s, Use)):
             self._use(block, use)
         return block
 
-    def _use(self, block: Block, use: Use) -> None:
+    def _use(self, block: ModuleBlock, use: Use) -> None:
         module = self._module(use)
         if use.alias.text not in block.modules:
             block.modules[use.alias.text] = module
@@ -60,7 +62,7 @@ class Library:
             hint = f"name one of them by `use {spelled(use.path)} as …`"
             self._report(error(f"two modules are called `{use.alias.text}` here", use.span, hint))
 
-    def _module(self, use: Use) -> Block | None:
+    def _module(self, use: Use) -> ModuleBlock | None:
         path = [name.text for name in use.path]
         found = files.find(path, self._folders)
         if found is None:
@@ -76,7 +78,7 @@ class Library:
             return None
         return self._known(spelled(use.path), found, use)
 
-    def _known(self, path: str, found: Path | Traversable, use: Use) -> Block | None:
+    def _known(self, path: str, found: Path | Traversable, use: Use) -> ModuleBlock | None:
         if path not in self._read:
             self._reading.append(path)
             source = files.read(found, order=use.span.source.order)
@@ -95,7 +97,7 @@ class Library:
         return f"looked for {'/'.join(path)}.troy, .trickle and .tremor in {places} and among the shipped modules"
 
 
-def _check_module(module: Block | None, use: Use, report: Report) -> None:
+def _check_module(module: ModuleBlock | None, use: Use, report: Report) -> None:
     for statement in module.statements if module else ():
         if isinstance(statement, Deploy):
             name = statement.name.text
@@ -105,7 +107,7 @@ def _check_module(module: Block | None, use: Use, report: Report) -> None:
             report(error("`#!config` stands in a flow file or a pipeline", statement.span, "take it out"))
 
 
-def define(block: Block, statements: Iterable[Statement], report: Report) -> None:
+def define(block: ModuleBlock, statements: Iterable[Statement], report: Report) -> None:
     for statement in statements:
         if not isinstance(statement, Definition):
             continue

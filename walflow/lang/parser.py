@@ -10,7 +10,7 @@ from dataclasses import replace
 from lark import Token, Tree
 
 from walflow.diagnostics import Diagnostic, Source, Span, error
-from walflow.lang.ast import DefinePipeline, File
+from walflow.lang.ast import DefinePipeline, SourceFile
 from walflow.lang.build import build, build_query
 from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
@@ -30,12 +30,12 @@ _STRUCTURE = {
 Report = Callable[[Diagnostic], None]
 
 
-def parse(source: Source, report: Report) -> File:
+def parse(source: Source, report: Report) -> SourceFile:
     reading = _Reading(source, report)
     tree = reading.tree()
     for diagnostic in unsupported(tree, source):
         report(diagnostic)
-    return File(build(tree, source, report), whole=not reading.errors)
+    return SourceFile(build(tree, source, report), whole=not reading.errors)
 
 
 def parse_query(source: Source, name: str, report: Report) -> DefinePipeline:

@@ -21,7 +21,7 @@ from walflow.lang.ast import (
     Definition,
     Setting,
 )
-from walflow.lang.modules import Block
+from walflow.lang.modules import ModuleBlock
 from walflow.lang.parser import Report
 from walflow.plugins import NotLoadable
 from walflow_kernel.functions import Function, When
@@ -43,7 +43,7 @@ _WORDS: Mapping[type[Definition], str] = {
 class Names:
     """The scope of an expression in `block`; `args` is None where there are none to speak of."""
 
-    def __init__(self, block: Block, args: Args | None, report: Report, args_hint: str | None = None) -> None:
+    def __init__(self, block: ModuleBlock, args: Args | None, report: Report, args_hint: str | None = None) -> None:
         self._block = block
         self._args = args
         self._report = report
@@ -92,14 +92,14 @@ class Names:
         return None if found is None else _value(*found, path, self._report)
 
 
-def constants(block: Block, report: Report) -> None:
+def constants(block: ModuleBlock, report: Report) -> None:
     """Reports what is wrong with those of `block`, referred to or not."""
     for definition in block.definitions.values():
         if isinstance(definition, DefineConst):
             _value(definition, block, (definition.name,), report)
 
 
-def _value(definition: DefineConst, home: Block, path: Path, report: Report) -> Constant | None:
+def _value(definition: DefineConst, home: ModuleBlock, path: Path, report: Report) -> Constant | None:
     """`path`: what refers to it."""
     name = definition.name.text
     if name in home.folding:
@@ -116,7 +116,7 @@ def _value(definition: DefineConst, home: Block, path: Path, report: Report) -> 
     return home.constants[name]
 
 
-def _folded(definition: DefineConst, home: Block, report: Report) -> Constant | None:
+def _folded(definition: DefineConst, home: ModuleBlock, report: Report) -> Constant | None:
     hint = "a constant is the same for all: what differs is an arg"
     try:
         return fold(definition.value, Names(home, None, report, hint))
@@ -128,15 +128,17 @@ def _folded(definition: DefineConst, home: Block, report: Report) -> Constant | 
 
 
 def lookup(
-    block: Block, path: Path, kind: type[D], report: Report, hint: str | None = None
-) -> tuple[D, Block] | None:
+    block: ModuleBlock, path: Path, kind: type[D], report: Report, hint: str | None = None
+) -> tuple[D, ModuleBlock] | None:
     """The definition, and the block its own expressions are read in. `hint`: what its author knows better."""
     *modules, name = path
     return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report, hint)
 
 
-def _here(block: Block, name: Name, kind: type[D], report: Report, hint: str | None) -> tuple[D, Block] | None:
-    place: Block | None = block
+def _here(
+    block: ModuleBlock, name: Name, kind: type[D], report: Report, hint: str | None
+) -> tuple[D, ModuleBlock] | None:
+    place: ModuleBlock | None = block
     whole, known = True, list[str]()
     while place:
         definition = place.definitions.get((kind, name.text))
@@ -151,10 +153,10 @@ def _here(block: Block, name: Name, kind: type[D], report: Report, hint: str | N
     return None
 
 
-def _meant(block: Block, name: Name, kind: type[Definition]) -> str | None:
+def _meant(block: ModuleBlock, name: Name, kind: type[Definition]) -> str | None:
     if kind is DefineConst:
         return f'a string is quoted: `"{name.text}"`'
-    place: Block | None = block
+    place: ModuleBlock | None = block
     while place:
         for other, text in place.definitions:
             if text == name.text:
@@ -164,9 +166,9 @@ def _meant(block: Block, name: Name, kind: type[Definition]) -> str | None:
 
 
 def _in_module(
-    block: Block, modules: Sequence[Name], name: Name, kind: type[D], report: Report
-) -> tuple[D, Block] | None:
-    module: Block | None = block
+    block: ModuleBlock, modules: Sequence[Name], name: Name, kind: type[D], report: Report
+) -> tuple[D, ModuleBlock] | None:
+    module: ModuleBlock | None = block
     for step, part in enumerate(modules):
         assert module is not None
         module = _module(module, part, report, outward=step == 0)
@@ -184,8 +186,8 @@ def _in_module(
     return None
 
 
-def _module(block: Block, name: Name, report: Report, *, outward: bool) -> Block | None:
-    place: Block | None = block
+def _module(block: ModuleBlock, name: Name, report: Report, *, outward: bool) -> ModuleBlock | None:
+    place: ModuleBlock | None = block
     known, failed, whole = list[str](), list[str](), True
     while place:
         if name.text in place.modules:
@@ -202,7 +204,7 @@ def _module(block: Block, name: Name, report: Report, *, outward: bool) -> Block
     return None
 
 
-def _defined(block: Block, kind: type[Definition]) -> list[str]:
+def _defined(block: ModuleBlock, kind: type[Definition]) -> list[str]:
     return [name for of, name in block.definitions if of is kind]
 
 

@@ -5,13 +5,13 @@ from typing import Final
 
 from walflow.operators.batch import Batch
 from walflow.operators.dedupe import Dedupe
-from walflow.operators.operator import Exit, Operator, Place, Running, StandIn, Window
+from walflow.operators.operator import Operator, OperatorContext, OutPort, Running, StandIn, WindowLimits
 from walflow.operators.passthrough import Passthrough
 from walflow.operators.roundrobin import RoundRobin
 from walflow.operators.stamp import Stamp
-from walflow.operators.wal import Wal
+from walflow.operators.wal import QosWal
 
-__all__ = ["OPERATORS", "Exit", "Operator", "Place", "Running", "StandIn", "Window"]
+__all__ = ["OPERATORS", "Operator", "OperatorContext", "OutPort", "Running", "StandIn", "WindowLimits"]
 
 OPERATORS: Final[Mapping[str, type[Operator]]] = {
     "generic::batch": Batch,
@@ -19,5 +19,5 @@ OPERATORS: Final[Mapping[str, type[Operator]]] = {
     "qos::dedupe": Dedupe,
     "qos::roundrobin": RoundRobin,
     "qos::stamp": Stamp,
-    "qos::wal": Wal,
+    "qos::wal": QosWal,
 }

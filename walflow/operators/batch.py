@@ -13,7 +13,7 @@ from pydantic import Field
 from walflow.contract import Scheduler, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Node, Origin, Receipt
-from walflow.operators.operator import Operator, Place
+from walflow.operators.operator import Operator, OperatorContext
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -44,12 +44,12 @@ select event from hundred into out;
         default=None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."
     )
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         return _Batch(self, place)
 
 
 class _Batch:
-    def __init__(self, config: Batch, place: Place) -> None:
+    def __init__(self, config: Batch, place: OperatorContext) -> None:
         self._count = config.count
         self._timeout = None if config.timeout is None else config.timeout / 1e9
         self._name = place.name

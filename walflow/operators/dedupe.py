@@ -20,8 +20,8 @@ from pydantic import Field, field_validator
 from walflow.contract import Claim, Scheduler
 from walflow.errors import CannotDecode, WalflowError
 from walflow.event import Block, Frames, Node, Receipt
-from walflow.operators.operator import Operator, Place
-from walflow.operators.seen import DIGEST, SeenFile, Window
+from walflow.operators.operator import Operator, OperatorContext
+from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
 from walflow_kernel.values import OutOfRange
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
@@ -66,7 +66,7 @@ select event from once into out;
     def claims(self) -> Sequence[Claim]:
         return () if self.dir is None else (Claim("directory of keys", self.dir),)
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         return _Dedupe(self, place)
 
 
@@ -97,14 +97,14 @@ class _Outcome(NamedTuple):
 
 
 class _Dedupe:
-    def __init__(self, config: Dedupe, place: Place) -> None:
+    def __init__(self, config: Dedupe, place: OperatorContext) -> None:
         self._path = config.key.split(".")
         self._most = config.max_keys
         self._dir = config.dir
         self._name = place.name
         self._to = place.exits["out"].to
         self._log = place.log
-        self._seen = Window(config.max_keys)
+        self._seen = SeenKeys(config.max_keys)
         self._carriers: dict[bytes, tuple[_Carrier, int]] = {}
         self._file: SeenFile | None = None
         self._fresh: list[bytes] = []  # seen, and not on disk

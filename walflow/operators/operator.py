@@ -11,13 +11,13 @@ from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
 from walflow.event import Block, Node
 
 
-class Err(Protocol):
+class OperatorErr(Protocol):
     """Where rejected events go, one reason an event."""
 
     def take(self, block: Block, reasons: Sequence[str]) -> None: ...
 
 
-class Exit(NamedTuple):
+class OutPort(NamedTuple):
     """One output. `gate` is shut while a sink behind it takes no more; it is there only for an operator that
     `chooses`, every other's sinks stop the sources themselves."""
 
@@ -25,7 +25,7 @@ class Exit(NamedTuple):
     gate: Gate
 
 
-class Window(Protocol):
+class WindowLimits(Protocol):
     """How much a source upstream may have unsettled."""
 
     def limits(self) -> tuple[int, int | None]:
@@ -43,18 +43,18 @@ class Window(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class OperatorContext:
     """Where one operator stands. `upstream`: the gates of all that sends to it, for one that chooses. `windows`: of
     the sources upstream. Both are filled in once the whole graph stands."""
 
     name: str  # flow::pipeline/operator
-    exits: Mapping[str, Exit]
-    err: Err
+    exits: Mapping[str, OutPort]
+    err: OperatorErr
     counter: Callable[[str], Counter]
     gauge: Callable[[str, Callable[[], float]], None]
     log: FilteringBoundLogger
     upstream: list[Gate] = field(default_factory=list[Gate])
-    windows: list[Window] = field(default_factory=list[Window])
+    windows: list[WindowLimits] = field(default_factory=list[WindowLimits])
 
 
 @runtime_checkable
@@ -112,6 +112,6 @@ class Operator(BaseModel):
         """An operator that ends an ack domain is a connector within a pipeline, and is run as one."""
         return None
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         """What takes the events that come to it; a `Running`, if it has a life of its own."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 from typing import ClassVar
 
 from walflow.event import Node
-from walflow.operators.operator import Operator, Place
+from walflow.operators.operator import Operator, OperatorContext
 
 
 class Passthrough(Operator):
@@ -16,5 +16,5 @@ select event from same into out;
 
     whole: ClassVar[bool] = True
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         return place.exits["out"].to

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from walflow.contract import Gate, Ports, Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block, Node, Receipt
-from walflow.operators.operator import Exit, Operator, Place
+from walflow.operators.operator import Operator, OperatorContext, OutPort
 
 SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
 
@@ -55,7 +55,7 @@ select event from turns/b into out/ws1;
     def ports_used(self) -> Ports:
         return Ports(("in",), tuple(self.outputs))
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         return _RoundRobin(place)
 
 
@@ -64,7 +64,7 @@ class _Way:
 
     __slots__ = ("events", "gate", "number", "to")
 
-    def __init__(self, number: int, exit: Exit) -> None:
+    def __init__(self, number: int, exit: OutPort) -> None:
         self.number = number
         self.to = exit.to
         self.gate: Gate = exit.gate
@@ -80,7 +80,7 @@ class _Attempt(NamedTuple):
 
 
 class _RoundRobin:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: OperatorContext) -> None:
         self._name = place.name
         self._upstream = place.upstream
         self._ways = [_Way(number, exit) for number, exit in enumerate(place.exits.values())]

@@ -23,7 +23,7 @@ SIZE: Final = DIGEST + 4
 crc32c: Callable[[bytes], int] = google_crc32c.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-class Window:
+class SeenKeys:
     """The last `most` keys, in the order in which they came."""
 
     def __init__(self, most: int, keys: Iterable[bytes] = ()) -> None:

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 import msgspec
 
 from walflow.codecs import JSON, JSON_SORTED
-from walflow.compile.region import Call, Compiled, Outcome, Refusal, Rows
+from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
 from walflow.event import Block, Codec, Frames, Node, Receipt
 from walflow.framing import LINES
@@ -33,7 +33,7 @@ BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those 
 BLOCK_EVENTS: Final = 4096
 
 
-class Err(Protocol):
+class SelectErr(Protocol):
     """Where rejected events go, one reason an event."""
 
     def take(self, block: Block, reasons: Sequence[str]) -> None: ...
@@ -48,7 +48,7 @@ class Select:
         self,
         compiled: Compiled,
         exits: Mapping[str, Node],
-        err: Err,
+        err: SelectErr,
         filtered: Counter,
         salt: int | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class Select:
         if rejected is not None:
             self._err.take(rejected, [one.reason for one in refused])
 
-    def _run(self, block: Block) -> Outcome:
+    def _run(self, block: Block) -> BlockOutcome:
         compiled = self.compiled
         positions, salt = block.positions, self._salt
         if compiled.draws and (positions is None or salt is None):
@@ -92,7 +92,7 @@ class Select:
                 self._passed += block.frames.count
         moment = Moment(block.ingest_ns, salt or 0)
         meta = dict(block.meta) if compiled.reads_meta else {}
-        call = Call(moment, positions or (), meta, block.event_metas, _Kept(block).event)
+        call = BlockCall(moment, positions or (), meta, block.event_metas, _Kept(block).event)
         return compiled.run(compiled.reader.decode(block.frames, block.codec), call)
 
     def _own_salt(self) -> int:

@@ -6,7 +6,7 @@ from walflow.codecs import JSON
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
-from walflow.operators.operator import Operator, Place
+from walflow.operators.operator import Operator, OperatorContext
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -35,12 +35,12 @@ select event from stamp into out;
         default="origin", min_length=1, description="The field of the event it writes; what was there is gone."
     )
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: OperatorContext) -> Node:
         return _Stamp(self.field, place)
 
 
 class _Stamp:
-    def __init__(self, field: str, place: Place) -> None:
+    def __init__(self, field: str, place: OperatorContext) -> None:
         self._field = field
         self._to = place.exits["out"].to
         self._err = place.err

@@ -10,7 +10,7 @@ LARGEST_FILE: Final = 64 * MIB
 LEAST: Final = 16 << 10  # bytes: below them a log has hardly room for an event
 
 
-class Wal(Operator):
+class QosWal(Operator):
     """Ends one ack domain and begins the next: what comes is acked upstream once it is stored, and sent on, again after
     a failure, until every sink behind it has acked it. With `dir` it is stored on disk, by the same engine as the
     connector `wal`, and survives a crash; without, in memory, and is gone with walflow. What it has no room for stops

@@ -13,8 +13,8 @@ commits are small and the disk is fast.
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.dropping import Dropping
 from walflow.relay.measures import measure, measure_writer
-from walflow.relay.reader import Reader
+from walflow.relay.reader import LogSource
 from walflow.relay.syncing import Syncing
-from walflow.relay.writer import Writer
+from walflow.relay.writer import LogSink
 
-__all__ = ["Checkpoints", "Dropping", "Reader", "Syncing", "Writer", "measure", "measure_writer"]
+__all__ = ["Checkpoints", "Dropping", "LogSink", "LogSource", "Syncing", "measure", "measure_writer"]

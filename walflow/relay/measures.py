@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from walflow.contract import Inlet
 from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
-from walflow.relay.writer import Writer
+from walflow.relay.writer import LogSink
 from walflow.wal import Commit, Log
 
 RESOLUTION: Final = 1.0  # seconds between two marks
@@ -104,7 +104,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
     return committed
 
 
-def measure_writer(writer: Writer, inlet: Inlet) -> None:
+def measure_writer(writer: LogSink, inlet: Inlet) -> None:
     """Why a log takes nothing, if it does not."""
     inlet.gauge("wal_full", lambda: int(writer.full))
     inlet.gauge("wal_disk_full", lambda: int(writer.no_space))

@@ -9,7 +9,7 @@ from walflow.contract import Outlet
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.event import Block, Frames, Origin, Receipt
 from walflow.relay.checkpoints import Checkpoints
-from walflow.relay.redelivery import Part, Redelivery
+from walflow.relay.redelivery import InFlight, Redelivery
 from walflow.relay.tag import Tag, Tags
 from walflow.wal import Log, Record
 
@@ -17,7 +17,7 @@ READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
 
 
-class Reader:
+class LogSource:
     """`max_attempts`: how often a single event may fail before it is rejected; None: for ever. `most`: how many events
     may be with the sinks; None: as many as the window has room for."""
 
@@ -38,7 +38,7 @@ class Reader:
         self._most = most
         self._sent = 0  # events, and not settled
         self._records = log.reader()
-        self._ready: deque[Part[Record]] = deque()
+        self._ready: deque[InFlight[Record]] = deque()
         self._redelivery = Redelivery[Record]()
         self._pumping = self._pump_again = self._pump_planned = False
         self._redelivered = out.counter("redelivered_events_total")
@@ -100,7 +100,7 @@ class Reader:
             if not self._send(part, block):
                 return
 
-    def _fitted(self, part: Part[Record]) -> Part[Record] | None:
+    def _fitted(self, part: InFlight[Record]) -> InFlight[Record] | None:
         """As much of the next part as may be with the sinks; None: nothing more may."""
         if self._most is None or self._sent + part.count <= self._most:
             return part
@@ -110,7 +110,7 @@ class Reader:
         self._ready.extendleft(reversed(part.cut(self._most - self._sent)))
         return self._ready[0]
 
-    def _send(self, part: Part[Record], block: Block) -> bool:
+    def _send(self, part: InFlight[Record], block: Block) -> bool:
         """False: not now. The part is taken off first, it may settle (and fail) while it is being sent."""
         self._ready.popleft()
         if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
@@ -143,7 +143,7 @@ class Reader:
             self.first_ingest_ns = records[0].ingest_ns
         for record in records:
             last = record.position + record.count - 1
-            self._ready.extend(Part(low, high, record) for low, high in self._log.unacked(record.position, last))
+            self._ready.extend(InFlight(low, high, record) for low, high in self._log.unacked(record.position, last))
 
     def _read_again(self) -> None:
         self._reads_later = False
@@ -159,7 +159,7 @@ class Reader:
             self._gaps_told = len(self._log.gaps)
             self._checkpoints.acked()  # so that a restart does not find and count them again
 
-    def _block(self, part: Part[Record]) -> Block | None:
+    def _block(self, part: InFlight[Record]) -> Block | None:
         record = part.record
         try:
             tag = self._tags.decode(record.tag)
@@ -183,13 +183,13 @@ class Reader:
             origin=Origin(self._log.uuid, part.first, part.last, self._checkpoints.low + 1),
         )
 
-    def _give_up(self, part: Part[Record], record: Record, error: Exception) -> None:
+    def _give_up(self, part: InFlight[Record], record: Record, error: Exception) -> None:
         """Written by a version with codecs this one lacks. Left in the log it would come again for ever, so the
         position stays unacked and is only not sent: the log fills rather than loses."""
         self._out.log.error("unreadable tag", position=record.position, events=part.count, error=str(error))
 
     def _settled(self, receipt: Receipt) -> None:
-        part: Part[Record] = receipt.ref  # type: ignore[assignment]  # it is what we gave it
+        part: InFlight[Record] = receipt.ref  # type: ignore[assignment]  # it is what we gave it
         self._sent -= part.count
         if part.last > self._dropped:
             self._account(part, receipt)
@@ -197,7 +197,7 @@ class Reader:
             self._pump_planned = True
             self._out.scheduler.call_soon(self._planned_pump)
 
-    def _account(self, part: Part[Record], receipt: Receipt) -> None:
+    def _account(self, part: InFlight[Record], receipt: Receipt) -> None:
         size = self._size_of(part, receipt.done)
         if receipt.done:
             self._acked.value += receipt.done
@@ -216,7 +216,7 @@ class Reader:
             delay = self._redelivery.add(left)
             self._out.scheduler.call_later(delay, self._redeliver)
 
-    def _size_of(self, part: Part[Record], count: int) -> int:
+    def _size_of(self, part: InFlight[Record], count: int) -> int:
         """In bytes, of its first `count` events."""
         if not 0 < count < part.count:
             return part.size if count else 0

@@ -17,7 +17,7 @@ LONGEST_DELAY: Final = 10.0
 
 
 @dataclass(order=True, slots=True)
-class Part(Generic[R]):
+class InFlight(Generic[R]):
     """Positions `first` to `last` of a record on their way to the sinks."""
 
     first: int
@@ -31,32 +31,32 @@ class Part(Generic[R]):
     def count(self) -> int:
         return self.last - self.first + 1
 
-    def cut(self, count: int) -> "tuple[Part[R], Part[R]]":
+    def cut(self, count: int) -> "tuple[InFlight[R], InFlight[R]]":
         """Its first `count` events, fewer than it has, and the rest."""
         middle = self.first + count
         return (
-            Part(self.first, middle - 1, self.record, self.attempts, self.skip),
-            Part(middle, self.last, self.record, self.attempts, self.skip),
+            InFlight(self.first, middle - 1, self.record, self.attempts, self.skip),
+            InFlight(middle, self.last, self.record, self.attempts, self.skip),
         )
 
-    def failed(self, done: int, delivered: frozenset[str]) -> "Part[R]":
+    def failed(self, done: int, delivered: frozenset[str]) -> "InFlight[R]":
         """What is left after an attempt that delivered the first `done` events everywhere."""
-        return Part(self.first + done, self.last, self.record, self.attempts + 1, delivered)
+        return InFlight(self.first + done, self.last, self.record, self.attempts + 1, delivered)
 
-    def halves(self) -> "list[Part[R]]":
+    def halves(self) -> "list[InFlight[R]]":
         return [self] if self.attempts < 2 or self.count == 1 else [*self.cut(self.count >> 1)]
 
 
 class Redelivery(Generic[R]):
     def __init__(self) -> None:
-        self._parts: list[Part[R]] = []
+        self._parts: list[InFlight[R]] = []
 
     @property
     def blocks(self) -> bool:
         """Something failed for the first time: nothing newer before it is sent again."""
         return any(part.attempts == 1 for part in self._parts)
 
-    def add(self, part: Part[R]) -> float:
+    def add(self, part: InFlight[R]) -> float:
         """Seconds to wait before `take`."""
         for half in part.halves():
             insort(self._parts, half)
@@ -66,7 +66,7 @@ class Redelivery(Generic[R]):
         """What lies at or below that position is not to be sent again."""
         self._parts = [part for part in self._parts if part.last > last]
 
-    def take(self) -> list[Part[R]]:
+    def take(self) -> list[InFlight[R]]:
         """All that failed, oldest first."""
         parts, self._parts = self._parts, []
         return parts

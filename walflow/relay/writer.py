@@ -30,7 +30,7 @@ def _unmeasured(commit: Commit) -> None: ...
 def _untold() -> None: ...
 
 
-class Writer:
+class LogSink:
     """`make_way`, if there is one, drops what is oldest for a record with a tag and a payload of so many bytes; then a
     full log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: the
     sources are stopped for want of room."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 def _nothing() -> None: ...
 
 
-class Gate:
+class ReasonGate:
     """Open while it has no reasons. `on_shut` and `on_open` are called at the edges only."""
 
     __slots__ = ("on_open", "on_shut", "reasons")
@@ -17,7 +17,7 @@ class Gate:
         self.on_open = on_open
 
     def __repr__(self) -> str:
-        return f"<Gate shut by {', '.join(sorted(self.reasons))}>" if self.reasons else "<Gate open>"
+        return f"<ReasonGate shut by {', '.join(sorted(self.reasons))}>" if self.reasons else "<ReasonGate open>"
 
     def watch(self, on_shut: Callable[[], None], on_open: Callable[[], None]) -> None:
         self.on_shut = on_shut

@@ -9,7 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow import contract
-from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, Select
+from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, PlannedSelect
 from walflow.codecs import JSON
 from walflow.compile.region import compile_region
 from walflow.event import Node
@@ -17,9 +17,9 @@ from walflow.flow.graph import Graph, Port, Stops
 from walflow.flow.plan import OperatorPlan
 from walflow.flow.regions import is_plain, region_of
 from walflow.framing import LINES
-from walflow.metrics import Counter, Metrics
-from walflow.operators import Exit, Operator, Place, Running, select as operators
-from walflow.runtime.gate import Gate
+from walflow.metrics import CountedValue, Metrics
+from walflow.operators import Operator, OperatorContext, OutPort, Running, select as operators
+from walflow.runtime.gate import ReasonGate
 from walflow.runtime.health import Health
 from walflow.runtime.measures import measure
 from walflow.runtime.nodes import DeadEnd, joined
@@ -72,7 +72,7 @@ class _Builder:
         self._sinks: dict[NodeId, SinkNode] = {}
         self._errs: dict[NodeId, ErrPort] = {}
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
-        self._places: dict[Port, Place] = {}  # of operators
+        self._places: dict[Port, OperatorContext] = {}  # of operators
         self._running: list[OperatorNode] = []
         self._holding: dict[str, Holder] = {}  # operators that say how many events they hold
 
@@ -136,9 +136,9 @@ class _Builder:
         component = f"{plan.id.name}/{operator.name}"
         labels = {"flow": plan.id.flow, "component": component, "kind": "operator", "type": operator.kind}
         ways = zip(operator.ports.outputs, operator.exits, strict=True)
-        place = Place(
+        place = OperatorContext(
             name=f"{plan.id}/{operator.name}",
-            exits={port: Exit(self._within(plan, exit), Gate()) for port, exit in ways},
+            exits={port: OutPort(self._within(plan, exit), ReasonGate()) for port, exit in ways},
             err=self._pipeline_err(plan),
             counter=lambda of: self._metrics.counter(of, **labels),
             gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
@@ -156,7 +156,7 @@ class _Builder:
         if of == "held_events":
             self._holding[place] = Holder(place, lambda: f"{read():,.0f} events" if read() else "", read)
 
-    def _selects(self, plan: PipelinePlan, selects: Sequence[Select]) -> Node:
+    def _selects(self, plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> Node:
         if is_plain(plan, selects):
             return joined([self._onward(plan, select.target) for select in selects])
         compiled = compile_region(region_of(plan, selects[0].source))
@@ -208,7 +208,7 @@ class _Builder:
         for chooser in stops.choosers & self._places.keys():
             self._places[chooser].upstream.append(gate)
 
-    def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> Counter:
+    def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> CountedValue:
         return self._metrics.counter("rejected_events_total", **plan.labels)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from walflow.event import Block, Node
-from walflow.metrics import Counter
+from walflow.metrics import CountedValue
 
 
 class Fanout:
@@ -25,7 +25,7 @@ class DeadEnd:
 
     __slots__ = ("dropped",)
 
-    def __init__(self, dropped: Counter) -> None:
+    def __init__(self, dropped: CountedValue) -> None:
         self.dropped = dropped
 
     def accept(self, block: Block) -> None:

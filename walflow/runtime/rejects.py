@@ -8,7 +8,7 @@ from structlog.typing import FilteringBoundLogger
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
-from walflow.metrics import Counter
+from walflow.metrics import CountedValue
 
 ERROR_META: Final = {"rejected": True}  # an error that is itself rejected is not sent round again
 
@@ -17,7 +17,7 @@ class ErrPort:
     """The err port of one connector, shared by its halves, or of a pipeline. `target` is None where nothing is
     linked."""
 
-    def __init__(self, name: str, target: Node | None, rejected: Counter, log: FilteringBoundLogger) -> None:
+    def __init__(self, name: str, target: Node | None, rejected: CountedValue, log: FilteringBoundLogger) -> None:
         self.name = name
         self.target = target
         self._rejected = rejected

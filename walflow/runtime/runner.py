@@ -9,10 +9,10 @@ from typing import Final, NoReturn
 import structlog
 
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
-from walflow.metrics import Counter, Histogram, Metrics
+from walflow.metrics import BucketedValues, CountedValue, Metrics
 from walflow.runtime.graph import ConnectorNodes
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.surroundings import Surroundings
+from walflow.runtime.surroundings import RunContext
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
 GROWTH: Final = 1.5
@@ -63,14 +63,14 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
     labels = nodes.plan.labels
     gauges: list[tuple[str, dict[str, str]]] = []
 
-    def counter(name: str) -> Counter:
+    def counter(name: str) -> CountedValue:
         return metrics.counter(name, **labels)
 
     def gauge(name: str, read: Callable[[], float], **own: str) -> None:
         gauges.append((name, own))
         metrics.gauge(name, read, **labels, **own)
 
-    def histogram(name: str, bounds: Sequence[float]) -> Histogram:
+    def histogram(name: str, bounds: Sequence[float]) -> BucketedValues:
         return metrics.histogram(name, bounds, **labels)
 
     task = asyncio.current_task()
@@ -87,7 +87,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
 
     scheduler = LoopScheduler(nodes.name, awake, failed)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
-    surroundings = Surroundings(
+    surroundings = RunContext(
         scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed
     )
     nodes.sink.begin(surroundings)

@@ -11,13 +11,13 @@ from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
 from walflow.runtime.rejects import ErrPort
-from walflow.runtime.surroundings import Signal, Surrounded, Surroundings
+from walflow.runtime.surroundings import RunContext, Signal, Surrounded
 
 
 def _nothing() -> None: ...
 
 
-class Window(Protocol):
+class SharedWindow(Protocol):
     """A source upstream."""
 
     def share(self, sink: str) -> tuple[int, int | None]: ...
@@ -48,7 +48,7 @@ class SinkNode(Surrounded):
         self.replaceable = False
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
-        self.windows: list[Window] = []  # of every source whose events may come here
+        self.windows: list[SharedWindow] = []  # of every source whose events may come here
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
@@ -70,7 +70,7 @@ class SinkNode(Surrounded):
 
     # the connector's runs
 
-    def begin(self, surroundings: Surroundings) -> None:
+    def begin(self, surroundings: RunContext) -> None:
         self.surround(surroundings)
         self._arrived = surroundings.signal()
         self._acked = self.counter("acked_events_total")

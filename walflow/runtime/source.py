@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, MESSAGES, Incoming
-from walflow.runtime.gate import Gate
+from walflow.runtime.gate import ReasonGate
 from walflow.runtime.ingress import IngressStream
 from walflow.runtime.rejects import ErrPort
 from walflow.runtime.staged import StagedStream
-from walflow.runtime.surroundings import Surrounded, Surroundings
+from walflow.runtime.surroundings import RunContext, Surrounded
 
 BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
 BLOCK_EVENTS: Final = 4096
@@ -60,7 +60,7 @@ class SourceNode:
         self.incoming = framing if isinstance(framing, Incoming) else Incoming((), framing)
         self.linked = linked
         self.transactional = transactional
-        self.gate = Gate(self._shut, self._open)
+        self.gate = ReasonGate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
         self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
         self._on_full: list[Callable[[], None]] = []
@@ -70,7 +70,7 @@ class SourceNode:
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
 
-    def begin(self, surroundings: Surroundings) -> "RunOutlet":
+    def begin(self, surroundings: RunContext) -> "RunOutlet":
         self.outlet = RunOutlet(self, surroundings)
         return self.outlet
 
@@ -116,7 +116,7 @@ class SourceNode:
 class RunOutlet(Surrounded):
     """See `walflow.contract.Outlet`."""
 
-    def __init__(self, node: SourceNode, surroundings: Surroundings) -> None:
+    def __init__(self, node: SourceNode, surroundings: RunContext) -> None:
         self.name = node.name
         self.linked = node.linked
         self.run = secrets.randbits(63)

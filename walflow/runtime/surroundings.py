@@ -8,7 +8,7 @@ from structlog.typing import FilteringBoundLogger
 
 from walflow.contract import Counter, Scheduler
 from walflow.errors import WalflowError
-from walflow.metrics import Histogram
+from walflow.metrics import BucketedValues
 
 
 class Signal(Protocol):
@@ -30,12 +30,12 @@ def _raise(error: Exception) -> None:
 
 
 def _no_stop(graceful: bool) -> None: ...
-def _unseen(name: str, bounds: Sequence[float]) -> Histogram:
-    return Histogram(bounds)
+def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
+    return BucketedValues(bounds)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RunContext:
     """`up`: the run has begun to take or to give. `failed`: what it gave to be called has raised; it is run anew."""
 
     scheduler: Scheduler
@@ -44,7 +44,7 @@ class Surroundings:
     fatal: Callable[[WalflowError], NoReturn]
     signal: Callable[[], Signal]
     gauge: Gauge = _no_gauge
-    histogram: Callable[[str, Sequence[float]], Histogram] = _unseen
+    histogram: Callable[[str, Sequence[float]], BucketedValues] = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
     failed: Callable[[Exception], None] = _raise
@@ -55,9 +55,9 @@ class Surrounded:
 
     scheduler: Scheduler
     log: FilteringBoundLogger
-    _surroundings: Surroundings
+    _surroundings: RunContext
 
-    def surround(self, surroundings: Surroundings) -> None:
+    def surround(self, surroundings: RunContext) -> None:
         self._surroundings = surroundings
         self.scheduler = surroundings.scheduler
         self.log = surroundings.log
@@ -68,7 +68,7 @@ class Surrounded:
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self._surroundings.gauge(name, read, **labels)
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
+    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
         return self._surroundings.histogram(name, bounds)
 
     def fatal(self, error: WalflowError) -> NoReturn:

@@ -3,7 +3,7 @@ log promises (`disk`, `cuts`, `judge`, `stories`, `soak`)."""
 
 from walflow.testing.cuts import images
 from walflow.testing.disk import Image, MemoryDisk, PowerCut, SimulatedDisk
-from walflow.testing.world import Fatal, MemoryCounter, MemoryInlet, MemoryOutlet, MemoryStream, Scheduler
+from walflow.testing.world import Fatal, MemoryCounter, MemoryInlet, MemoryOutlet, MemoryStream, VirtualScheduler
 
 __all__ = [
     "Fatal",
@@ -14,7 +14,7 @@ __all__ = [
     "MemoryOutlet",
     "MemoryStream",
     "PowerCut",
-    "Scheduler",
     "SimulatedDisk",
+    "VirtualScheduler",
     "images",
 ]

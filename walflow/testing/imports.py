@@ -8,14 +8,14 @@ from walflow.errors import WalflowError
 from walflow.testing.disk import MemoryDisk, SimulatedDisk
 from walflow.testing.judge import Appended, Broken, LogPromises, positions
 from walflow.testing.proof import Effort, Story
-from walflow.wal import Options
+from walflow.wal import LogOptions
 from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import Record
 
 PATH: Final = "/srv/log"
 UUID: Final = b"a log of another"
-OPTIONS: Final = Options(PATH, 1024, 64, 0)
+OPTIONS: Final = LogOptions(PATH, 1024, 64, 0)
 EFFORT: Final = Effort((8, 3, 2), (0.1, 0.1))
 
 

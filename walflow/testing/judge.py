@@ -7,13 +7,13 @@ from typing import Final, NamedTuple, Protocol, Self
 
 from walflow.errors import WalflowError
 from walflow.testing.disk import Kept, MemoryDisk, parent
-from walflow.wal import Commit, Log, Options, Reader
+from walflow.wal import Commit, Log, LogOptions, Reader
 from walflow.wal.format import SLOT, unpack_slot
 
 EVERYTHING: Final = 1 << 40
 FRESH: Final = (b"fresh", b"", b"and again" * 9)
 
-OpenLog = Callable[[Options, MemoryDisk], Log]
+OpenLog = Callable[[LogOptions, MemoryDisk], Log]
 
 
 class Broken(AssertionError):
@@ -49,7 +49,7 @@ class LogPromises:
     though the newest file vanish. `noted_twice`: both of its slots say it. A start writes the newer slot anew, and a cut
     may garble it then: the older one counts."""
 
-    def __init__(self, options: Options, open_log: OpenLog = Log) -> None:
+    def __init__(self, options: LogOptions, open_log: OpenLog = Log) -> None:
         self.options = options
         self.open_log = open_log
         self.appended: dict[int, Appended] = {}

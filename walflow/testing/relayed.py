@@ -7,14 +7,14 @@ from random import Random
 from typing import Final
 
 from walflow.event import Block, Receipt
-from walflow.relay import Checkpoints, Syncing, Writer
+from walflow.relay import Checkpoints, LogSink, Syncing
 from walflow.relay.tag import Tags
 from walflow.testing.disk import PowerCut, SimulatedDisk
 from walflow.testing.judge import Broken, LogPromises
 from walflow.testing.proof import Effort, Story
 from walflow.testing.stories import PATH, Life
-from walflow.testing.world import Fatal, MemoryInlet, Scheduler
-from walflow.wal import Commit, Log, Options
+from walflow.testing.world import Fatal, MemoryInlet, VirtualScheduler
+from walflow.wal import Commit, Log, LogOptions
 from walflow.wal.format import pack_meta
 
 EFFORT: Final = Effort((12, 4, 3, 3), (0.08, 0.05, 0.05))
@@ -43,13 +43,13 @@ class RelayedLife:
     def __init__(self, log: Log, promises: LogPromises, checkpoints: type[Checkpoints], sync: str) -> None:
         self.log = log
         self._promises = promises
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self._inlet = MemoryInlet(self.scheduler)
         self._blocks: list[Block] = []
         self._committed: deque[tuple[float, int]] = deque()  # when, and up to which position
         self._checkpoints = checkpoints(log, self.scheduler, self._inlet, lambda: self._writer.room())
         self._syncing = Syncing(log, self._inlet, SYNC_SECONDS, self._synced) if sync == "interval" else None
-        self._writer = Writer(log, self._inlet, Tags(), _nothing, self._checkpoints, self._on_commit)
+        self._writer = LogSink(log, self._inlet, Tags(), _nothing, self._checkpoints, self._on_commit)
         self._inlet.serve(self._writer.accept)
         if isinstance(log, HeardLog):
             log.hear = promises.heard
@@ -105,7 +105,7 @@ class Relayed:
         self.kind = "relayed, relaxed" if seed % 4 == 3 else "relayed"
         self.effort = effort
         self.disk = SimulatedDisk({f"{PATH}/meta": pack_meta(b"a relay of dice ")})
-        options = Options(PATH, *dice.choice(SHAPES), cache_bytes=0)
+        options = LogOptions(PATH, *dice.choice(SHAPES), cache_bytes=0)
         if seed % 4 == 3:
             options = options._replace(sync=dice.choice(("interval", "never")))
         self._life = Life(self.disk, options, dice, HeardLog)

@@ -10,7 +10,7 @@ from walflow.testing.disk import Kept, SimulatedDisk
 from walflow.testing.judge import Broken, LogPromises, OpenLog, checkpoint
 from walflow.testing.proof import DEEP, Effort, Story
 from walflow.testing.stories import Life, Once
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import (
     CHECKSUM,
     CHUNK_COPY,
@@ -36,7 +36,7 @@ class Script:
 
     kind = "scripted"
 
-    def __init__(self, body: Body, options: Options, seed: int, open_log: OpenLog, effort: Effort) -> None:
+    def __init__(self, body: Body, options: LogOptions, seed: int, open_log: OpenLog, effort: Effort) -> None:
         self.name = f"{body.__name__} (script {seed % len(SCRIPTS)})"
         self.disk = SimulatedDisk()
         self.disk.preallocates = options.chunk_size >= 1 << 16
@@ -58,7 +58,7 @@ def script(
     """Of a log of so many bytes a chunk, and so many chunks."""
 
     def register(body: Body) -> Body:
-        options = Options(path, chunk_size, max_chunks, 0, sync)
+        options = LogOptions(path, chunk_size, max_chunks, 0, sync)
         SCRIPTS.append(lambda seed, open_log: Script(body, options, seed, open_log, effort))
         return body
 
@@ -378,7 +378,7 @@ def damaged(change: Callable[[Files], object]) -> Callable[[Files], object]:
         life.put(b"and again")
 
     body.__name__ = change.__name__
-    SCRIPTS.append(lambda seed, open_log: Script(body, Options("/log", 1024, 8, 0), seed, open_log, DAMAGED))
+    SCRIPTS.append(lambda seed, open_log: Script(body, LogOptions("/log", 1024, 8, 0), seed, open_log, DAMAGED))
     return change
 
 
@@ -483,7 +483,7 @@ def there_are_copies(files: Files) -> None:
 @damaged
 def a_chunk_of_another_log(files: Files) -> None:
     disk = SimulatedDisk()
-    log = Log(Options("/other", 1024, 4), disk)
+    log = Log(LogOptions("/other", 1024, 4), disk)
     log.append(b"", b"another's", 1, 0)
     commit = log.commit()
     assert commit is not None
@@ -659,7 +659,7 @@ def refusing(change: Callable[[Files], object]) -> Callable[[Files], object]:
         must(life.log.durable == 1, "it opens once that is undone")
 
     body.__name__ = change.__name__
-    SCRIPTS.append(lambda seed, open_log: Script(body, Options("/log", 1024, 4, 0), seed, open_log, SHALLOW))
+    SCRIPTS.append(lambda seed, open_log: Script(body, LogOptions("/log", 1024, 4, 0), seed, open_log, SHALLOW))
     return change
 
 
@@ -783,7 +783,7 @@ def misused(life: Life) -> None:
         lambda: log.committed(commit),
         lambda: log.append(b"", b"", 0, 0),
         lambda: log.append(b"t" * 70000, b"", 1, 0),
-        lambda: Log(Options("/log", 10, 1), life.disk),
+        lambda: Log(LogOptions("/log", 10, 1), life.disk),
     ):
         try:
             wrong()

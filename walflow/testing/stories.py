@@ -10,7 +10,7 @@ from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept, PowerCut, SimulatedDisk
 from walflow.testing.judge import Broken, LogPromises, OpenLog, without_the_newest
 from walflow.testing.proof import USUAL, Effort, Story
-from walflow.wal import Commit, Log, Options, Reader
+from walflow.wal import Commit, Log, LogOptions, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
 from walflow.wal.skip import skip
 
@@ -22,7 +22,7 @@ LARGE: Final = ((65536, 2), (65536, 3))  # these are preallocated, and recycled
 class Life:
     """One log on one disk, and what the world is promised of it. Every step may end in PowerCut."""
 
-    def __init__(self, disk: SimulatedDisk, options: Options, dice: Random, open_log: OpenLog = Log) -> None:
+    def __init__(self, disk: SimulatedDisk, options: LogOptions, dice: Random, open_log: OpenLog = Log) -> None:
         self.disk = disk
         self.dice = dice
         self.promises = LogPromises(options, open_log)
@@ -180,7 +180,7 @@ class Generated:
         # its uuid is known, so that images of two stories are never distinct by that alone
         self.disk = SimulatedDisk({f"{PATH}/meta": pack_meta(b"a log of the dice")} if seed % 5 else {})
         self.disk.preallocates = large
-        options = Options(PATH, *shape, cache_bytes=dice.choice((0, 3000)))
+        options = LogOptions(PATH, *shape, cache_bytes=dice.choice((0, 3000)))
         if seed % 6 == 4:
             options = options._replace(sync=dice.choice(("interval", "never")))
         self._life = Life(self.disk, options, dice, open_log)

@@ -23,7 +23,7 @@ from walflow.codecs import JSON
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.metrics import Histogram
+from walflow.metrics import BucketedValues
 
 Done = Callable[[BaseException | None], None]
 
@@ -40,7 +40,7 @@ class _Timer:
         self.call = None
 
 
-class Scheduler:
+class VirtualScheduler:
     """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
 
     Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one.
@@ -55,7 +55,7 @@ class Scheduler:
         self._numbers = itertools.count()
 
     def __repr__(self) -> str:
-        return f"<Scheduler at {self._now} s, {len(self._soon)} calls, {len(self._jobs)} jobs, timers {self.timers}>"
+        return f"<VirtualScheduler at {self._now} s, {len(self._soon)} calls, {len(self._jobs)} jobs, timers {self.timers}>"
 
     @property
     def timers(self) -> list[float]:
@@ -146,13 +146,13 @@ class MemoryCounter:
 
 
 class _Half:
-    def __init__(self, scheduler: Scheduler, name: str, linked: bool) -> None:
+    def __init__(self, scheduler: VirtualScheduler, name: str, linked: bool) -> None:
         self.scheduler = scheduler
         self.name = name
         self.linked = linked
         self.counters: dict[str, MemoryCounter] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
-        self.histograms: dict[str, Histogram] = {}
+        self.histograms: dict[str, BucketedValues] = {}
         self.stopped: list[bool] = []  # each time it asked the daemon to stop: whether gracefully
         self.logged: list[EventDict] = []
         self.log = cast(
@@ -173,8 +173,8 @@ class _Half:
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self.gauges[" ".join((name, *labels.values()))] = read
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram:
-        return self.histograms.setdefault(name, Histogram(bounds))
+    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
+        return self.histograms.setdefault(name, BucketedValues(bounds))
 
     def fatal(self, error: WalflowError) -> NoReturn:
         raise Fatal(str(error)) from error
@@ -193,7 +193,7 @@ class MemoryInlet(_Half):
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: VirtualScheduler,
         *,
         name: str = "test::sink",
         linked: bool = True,
@@ -354,7 +354,7 @@ class MemoryOutlet(_Half):
     window or a breaker."""
 
     def __init__(
-        self, scheduler: Scheduler, *, name: str = "test::source", linked: bool = True, paused: bool = False
+        self, scheduler: VirtualScheduler, *, name: str = "test::source", linked: bool = True, paused: bool = False
     ) -> None:
         super().__init__(scheduler, name, linked)
         self.run = 1

@@ -7,7 +7,7 @@ from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusabl
 from walflow.wal.commit import Commit, Sync
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.format import Record
-from walflow.wal.log import Dropped, Log, Options
+from walflow.wal.log import Dropped, Log, LogOptions
 from walflow.wal.quarantine import Gap
 from walflow.wal.reader import Reader
 from walflow.wal.recovery import Recovery
@@ -22,7 +22,7 @@ __all__ = [
     "Gap",
     "Log",
     "LogFull",
-    "Options",
+    "LogOptions",
     "Reader",
     "Record",
     "Recovery",

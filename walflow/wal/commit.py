@@ -21,7 +21,7 @@ COMMIT_BYTES: Final = 2 << 20  # a commit takes no further record from here on
 Entry = tuple[Record, Chunk, int]  # and where it ends
 
 
-class Part:
+class CommitPart:
     """What goes into one chunk, from `offset` on. `head` is the index of the last record's header in `slices`."""
 
     __slots__ = ("chunk", "head", "offset", "slices")
@@ -90,7 +90,7 @@ class Commit:
         self.seconds = 0.0
         self.last = 0  # position
         self.entries: list[Entry] = []
-        self.parts: list[Part] = []
+        self.parts: list[CommitPart] = []
         self.unneeded: list[str] = []  # spares that must make room for what is written here
         self.sealed: list[Chunk] = []  # chunks that got their last record, maybe in an earlier commit
         self.flushed = False
@@ -98,14 +98,14 @@ class Commit:
     def __repr__(self) -> str:
         return f"<Commit {self.number}, {len(self.refs)} records, {self.size} bytes>"
 
-    def begin_part(self, chunk: Chunk) -> Part:
+    def begin_part(self, chunk: Chunk) -> CommitPart:
         """For records that go on where the chunk ends."""
-        part = Part(chunk, chunk.end, [])
+        part = CommitPart(chunk, chunk.end, [])
         self.parts.append(part)
         return part
 
     def begin_chunk(self, chunk: Chunk, header: bytes) -> None:
-        self.parts.append(Part(chunk, 0, [header]))
+        self.parts.append(CommitPart(chunk, 0, [header]))
 
     def seal(self) -> None:
         """Marks its last record as that; which one it is was not known before."""

@@ -67,7 +67,7 @@ _pack_header = RECORD_HEADER.pack
 _pack_checksum = CHECKSUM.pack
 
 
-class Options(NamedTuple):
+class LogOptions(NamedTuple):
     """`chunk_size` is the mark at which a new chunk begins, not a limit for a record. Together with `max_chunks` it
     is the budget: so many bytes of chunks and spares are on disk, and never more. `cache_bytes` bounds what is kept
     in memory of the newest records. `sync`: whether a commit waits for the disk, or a later `Log.sync` does it, or
@@ -93,7 +93,7 @@ class Dropped(NamedTuple):
 class Log:
     """Raises DirectoryLocked if a process has it, Unusable if its files are not what they must be."""
 
-    def __init__(self, options: Options, disk: Disk | None = None) -> None:
+    def __init__(self, options: LogOptions, disk: Disk | None = None) -> None:
         if options.chunk_size < 1024 or options.max_chunks < 1:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or RealDisk()

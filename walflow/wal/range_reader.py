@@ -41,7 +41,7 @@ class RecordPlace(NamedTuple):
     offset: int
 
 
-class Slice(NamedTuple):
+class RecordSlice(NamedTuple):
     """Whole records with the positions `first` to `last`, both included, in order and without a gap."""
 
     chunk: Chunk
@@ -64,7 +64,7 @@ class Loss(NamedTuple):
     hole: bool = False
 
 
-class Span(NamedTuple):
+class ChunkSpan(NamedTuple):
     """What a scan knows of a chunk: it may be read below `limit`, where its record of position `last` ends at the
     latest; the scan begins at `place`."""
 
@@ -93,12 +93,12 @@ class RangeReader:
         end = min(end, log.durable + 1)
         self._forget()
         spans = [
-            Span(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
+            ChunkSpan(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
             for chunk in self._chunks(first, end)
         ]
         return RangeScan(log, spans, first, end, self._window, self._empty(first, end))
 
-    def passed(self, found: Slice) -> None:
+    def passed(self, found: RecordSlice) -> None:
         for place in found.places:
             self.note(found.chunk, place)
 
@@ -209,7 +209,7 @@ class RangeScan:
     """One call at a time, from any thread. `empty`: position ranges that were never assigned, in order."""
 
     def __init__(
-        self, log: Log, spans: list[Span], first: int, end: int, window: int, empty: list[tuple[int, int]]
+        self, log: Log, spans: list[ChunkSpan], first: int, end: int, window: int, empty: list[tuple[int, int]]
     ) -> None:
         self._disk = log.disk
         self._window = window
@@ -226,7 +226,7 @@ class RangeScan:
     def __repr__(self) -> str:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
-    def next(self) -> Slice | Loss | None:
+    def next(self) -> RecordSlice | Loss | None:
         """None: that was all. Raises DiskFull where no file can be opened now."""
         while self._wanted < self._end:
             if not self._spans:
@@ -248,7 +248,7 @@ class RangeScan:
             self._disk.close(self._fd)
         self._fd = -1
 
-    def _open(self, span: Span) -> bool:
+    def _open(self, span: ChunkSpan) -> bool:
         try:
             self._fd = self._disk.open(self._file(span.chunk.name))
         except OSError as error:
@@ -260,7 +260,7 @@ class RangeScan:
         self._place = span.place
         return True
 
-    def _step(self, span: Span) -> Slice | Loss | None:
+    def _step(self, span: ChunkSpan) -> RecordSlice | Loss | None:
         """On by a window, or by one record that is larger. None: nothing of it was wanted."""
         offset = self._place.offset
         window = self._pages.read(offset, min(self._window, span.limit - offset))
@@ -278,9 +278,9 @@ class RangeScan:
         data = window if whole else window[found.start : found.place.offset - offset]
         self._wanted = found.place.position
         places, self._places = self._places, []
-        return Slice(span.chunk, span.chunk.seed, data, found.first, self._wanted - 1, places)
+        return RecordSlice(span.chunk, span.chunk.seed, data, found.first, self._wanted - 1, places)
 
-    def _damaged(self, span: Span, last: int) -> Loss | None:
+    def _damaged(self, span: ChunkSpan, last: int) -> Loss | None:
         """At the place. `last`: of the record there if its header is sound, else 0. None: what lies there is not
         wanted."""
         position, offset = self._place
@@ -296,7 +296,7 @@ class RangeScan:
         reason = "the disk cannot read them" if self._pages.unreadable(offset, after - offset) else "corrupt"
         return self._lost(span, position, last, offset, reason)
 
-    def _lost(self, span: Span, first: int, last: int, offset: int, reason: str) -> Loss:
+    def _lost(self, span: ChunkSpan, first: int, last: int, offset: int, reason: str) -> Loss:
         size = self._place.offset - offset if offset else 0
         gap = Gap(first, last, span.chunk.name, offset, size, reason)
         pages = self._pages if self._fd >= 0 else None
@@ -333,7 +333,7 @@ class RecordScan(NamedTuple):
     damaged_last: int = 0
 
 
-def scan_records(span: Span, place: RecordPlace, window: bytes, wanted: int, end: int) -> RecordScan:
+def scan_records(span: ChunkSpan, place: RecordPlace, window: bytes, wanted: int, end: int) -> RecordScan:
     """`window`: the chunk's bytes from `place` on. Records below position `wanted` are passed over by their headers."""
     seed = span.chunk.seed
     index, expected, noted = 0, place.position, place.offset

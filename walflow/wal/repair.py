@@ -38,7 +38,7 @@ PLAIN: Final = ("LOCK", "meta", "cursor", "meta.tmp")  # nothing but a file will
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
 
-class Step(NamedTuple):
+class RepairStep(NamedTuple):
     """What would be done, in words; `do` is None where only a person can do it."""
 
     what: str
@@ -79,7 +79,7 @@ class Hold:
         self._fd = fd
 
 
-def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Step]:
+def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[RepairStep]:
     """In the order in which they are to be taken; once they are done, look again. `keep`: the uuid of the log that
     stays where files are of several. Raises Unusable where there is nothing to repair."""
     if not os.path.isdir(path):
@@ -94,13 +94,13 @@ def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Step]
     return steps or _several_logs(directory, keep)
 
 
-def _not_writable(path: str) -> list[Step]:
+def _not_writable(path: str) -> list[RepairStep]:
     if os.statvfs(path).f_flag & os.ST_RDONLY:
-        return [Step(f"{path} is on a file system that is mounted read-only: mount it for writing", None)]
+        return [RepairStep(f"{path} is on a file system that is mounted read-only: mount it for writing", None)]
     return _allow(path, 0o700)
 
 
-def _allow(path: str, mode: int) -> list[Step]:
+def _allow(path: str, mode: int) -> list[RepairStep]:
     """Where this process may not use it: its owner makes it so, nobody else can."""
     if os.access(path, os.R_OK | os.W_OK | (os.X_OK if mode & 0o100 else 0)):
         return []
@@ -108,12 +108,16 @@ def _allow(path: str, mode: int) -> list[Step]:
     if os.geteuid() not in (0, status.st_uid):
         quoted = shlex.quote(os.path.dirname(path) if mode == 0o600 else path)
         advice = f"run this as user {status.st_uid}, or as root: chown -R {os.geteuid()} {quoted}"
-        return [Step(f"{path} belongs to user {status.st_uid}, and you are {os.geteuid()}: {advice}", None)]
+        return [RepairStep(f"{path} belongs to user {status.st_uid}, and you are {os.geteuid()}: {advice}", None)]
     wanted = stat.S_IMODE(status.st_mode) | mode
-    return [Step(f"{path} may not be read and written: set its mode to {wanted:04o}", lambda: os.chmod(path, wanted))]
+    return [
+        RepairStep(
+            f"{path} may not be read and written: set its mode to {wanted:04o}", lambda: os.chmod(path, wanted)
+        )
+    ]
 
 
-def _in_the_way(directory: Directory, name: str) -> list[Step]:
+def _in_the_way(directory: Directory, name: str) -> list[RepairStep]:
     path = directory.file(name)
     if name == FOLDER:
         return _quarantine(directory, path)
@@ -125,24 +129,24 @@ def _in_the_way(directory: Directory, name: str) -> list[Step]:
     return _allow(path, 0o600) or _not_opened(directory, name)
 
 
-def _not_opened(directory: Directory, name: str) -> list[Step]:
+def _not_opened(directory: Directory, name: str) -> list[RepairStep]:
     try:
         directory.disk.close(directory.disk.open(directory.file(name)))
     except OSError as error:
         if error.errno in BROKEN:
             return [_move(directory, name, f"cannot be opened: {error.strerror}")]
-        return [Step(f"{directory.file(name)} cannot be opened: {error.strerror}: remove the cause", None)]
+        return [RepairStep(f"{directory.file(name)} cannot be opened: {error.strerror}: remove the cause", None)]
     return []
 
 
-def _quarantine(directory: Directory, path: str) -> list[Step]:
+def _quarantine(directory: Directory, path: str) -> list[RepairStep]:
     if os.path.isdir(path):
         if os.stat(path).st_dev == os.stat(directory.path).st_dev:
             return _allow(path, 0o700)
         if os.path.ismount(path):
-            return [Step(f"{path} is a mount of its own, files cannot be moved there: unmount it", None)]
+            return [RepairStep(f"{path} is a mount of its own, files cannot be moved there: unmount it", None)]
     what = "leads to another file system" if os.path.isdir(path) else f"is {_kind(path)} and must be a directory"
-    return [Step(f"{path} {what}: move it aside, into a new {FOLDER}/", lambda: _renew(directory, path))]
+    return [RepairStep(f"{path} {what}: move it aside, into a new {FOLDER}/", lambda: _renew(directory, path))]
 
 
 def _renew(directory: Directory, path: str) -> None:
@@ -158,9 +162,9 @@ def _free(path: str) -> str:
     return f"{path}.{number}" if number else path
 
 
-def _move(directory: Directory, name: str, why: str) -> Step:
+def _move(directory: Directory, name: str, why: str) -> RepairStep:
     words = f"{directory.file(name)} {why}: move it to {FOLDER}/"
-    return Step(words, lambda: Quarantine(directory).move(name))
+    return RepairStep(words, lambda: Quarantine(directory).move(name))
 
 
 def _is_plain(path: str) -> bool:
@@ -176,7 +180,7 @@ def _kind(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-def overwritten(view: View, disk: Disk | None = None) -> list[Step]:
+def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
     """Copies of what the next start is going to cut away, because nobody was promised it, or to write anew."""
     directory = Directory(view.directory.path, disk or RealDisk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
@@ -191,10 +195,10 @@ def overwritten(view: View, disk: Disk | None = None) -> list[Step]:
     return steps
 
 
-def half_headers(view: View, disk: Disk | None = None) -> list[Step]:
+def half_headers(view: View, disk: Disk | None = None) -> list[RepairStep]:
     """Of a chunk's header one copy is damaged: it is written again from the other."""
     plain = Directory(view.directory.path, disk or RealDisk())
-    steps: list[Step] = []
+    steps: list[RepairStep] = []
     for chunk in view.chunks:
         header = _begin(plain, chunk.name, CHUNK_START)
         copies = [header[:CHUNK_COPY], header[CHUNK_COPY:]]
@@ -207,7 +211,7 @@ def half_headers(view: View, disk: Disk | None = None) -> list[Step]:
     return steps
 
 
-def _write_header(directory: Directory, name: str, header: bytes) -> Step:
+def _write_header(directory: Directory, name: str, header: bytes) -> RepairStep:
     def write() -> None:
         fd = directory.open(name)
         try:
@@ -216,7 +220,7 @@ def _write_header(directory: Directory, name: str, header: bytes) -> Step:
         finally:
             directory.disk.close(fd)
 
-    return Step(f"{directory.file(name)} has one sound copy of its header: write the other from it", write)
+    return RepairStep(f"{directory.file(name)} has one sound copy of its header: write the other from it", write)
 
 
 def unreadable(view: View, findings: list[Finding]) -> list[str]:
@@ -239,10 +243,10 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
     return reader.gaps
 
 
-def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> Step:
+def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> RepairStep:
     size = size or os.stat(directory.file(name)).st_size - offset
     words = f"{directory.file(name)} {why}: copy its {size} bytes from byte {offset} on to {FOLDER}/"
-    return Step(words, lambda: _copy_as_it_is(directory, name, offset, size))
+    return RepairStep(words, lambda: _copy_as_it_is(directory, name, offset, size))
 
 
 def _copy_as_it_is(directory: Directory, name: str, offset: int, size: int) -> None:
@@ -264,10 +268,10 @@ def _copy_as_it_is(directory: Directory, name: str, offset: int, size: int) -> N
 class _Files(NamedTuple):
     chunks: dict[bytes, dict[str, int]]  # by log: name and size
     cursor: list[tuple[bytes, Slot]]
-    newer: list[Step]
+    newer: list[RepairStep]
 
 
-def _several_logs(directory: Directory, keep: str) -> list[Step]:
+def _several_logs(directory: Directory, keep: str) -> list[RepairStep]:
     files = _sort(directory)
     meta, newer = _meta(directory)
     newer += files.newer
@@ -279,7 +283,7 @@ def _several_logs(directory: Directory, keep: str) -> list[Step]:
     kept = _kept(files, known, keep)
     steps = [_split(directory, log, files) for log in sorted(known - {kept})]
     what = f"{directory.file('meta')} is gone or damaged: write that this is log {kept.hex()}"
-    return [*steps, Step(what, lambda: _name(directory, kept))]
+    return [*steps, RepairStep(what, lambda: _name(directory, kept))]
 
 
 def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
@@ -296,13 +300,13 @@ def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
     return max(sorted(known), key=lambda log: sum(files.chunks[log].values()))
 
 
-def _split(directory: Directory, log: bytes, files: _Files) -> Step:
+def _split(directory: Directory, log: bytes, files: _Files) -> RepairStep:
     """A directory of its own, that is a log again."""
     names = sorted(files.chunks.get(log, {}))
     cursor = any(log == one for one, _ in files.cursor)
     where = f"{FOLDER}/log-{log.hex()}"
     held = f"{len(names)} chunk{'' if len(names) == 1 else 's'}" + (" and a copy of the cursor" if cursor else "")
-    return Step(
+    return RepairStep(
         f"the directory has files of another log, {log.hex()}: move them ({held}) to {directory.file(where)}, "
         f"a log of its own",
         lambda: _move_out(directory, Directory(directory.file(where), directory.disk), log, names, cursor=cursor),
@@ -373,16 +377,16 @@ def _chunk(directory: Directory, name: str) -> tuple[bytes, ChunkHeader] | None:
     return unpack_chunk_header(_begin(directory, name, CHUNK_START))
 
 
-def _meta(directory: Directory) -> tuple[bytes | None, list[Step]]:
+def _meta(directory: Directory) -> tuple[bytes | None, list[RepairStep]]:
     try:
         return unpack_meta(_begin(directory, "meta", META.size + 4)), []
     except NewerVersion:
         return None, [_newer(directory, "meta")]
 
 
-def _newer(directory: Directory, name: str) -> Step:
+def _newer(directory: Directory, name: str) -> RepairStep:
     advice = f"run that version on {directory.path}, or give the log another path"
-    return Step(f"{directory.file(name)} was written by a newer walflow: {advice}", None)
+    return RepairStep(f"{directory.file(name)} was written by a newer walflow: {advice}", None)
 
 
 def _begin(directory: Directory, name: str, size: int, offset: int = 0) -> bytes:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from walflow.errors import WalflowError
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
-from walflow.wal.inspect.walk import Place, Read, nobody, walk
+from walflow.wal.inspect.walk import Read, RecordAt, nobody, walk
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
 
@@ -21,7 +21,7 @@ class Skipped(NamedTuple):
 
     first: int
     last: int
-    place: Place
+    place: RecordAt
     report: str
 
 
@@ -37,7 +37,7 @@ def skippable(acked: Acked, durable: int, first: int, last: int) -> list[tuple[i
     return parts
 
 
-def within(places: list[Place], parts: list[tuple[int, int]]) -> list[Skipped]:
+def within(places: list[RecordAt], parts: list[tuple[int, int]]) -> list[Skipped]:
     """Those positions, by the record that they are in."""
     return [
         Skipped(max(first, place.first), min(last, place.last), place, "")

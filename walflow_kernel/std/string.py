@@ -12,13 +12,13 @@ from walflow_kernel.values import LONGEST
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
-class Template(NamedTuple):
+class FormatTemplate(NamedTuple):
     """`the {} is {}`: what stands before, between and behind the holes."""
 
     texts: tuple[str, ...]
 
 
-def template(text: str) -> Template:
+def template(text: str) -> FormatTemplate:
     texts = [""]
     characters = iter(text)
     for one in characters:
@@ -32,10 +32,10 @@ def template(text: str) -> Template:
             texts.append("")
         else:
             raise CannotApply(f"a `{one}` of its own is written `{one}{one}`")
-    return Template(tuple(texts))
+    return FormatTemplate(tuple(texts))
 
 
-def formatted(format_: Annotated[Template, Read(template)], *values: object) -> str:
+def formatted(format_: Annotated[FormatTemplate, Read(template)], *values: object) -> str:
     holes = len(format_.texts) - 1
     if len(values) != holes:
         raise CannotApply(f"it has {holes} `{{}}` for {len(values)} values")

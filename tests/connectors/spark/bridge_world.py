@@ -12,10 +12,10 @@ from typing import TypeVar, cast
 
 from connectors.spark import Spark
 from pyspark_walflow import wire
-from pyspark_walflow.client import Client, Endpoint, Lost
-from pyspark_walflow.wire import Key, Kind
+from pyspark_walflow.client import Client, Endpoint, LostPositions
+from pyspark_walflow.wire import FrameKind, WireKey
 from walflow.runtime.loop import LoopScheduler
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
 TOKEN = "a token that is long enough"
@@ -30,8 +30,8 @@ class World:
         self.spark = Spark.model_validate({key: value for key, value in given.items() if value is not None})
         scheduler = LoopScheduler("test")
         self._close = scheduler.close
-        self.inlet = MemoryInlet(cast(Scheduler, scheduler))
-        self.outlet = MemoryOutlet(cast(Scheduler, scheduler), linked=linked)
+        self.inlet = MemoryInlet(cast(VirtualScheduler, scheduler))
+        self.outlet = MemoryOutlet(cast(VirtualScheduler, scheduler), linked=linked)
         self.port = 0
         self._given = 0
         self._peers: list[Peer] = []
@@ -72,10 +72,10 @@ class World:
         await self.until(lambda: len(self.inlet.settled) == self._given)
 
     async def client(
-        self, key: Key | None = None, log: str | None = None, endpoint: Endpoint | None = None
+        self, key: WireKey | None = None, log: str | None = None, endpoint: Endpoint | None = None
     ) -> "Peer":
         endpoint = endpoint or Endpoint("127.0.0.1", self.port)
-        self._peers.append(Peer(await asyncio.to_thread(Client, endpoint, key or Key.of_token(TOKEN), log)))
+        self._peers.append(Peer(await asyncio.to_thread(Client, endpoint, key or WireKey.of_token(TOKEN), log)))
         return self._peers[-1]
 
     async def raw(self) -> "Raw":
@@ -89,7 +89,7 @@ class Peer:
         self.client = client
         self.log = client.log
 
-    async def call(self, kind: Kind, **fields: object) -> dict[str, object]:
+    async def call(self, kind: FrameKind, **fields: object) -> dict[str, object]:
         return await asyncio.to_thread(self.client.call, kind, fields)
 
     async def read(self, first: int, end: int, consumer: str = "spark") -> "Read":
@@ -102,12 +102,12 @@ class Peer:
 class Read:
     """All that READ gave."""
 
-    def __init__(self, found: Iterator[tuple[int, bytes] | Lost]) -> None:
-        self.lost: list[Lost] = []
+    def __init__(self, found: Iterator[tuple[int, bytes] | LostPositions]) -> None:
+        self.lost: list[LostPositions] = []
         self.sizes: list[int] = []
         self.lines: dict[int, bytes] = {}  # by position
         for one in found:
-            if isinstance(one, Lost):
+            if isinstance(one, LostPositions):
                 self.lost.append(one)
             else:
                 self._records(one[1])
@@ -134,10 +134,10 @@ class Raw:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    async def frame(self) -> tuple[Kind, dict[str, object]]:
+    async def frame(self) -> tuple[FrameKind, dict[str, object]]:
         async with asyncio.timeout(PATIENCE):
             size, _, kind = wire.HEADER.unpack(await self.reader.readexactly(9))
-            return Kind(kind), wire.fields_of(await self.reader.readexactly(size))
+            return FrameKind(kind), wire.fields_of(await self.reader.readexactly(size))
 
     async def rest(self) -> bytes:
         """Until it is closed."""

@@ -9,7 +9,7 @@ from connectors.spark.results import Results
 from walflow.codecs import JSON
 from walflow.disk import Disk
 from walflow.event import Codec
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.wal import Record
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Bench:
         max_result_bytes: int = 1 << 20,
         codec: Codec = JSON,
     ) -> None:
-        self.scheduler = Scheduler()
+        self.scheduler = VirtualScheduler()
         self.out = MemoryOutlet(self.scheduler, name="f::spark", paused=paused)
         self.out.codec = codec
         self.inlet = MemoryInlet(self.scheduler, name="f::spark")

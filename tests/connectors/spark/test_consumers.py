@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from connectors.spark.consumers import Consumers
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from tests.wal.tools import FaultyDisk, QuickDisk, checkpoint, put
 from walflow.disk import Disk
-from walflow.testing import Fatal, MemoryOutlet, PowerCut, Scheduler, SimulatedDisk, images
-from walflow.wal import Log, Options
+from walflow.testing import Fatal, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler, images
+from walflow.wal import Log, LogOptions
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ class Life:
     """One life of a log and its consumers."""
 
     def __init__(self, path: Path | str, *names: str, disk: Disk | None = None, chunk_size: int = 1024) -> None:
-        self.log = Log(Options(str(path), chunk_size, 100), disk)
-        self.half = MemoryOutlet(Scheduler())
+        self.log = Log(LogOptions(str(path), chunk_size, 100), disk)
+        self.half = MemoryOutlet(VirtualScheduler())
         self.acked = 0
         self.consumers = Consumers(self.log, names or ("spark",), self.half, self._acked)
 
@@ -87,10 +87,10 @@ async def test_a_commit_goes_forward_only_and_not_beyond_the_log(path: Path) -> 
     put(life.log, b"x", count=10)
     assert [await life.commit("spark", position) for position in (5, 5, 3, 0)] == [5] * 4
     assert life.half.counters["spark_commits_total"].value == 1
-    with pytest.raises(Refused, match="spark cannot commit 12: the log ends before 11") as refused:
+    with pytest.raises(RequestRefused, match="spark cannot commit 12: the log ends before 11") as refused:
         await life.commit("spark", 12)
     assert refused.value.code == Code.BEYOND_HEAD
-    with pytest.raises(Refused, match="declared: spark") as refused:
+    with pytest.raises(RequestRefused, match="declared: spark") as refused:
         await life.commit("other", 2)
     assert refused.value.code == Code.UNDECLARED
     life.log.close()
@@ -116,7 +116,7 @@ async def test_a_peer_that_leaves_does_not_undo_its_commit(path: Path) -> None:
     await asyncio.gather(asking, return_exceptions=True)
     await life.finish(life.consumers.close())
     assert life.log.low == 49
-    with pytest.raises(Refused, match="stopping"):
+    with pytest.raises(RequestRefused, match="stopping"):
         await life.commit("spark", 60)
     life.log.close()
 
@@ -202,7 +202,7 @@ async def test_on_a_full_disk_nothing_is_promised_and_it_may_be_tried_again(path
         disk.fault = lambda what, where, operation=operation: (  # type: ignore[misc]
             errno.ENOSPC if "consumers" in where and what in (operation, "open") else None
         )
-        with pytest.raises(Refused, match="No space left") as refused:
+        with pytest.raises(RequestRefused, match="No space left") as refused:
             await life.commit("spark", 50)
         assert refused.value.code in Code.RETRY
         assert (life.consumers.committed("spark"), life.log.low) == (1, 0)

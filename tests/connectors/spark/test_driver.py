@@ -13,7 +13,7 @@ import pytest
 from connectors.spark.config import SparkConfig
 from connectors.spark.driver import Driver
 from walflow.net import Address
-from walflow.testing import Fatal, MemoryOutlet, Scheduler
+from walflow.testing import Fatal, MemoryOutlet, VirtualScheduler
 
 pytestmark = pytest.mark.test  # uvloop starts the interpreter, which tests/tiers.py does not see
 
@@ -74,7 +74,7 @@ async def child_of(out: MemoryOutlet) -> int:
 
 @pytest.fixture
 def out() -> MemoryOutlet:
-    return MemoryOutlet(Scheduler())
+    return MemoryOutlet(VirtualScheduler())
 
 
 async def test_what_dies_is_started_again_and_its_batches_are_counted(
@@ -160,7 +160,7 @@ async def test_a_driver_that_ends_without_a_word_is_no_end_of_the_daemon(
 
 async def test_a_query_whose_rows_go_nowhere_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Fatal, match="nothing is linked to its `out`"):
-        await driver(config(tmp_path), MemoryOutlet(Scheduler(), linked=False)).run()
+        await driver(config(tmp_path), MemoryOutlet(VirtualScheduler(), linked=False)).run()
 
 
 async def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, out: MemoryOutlet) -> None:

@@ -11,14 +11,14 @@ from walflow.codecs import JSON, make
 from walflow.event import Block, Codec, Framing
 from walflow.framing import LINES, WHOLE
 from walflow.relay.tag import Tags
-from walflow.testing import MemoryInlet, MemoryOutlet, Scheduler
-from walflow.wal import Log, Options
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+from walflow.wal import Log, LogOptions
 
 STRING = make("string", {})
 
 
 def filled(path: Path, *blocks: Block) -> Log:
-    log = Log(Options(str(path)))
+    log = Log(LogOptions(str(path)))
     add(log, *blocks)
     return log
 
@@ -33,7 +33,7 @@ def add(log: Log, *blocks: Block) -> None:
 
 
 def block(data: bytes, codec: Codec = JSON, framing: Framing = LINES) -> Block:
-    made = MemoryInlet(Scheduler()).block(data, codec=codec, framing=framing)
+    made = MemoryInlet(VirtualScheduler()).block(data, codec=codec, framing=framing)
     made.receipt.settled = lambda receipt: None
     made.receipt.ack()
     return made
@@ -77,7 +77,7 @@ def test_events_of_all_framings_in_order(tmp_path: Path) -> None:
     log = filled(
         tmp_path, block(b'{"a":1}\n{"a":2}\n'), block(b'{\n"a":3}', framing=WHOLE), block(b"x\ny", STRING, WHOLE)
     )
-    lines = Lines(log, 1, MemoryOutlet(Scheduler()))
+    lines = Lines(log, 1, MemoryOutlet(VirtualScheduler()))
 
     assert [(one.after, one.data) for one in lines.read(1 << 20)] == [
         (2, b'{"a":1}\n'),
@@ -94,12 +94,14 @@ def test_events_of_all_framings_in_order(tmp_path: Path) -> None:
 def test_it_begins_within_a_record(first: int, tmp_path: Path) -> None:
     log = filled(tmp_path, block(b"1\n2\n3\n"), block(b"4\n5\n6\n"))
 
-    assert [int(one.data) for one in Lines(log, first, MemoryOutlet(Scheduler())).read(1 << 20)] == [*range(first, 7)]
+    assert [int(one.data) for one in Lines(log, first, MemoryOutlet(VirtualScheduler())).read(1 << 20)] == [
+        *range(first, 7)
+    ]
     log.close()
 
 
 def test_what_cannot_be_read_is_told_and_passed(tmp_path: Path) -> None:
-    outlet = MemoryOutlet(Scheduler())
+    outlet = MemoryOutlet(VirtualScheduler())
     log = filled(tmp_path, block(b"1\n"))
     log.append(b"no tag", b"2\n", 1, 1)
     add(log, block(b"3\n"))
@@ -112,8 +114,8 @@ def test_what_cannot_be_read_is_told_and_passed(tmp_path: Path) -> None:
 
 
 def test_damage_is_told_and_passed(tmp_path: Path) -> None:
-    outlet = MemoryOutlet(Scheduler())
-    log = Log(Options(str(tmp_path), cache_bytes=0))
+    outlet = MemoryOutlet(VirtualScheduler())
+    log = Log(LogOptions(str(tmp_path), cache_bytes=0))
     add(log, block(b"1\n"), block(b'"spoilt"\n'), block(b"3\n"))
     (chunk,) = tmp_path.glob("*.wal")
     chunk.write_bytes(chunk.read_bytes().replace(b"spoilt", b"spoiLt"))

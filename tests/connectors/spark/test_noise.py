@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.noise import LONGEST, Line, Noise, Splitter
+from connectors.spark.noise import LONGEST, DriverLine, Noise, Splitter
 from pyspark_walflow.discreet import LEFT_OUT
 
 AT = "26/11/21 23:28:54"
@@ -44,7 +44,7 @@ def test_what_every_start_and_every_failure_says_is_for_debugging(line: str) -> 
     ],
 )
 def test_what_is_worth_reading_keeps_its_level(line: str, level: str, text: str) -> None:
-    assert Noise().feed(line) == Line(level, text)
+    assert Noise().feed(line) == DriverLine(level, text)
 
 
 def test_a_traceback_is_its_last_line() -> None:

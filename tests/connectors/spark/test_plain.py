@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Consumers
 from connectors.spark.heads import Heads
-from connectors.spark.plain import Plain
+from connectors.spark.plain import PlainPort
 from pyspark_walflow.wire import PREFACE
 from tests.connectors.spark.test_lines import add, block
-from walflow.testing import MemoryOutlet, Scheduler
-from walflow.wal import Log, Options
+from walflow.testing import MemoryOutlet, VirtualScheduler
+from walflow.wal import Log, LogOptions
 
 PATIENCE = 100.0
 
@@ -27,8 +27,8 @@ class World:
 
     def __init__(self, path: Path, **config: object) -> None:
         self.config = SparkConfig.model_validate({"path": str(path), "socket_url": "127.0.0.1:0", **config})
-        self.log = Log(Options(str(path)))
-        self.outlet = MemoryOutlet(Scheduler())
+        self.log = Log(LogOptions(str(path)))
+        self.outlet = MemoryOutlet(VirtualScheduler())
         self.consumers = Consumers(self.log, [*self.config.consumers, PLAIN], self.outlet, lambda: None)
         self.heads = Heads(self.log)
         self.handed: list[tuple[socket.socket, bytes]] = []
@@ -53,7 +53,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        plain = Plain(self.config, self.log, self.consumers, self.heads, self.outlet, self._hand_over)
+        plain = PlainPort(self.config, self.log, self.consumers, self.heads, self.outlet, self._hand_over)
         tasks = [asyncio.ensure_future(plain.run()), asyncio.ensure_future(self._turn())]
         try:
             await self.until(lambda: self.said("listening for a socket source") or tasks[0].done())

@@ -99,7 +99,7 @@ def _converse(port: int) -> None:
 
 
 def test_the_page_has_every_kind_code_and_limit() -> None:
-    assert {kind.name: kind.value for kind in wire.Kind} == KINDS
+    assert {kind.name: kind.value for kind in wire.FrameKind} == KINDS
     assert sorted(CODES) == sorted(
         value for name, value in vars(wire.Code).items() if isinstance(value, str) and name.isupper()
     )

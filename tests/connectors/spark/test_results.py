@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connectors.spark.publications import KEPT_ONCE
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results_world import PATH, Bench, pieces, rows_of
 from walflow.codecs import STRING
 from walflow.disk import RealDisk
@@ -120,7 +120,7 @@ async def test_a_drivers_abort_removes_what_it_names() -> None:
         await bench.stage(name, rows_of(name, 1))
     await bench.finish(bench.results.abort([A, C, "../../etc/passwd"]))
     assert files(disk) == [f"{PATH}/staging/{B}.1"]
-    with pytest.raises(Refused, match="must be written again") as refused:
+    with pytest.raises(RequestRefused, match="must be written again") as refused:
         await bench.publish("q", 0, A, B)
     assert refused.value.code == Code.UNKNOWN_STAGE
     assert await bench.publish("q", 0, B) == (True, 1)
@@ -171,7 +171,7 @@ async def test_a_restart_keeps_what_is_whole_for_the_driver_may_be_about_to_publ
 async def test_what_is_no_event_is_not_staged(data: bytes, line: str) -> None:
     disk = MemoryDisk()
     bench = Bench(disk)
-    with pytest.raises(Refused, match=line) as refused:
+    with pytest.raises(RequestRefused, match=line) as refused:
         await bench.finish(bench.results.stage(A, pieces(data)))
     assert refused.value.code == Code.PROTOCOL
     assert files(disk) == []
@@ -191,7 +191,7 @@ async def test_another_codec_has_other_events() -> None:
 async def test_a_name_is_never_a_path(name: str) -> None:
     disk = MemoryDisk()
     bench = Bench(disk)
-    with pytest.raises(Refused, match="32 hexadecimal digits"):
+    with pytest.raises(RequestRefused, match="32 hexadecimal digits"):
         await bench.stage(name, rows_of(A, 1))
     assert files(disk) == []
     await bench.close()
@@ -224,13 +224,13 @@ async def test_a_stage_that_comes_twice_is_the_later_one() -> None:
 async def test_a_batch_has_a_largest_size_and_is_told_it() -> None:
     disk = MemoryDisk()
     bench = Bench(disk, max_result_bytes=1000)
-    with pytest.raises(Refused, match="max_result_bytes") as refused:
+    with pytest.raises(RequestRefused, match="max_result_bytes") as refused:
         await bench.stage(A, rows_of(A, 100))
     assert refused.value.code == Code.TOO_LARGE
     assert files(disk) == []
     for name in (A, B):
         await bench.stage(name, rows_of(name, 30))
-    with pytest.raises(Refused, match=r"batch 0 has .* of results and 1,000 are the most"):
+    with pytest.raises(RequestRefused, match=r"batch 0 has .* of results and 1,000 are the most"):
         await bench.publish("q", 0, A, B)
     assert bench.rows() == []
     assert await bench.publish("q", 0, A) == (True, 30)
@@ -241,18 +241,18 @@ async def test_a_batch_larger_than_the_log_is_refused_before_anything_is_written
     bench = Bench(MemoryDisk(), chunk_size=16 << 10, max_chunks=4)
     for name in (A, B):
         await bench.stage(name, rows_of(name, 40, 1000))
-    with pytest.raises(Refused, match="chunk_size or max_chunks") as refused:
+    with pytest.raises(RequestRefused, match="chunk_size or max_chunks") as refused:
         await bench.publish("q", 0, A, B)
     assert refused.value.code == Code.TOO_LARGE
     assert bench.rows() == []
-    with pytest.raises(Refused, match="row 2 of a task has"):
+    with pytest.raises(RequestRefused, match="row 2 of a task has"):
         await bench.stage(C, [b"1", b'"' + b"x" * (64 << 10) + b'"'])
 
     async def long() -> AsyncIterator[bytes]:
         for _ in range(100):
             yield b"1" * 1024
 
-    with pytest.raises(Refused, match="row 1 of a task has"):
+    with pytest.raises(RequestRefused, match="row 1 of a task has"):
         await bench.finish(bench.results.stage(C, long()))
     await bench.close()
 
@@ -263,13 +263,13 @@ async def test_staging_has_an_end_and_old_stages_make_room() -> None:
     row = [b'"' + b"x" * 895 + b'"']
     for name in names[:4]:
         await bench.stage(name, row)
-    with pytest.raises(Refused, match="wait to be published") as refused:
+    with pytest.raises(RequestRefused, match="wait to be published") as refused:
         await bench.stage(names[4], row)
     assert refused.value.code == Code.NO_SPACE
     bench.scheduler.advance(61)
     await bench.stage(names[4], row)
     assert bench.out.counters["spark_orphaned_stages_total"].value == 1
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await bench.publish("q", 0, names[0])
     assert await bench.publish("q", 0, names[4]) == (True, 1)
     await bench.close()
@@ -329,7 +329,7 @@ async def test_to_stop_while_the_log_is_full_leaves_the_rest_to_the_next_start()
     publishing = asyncio.ensure_future(bench.results.publish("q", 1, [B]))
     await bench.settle()
     await bench.close()
-    with pytest.raises(Refused, match="after its next start") as refused:
+    with pytest.raises(RequestRefused, match="after its next start") as refused:
         await publishing
     assert refused.value.code == Code.STOPPING
     again = Bench(disk, paused=False, chunk_size=16 << 10, max_chunks=4)
@@ -351,7 +351,7 @@ async def test_a_full_disk_refuses_before_the_intent_and_is_waited_for_behind_it
     await bench.stage(A, rows_of(A, 3))
     full = "publications"
     disk.fault = lambda what, path: errno.ENOSPC if (what, full in path) == (operation, True) else None
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         await bench.publish("q", 0, A)
     assert refused.value.code == Code.NO_SPACE
     full = ".wal"
@@ -373,7 +373,7 @@ async def test_a_full_disk_while_staging() -> None:
     disk = MemoryDisk()
     bench = Bench(disk)
     disk.fault = lambda what, path: errno.ENOSPC if what == "write" and "staging" in path else None
-    with pytest.raises(Refused, match="cannot be staged") as refused:
+    with pytest.raises(RequestRefused, match="cannot be staged") as refused:
         await bench.stage(A, rows_of(A, 3))
     assert refused.value.code == Code.NO_SPACE
     disk.fault = None
@@ -397,7 +397,7 @@ async def test_a_stage_that_was_spoiled_is_given_up_and_written_again() -> None:
     bench = Bench(disk)
     await bench.stage(A, rows_of(A, 3))
     disk.truncate(disk.open(f"{PATH}/staging/{A}.3"), 10)
-    with pytest.raises(Refused, match="must be written again") as refused:
+    with pytest.raises(RequestRefused, match="must be written again") as refused:
         await bench.publish("q", 0, A)
     assert refused.value.code == Code.UNKNOWN_STAGE
     assert bench.rows() == []
@@ -437,7 +437,7 @@ async def test_queries_of_one_batch_are_forgotten_before_lasting_ones() -> None:
 @pytest.mark.parametrize(("query", "batch"), [("", 0), ("q" * 201, 0), ("q", -1), ("\U0001f600" * 200 + "q", 0)])
 async def test_what_is_no_query_or_batch(query: str, batch: int) -> None:
     bench = Bench(MemoryDisk())
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         await bench.publish(query, batch)
     assert refused.value.code == Code.PROTOCOL
     await bench.close()

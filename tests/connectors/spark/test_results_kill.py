@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_walflow.client import Client
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results_world import rows_of
 from tests.pyspark_walflow.bay import Bay, publish, stage
 from tests.system.daemon import PATIENCE
@@ -88,7 +88,7 @@ class Publisher(threading.Thread):
                         names.append(name)
                     publish(client, "q", batch, *names)
                     return
-            except Refused as refused:
+            except RequestRefused as refused:
                 if refused.code not in (Code.UNKNOWN_STAGE, Code.STOPPING):
                     raise
                 names.clear()

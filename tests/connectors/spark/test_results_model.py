@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results_world import PATH, Bench, rows_of
 from walflow.testing import PowerCut, SimulatedDisk
 
@@ -48,7 +48,7 @@ class Machine(RuleBasedStateMachine):
         batch = max(0, self.last.get(query, (0, 0))[0] + step)
         expected = self.expect(query, batch, wanted)
         if isinstance(expected, str):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RequestRefused) as refused:
                 self.do(self.bench.publish(query, batch, *wanted))
             assert refused.value.code == expected
         else:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pyspark_walflow.wire import Code, Refused
+from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results_world import Bench, rows_of
 from walflow.testing import PowerCut, SimulatedDisk, images
 
@@ -42,7 +42,7 @@ class Driver:
                 await self.write(bench)
             try:
                 fresh, count = await bench.publish("q", self.batch, *self.staged)
-            except Refused as refused:
+            except RequestRefused as refused:
                 if refused.code != Code.UNKNOWN_STAGE:
                     raise
                 self.staged = []

@@ -3,13 +3,13 @@
 import subprocess
 from pathlib import Path
 
-from pyspark_walflow.client import Lost, integer
-from pyspark_walflow.wire import Kind
+from pyspark_walflow.client import LostPositions, integer
+from pyspark_walflow.wire import FrameKind
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
 from tests.system.daemon import WALFLOW
 from tests.wal.tools import BadDisk
-from walflow.wal import Log, Options
+from walflow.wal import Log, LogOptions
 from walflow.wal.format import chunk_name
 
 
@@ -21,8 +21,10 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     subprocess.run([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
     with lake, lake.client() as client:
         found = list(client.read(1, 8, "spark"))
-    assert [one for one in found if isinstance(one, Lost)] == [Lost(4, 4, "an operator skipped them", empty=True)]
-    records = b"".join(one[1] for one in found if not isinstance(one, Lost))
+    assert [one for one in found if isinstance(one, LostPositions)] == [
+        LostPositions(4, 4, "an operator skipped them", empty=True)
+    ]
+    records = b"".join(one[1] for one in found if not isinstance(one, LostPositions))
     assert poison not in records
     assert all(event.encode() in records for event in before + after)
 
@@ -33,14 +35,14 @@ def test_what_may_have_stood_where_the_disk_cannot_read_is_passed_in_one_step(tm
     lake = Lake(tmp_path, [Given([event.encode() for event in before])])
     last = lake.state / chunk_name(4)
     last.write_bytes(b"?" * 1000)
-    Log(Options(str(lake.state)), BadDisk(str(last), 0)).close()
+    Log(LogOptions(str(lake.state)), BadDisk(str(last), 0)).close()
     with lake:
         new = lake.head()["next"]
         lake.send(*after)
         with lake.client() as client:
-            assert integer(client.call(Kind.PLAN, {"start": 4, "rows": 10, "bytes": 1000}), "end") == new
+            assert integer(client.call(FrameKind.PLAN, {"start": 4, "rows": 10, "bytes": 1000}), "end") == new
             found = list(client.read(1, new + 2, "spark"))
     empty = "a crash left nothing there, and nobody was promised it"
-    assert [one for one in found if isinstance(one, Lost)] == [Lost(4, new - 1, empty, empty=True)]
-    records = b"".join(one[1] for one in found if not isinstance(one, Lost))
+    assert [one for one in found if isinstance(one, LostPositions)] == [LostPositions(4, new - 1, empty, empty=True)]
+    records = b"".join(one[1] for one in found if not isinstance(one, LostPositions))
     assert all(event.encode() in records for event in before + after)

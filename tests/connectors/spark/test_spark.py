@@ -12,7 +12,7 @@ import pytest
 from connectors.spark import Spark
 from pyspark_walflow import wire
 from pyspark_walflow.client import Endpoint
-from pyspark_walflow.wire import PREFACE, Code, Key, Kind, Refused
+from pyspark_walflow.wire import PREFACE, Code, FrameKind, RequestRefused, WireKey
 from tests.connectors.spark.bridge_world import TOKEN, Raw, World
 from tests.system.certificates import Authority
 from tests.wal.tools import on_disk
@@ -28,10 +28,10 @@ async def test_what_is_logged_is_acked_and_stays_over_a_restart(tmp_path: Path) 
     async with World(tmp_path / "log").running() as world:
         peer = await world.client(log=uuid)
         assert (await peer.read(1, 3)).lines == {1: b"1", 2: b"2"}
-        await peer.call(Kind.COMMIT, consumer="spark", position=2)
+        await peer.call(FrameKind.COMMIT, consumer="spark", position=2)
     async with World(tmp_path / "log").running() as world:
         peer = await world.client(log=uuid)
-        assert (await peer.call(Kind.HEAD, consumer="spark"))["committed"] == 2
+        assert (await peer.call(FrameKind.HEAD, consumer="spark"))["committed"] == 2
 
 
 async def test_a_full_log_stops_its_sources_until_the_slowest_has_committed(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ async def test_a_full_log_stops_its_sources_until_the_slowest_has_committed(tmp_
         assert "the log is full" in world.inlet.breaker
         peer = await world.client()
         await world.until(lambda: world.outlet.gauges["spark_lag_events quick"]() == len(world.inlet.acked) * 10 > 0)
-        after = (await peer.call(Kind.WAIT, position=200, ms=10_000))["next"]
-        await peer.call(Kind.COMMIT, consumer="quick", position=after)
+        after = (await peer.call(FrameKind.WAIT, position=200, ms=10_000))["next"]
+        await peer.call(FrameKind.COMMIT, consumer="quick", position=after)
         (held,) = world.said("log held by a consumer")
         assert (held["level"], held["consumer"], held["committed"]) == ("warning", "quick, slow", 1)
         assert world.inlet.breaker is not None
-        await peer.call(Kind.COMMIT, consumer="slow", position=after)
+        await peer.call(FrameKind.COMMIT, consumer="slow", position=after)
         await world.until(lambda: world.inlet.breaker is None)
         assert on_disk(world.spark.path) <= 4 * 65536
 
@@ -62,14 +62,14 @@ async def test_the_token_is_made_once_and_for_its_owner_alone(tmp_path: Path) ->
         token = file.read_text().strip()
         assert len(token) > 40
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        await world.client(Key.of_token(token))
-        with pytest.raises(Refused, match="token"):
-            await world.client(Key.of_token(TOKEN))
+        await world.client(WireKey.of_token(token))
+        with pytest.raises(RequestRefused, match="token"):
+            await world.client(WireKey.of_token(TOKEN))
     file.chmod(0o644)
     async with World(tmp_path / "log", token=None).running() as world:
         assert world.said("token made") == []
         assert "chmod 600" in str(world.said("token open to others")[0]["advice"])
-        await world.client(Key.of_token(token))
+        await world.client(WireKey.of_token(token))
         assert [line for line in world.outlet.logged if token in str(line)] == []
     file.write_text("")
     with pytest.raises(Unusable, match="remove it, and a new token is made"):
@@ -98,7 +98,7 @@ async def test_tls_from_end_to_end_and_new_certificates(tmp_path: Path) -> None:
         peer = await world.client(endpoint=endpoint)
         assert len((await peer.read(1, 601)).lines) == 600
         plain = await world.raw()
-        plain.send(PREFACE + wire.control(Kind.HELLO, {}))
+        plain.send(PREFACE + wire.control(FrameKind.HELLO, {}))
         assert await plain.rest() in (b"", b"\x15\x03\x01\x00\x02\x02F")
         await plain.close()
         assert world.said("TLS handshake failed")[0]["reason"] == "it does not speak TLS"
@@ -107,7 +107,7 @@ async def test_tls_from_end_to_end_and_new_certificates(tmp_path: Path) -> None:
         world.inlet.reopen()
         assert len(world.said("certificates reloaded")) == 1
         assert await asyncio.to_thread(_serial, world.port, authority) != before
-        assert await peer.call(Kind.HEAD)
+        assert await peer.call(FrameKind.HEAD)
         (tmp_path / "localhost.cert").write_text("no certificate")
         world.inlet.reopen()
         assert "cannot use certificate" in str(world.said("certificates not reloaded")[0]["error"])
@@ -133,7 +133,7 @@ async def test_a_handshake_takes_a_place(tmp_path: Path) -> None:
         assert await late.rest() == b""
         assert world.said("refused")[-1]["reason"] == "3 connections are open"
         for peer in peers:
-            assert await peer.call(Kind.HEAD)
+            assert await peer.call(FrameKind.HEAD)
             peer.close()
         for raw in (*silent, late):
             await raw.close()
@@ -172,12 +172,12 @@ async def test_without_consumers_the_socket_source_is_whom_the_log_is_kept_for(b
     await both.until(lambda: both.said("listening for a socket source"))
     await both.give(b"1", b"2")
     peer = await both.client()
-    with pytest.raises(Refused, match="declared: none"):
-        await peer.call(Kind.COMMIT, consumer="(socket)", position=2)
+    with pytest.raises(RequestRefused, match="declared: none"):
+        await peer.call(FrameKind.COMMIT, consumer="(socket)", position=2)
     reader = Raw(*await asyncio.open_connection("127.0.0.1", _plain_port(both)))
     assert await reader.reader.readline() == b"1\n"
     assert await reader.reader.readline() == b"2\n"
-    assert (await peer.call(Kind.HEAD))["floor"] == 3
+    assert (await peer.call(FrameKind.HEAD))["floor"] == 3
     await reader.close()
 
 
@@ -199,16 +199,16 @@ async def test_results_come_back_where_out_is_linked(tmp_path: Path) -> None:
         name = "0" * 32
         staged = await asyncio.to_thread(peer.client.stage, name, iter([b'{"a":1}\n{"a"', b":2}\n"]))
         assert staged["rows"] == 2
-        assert await peer.call(Kind.PUBLISH, query="q", batch=0, names=[name]) == {"fresh": True, "rows": 2}
-        assert await peer.call(Kind.PUBLISH, query="q", batch=0, names=[name]) == {"fresh": False, "rows": 2}
-        assert await peer.call(Kind.ABORT, names=[]) == {}
-        with pytest.raises(Refused) as refused:
-            await peer.call(Kind.PUBLISH, query="q", batch=1, names=["1" * 32])
+        assert await peer.call(FrameKind.PUBLISH, query="q", batch=0, names=[name]) == {"fresh": True, "rows": 2}
+        assert await peer.call(FrameKind.PUBLISH, query="q", batch=0, names=[name]) == {"fresh": False, "rows": 2}
+        assert await peer.call(FrameKind.ABORT, names=[]) == {}
+        with pytest.raises(RequestRefused) as refused:
+            await peer.call(FrameKind.PUBLISH, query="q", batch=1, names=["1" * 32])
         assert refused.value.code == Code.UNKNOWN_STAGE
         await world.until(lambda: world.outlet.sent)
         for block in world.outlet.sent:
             block.receipt.ack()
-        assert await peer.call(Kind.HEAD)
+        assert await peer.call(FrameKind.HEAD)
 
 
 def test_what_check_says() -> None:

@@ -18,7 +18,7 @@ from tests.wal.tools import EVERYTHING, chunk_files
 from walflow import codecs, framing
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.relay.tag import Tags
-from walflow.wal import Log, Options, Record
+from walflow.wal import Log, LogOptions, Record
 
 ARRIVED = 1_700_000_000_123_456_789
 LINES = framing.make([("separate", {})])
@@ -28,7 +28,7 @@ class Maker:
     """One log, and what was appended to it."""
 
     def __init__(self, path: Path, chunk_size: int = 1024, max_chunks: int = 64) -> None:
-        self.options = Options(str(path), chunk_size, max_chunks)
+        self.options = LogOptions(str(path), chunk_size, max_chunks)
         self.log = Log(self.options)
         self.records: list[Record] = []
 
@@ -133,7 +133,7 @@ STORIES = (clean, empty, torn, acks, damaged, recycled, quarantine)
 
 def read(path: Path) -> dict[str, object]:
     """What a start finds; it may change the directory."""
-    log = Log(Options(str(path)))
+    log = Log(LogOptions(str(path)))
     try:
         reader = log.reader()
         left = [record.position for record in reader.read(EVERYTHING)]

@@ -18,24 +18,24 @@ from walflow.diagnostics import render_all
 EX_CONFIG = 78
 
 
-class Format(StrEnum):
+class PictureFormat(StrEnum):
     mermaid = "mermaid"
     dot = "dot"
     svg = "svg"
 
 
-DRAW: Final[Mapping[Format, Callable[[Picture], str]]] = {
-    Format.mermaid: mermaid,
-    Format.dot: dot,
-    Format.svg: svg,
+DRAW: Final[Mapping[PictureFormat, Callable[[Picture], str]]] = {
+    PictureFormat.mermaid: mermaid,
+    PictureFormat.dot: dot,
+    PictureFormat.svg: svg,
 }
 
 
 def graph(
     files: Annotated[list[Path], typer.Argument(help="Flow files, together, as `run` would start them.")],
     form: Annotated[
-        Format, typer.Option("--format", help="mermaid (Markdown pages draw it), dot (Graphviz) or svg.")
-    ] = Format.mermaid,
+        PictureFormat, typer.Option("--format", help="mermaid (Markdown pages draw it), dot (Graphviz) or svg.")
+    ] = PictureFormat.mermaid,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it there, not to stdout.")] = None,
     workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
 ) -> None:

@@ -13,12 +13,12 @@ T = TypeVar("T", bound=Hashable)
 ROUNDS = 8  # of sorting; a column settles after a few
 
 
-class Place(NamedTuple):
+class BoxPlace(NamedTuple):
     column: int
     row: int
 
 
-def places(nodes: Sequence[T], links: Sequence[tuple[T, T]]) -> dict[T, Place]:
+def places(nodes: Sequence[T], links: Sequence[tuple[T, T]]) -> dict[T, BoxPlace]:
     """Every node alone in its place, rows from 0 without a gap."""
     backward = leading_back(nodes, links)
     forward = [link for link in dict.fromkeys(links) if link not in backward]
@@ -29,7 +29,7 @@ def places(nodes: Sequence[T], links: Sequence[tuple[T, T]]) -> dict[T, Place]:
         columns[column].append(node)
     for number in range(ROUNDS):
         _sort(columns, forward, rightward=number % 2 == 0)
-    return {node: Place(c, r) for c, column in enumerate(columns) for r, node in enumerate(column)}
+    return {node: BoxPlace(c, r) for c, column in enumerate(columns) for r, node in enumerate(column)}
 
 
 def leading_back(nodes: Sequence[T], links: Sequence[tuple[T, T]]) -> set[tuple[T, T]]:

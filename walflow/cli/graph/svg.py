@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-from walflow.cli.graph.layout import Place, places
+from walflow.cli.graph.layout import BoxPlace, places
 from walflow.cli.graph.picture import Arrow, Box, Picture, Role
 from walflow.flow.plan import NodeId
 
@@ -107,7 +107,7 @@ def _drawn(picture: Picture) -> dict[str, Drawn]:
 
 
 def _flow(
-    boxes: Sequence[Box], placed: Mapping[NodeId, Place], links: Sequence[tuple[NodeId, NodeId]], top: float
+    boxes: Sequence[Box], placed: Mapping[NodeId, BoxPlace], links: Sequence[tuple[NodeId, NodeId]], top: float
 ) -> Drawn:
     columns = max((place.column for place in placed.values()), default=-1) + 1
     widths = [max(_width(*box.lines) for box in boxes if placed[box.node].column == c) for c in range(columns)]

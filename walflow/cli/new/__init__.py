@@ -22,7 +22,7 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 OURS: Final = ("connectors", "pyspark_walflow", "walflow", "walflow_kernel")
 
 
-class Template(NamedTuple):
+class Starter(NamedTuple):
     """`then`: commands to type next. `stands_for`: of a Python package, the word that its own name takes the place of.
     `taken`: names that walflow knows already."""
 
@@ -33,31 +33,31 @@ class Template(NamedTuple):
 
 
 TEMPLATES: Final = {
-    "echo": Template(
+    "echo": Starter(
         "a server that logs each line, writes it to a file and sends it back",
         ("walflow check main.troy", "walflow run main.troy", "echo '{\"n\": 1}' | nc -N 127.0.0.1 65535"),
     ),
-    "forward": Template(
+    "forward": Starter(
         "lines of a file, logged, to a server that sends each one back",
         ("walflow check main.troy", "walflow run main.troy"),
     ),
-    "spark": Template(
+    "spark": Starter(
         "lines by TCP, logged, a query on Spark, its results in a file",
         ("walflow check --spark main.troy", "walflow run main.troy"),
     ),
-    "connector": Template(
+    "connector": Starter(
         "a Python package with a connector of your own, and a flow that runs it",
         ("pip install -e .", "walflow connectors show {name}", "walflow run main.troy"),
         "spool",
         connectors,
     ),
-    "codec": Template(
+    "codec": Starter(
         "a Python package with a codec of your own, and a flow that uses it",
         ("pip install -e .", "walflow check main.troy", "walflow run main.troy"),
         "pairs",
         codecs.registered,
     ),
-    "framing": Template(
+    "framing": Starter(
         "a Python package with a preprocessor and a postprocessor of your own, and a flow that uses them",
         ("pip install -e .", "walflow check main.troy", "walflow run main.troy"),
         "hexed",
@@ -104,14 +104,14 @@ def _texts(source: Traversable) -> list[Traversable]:
     return sorted((file for file in source.iterdir() if file.is_file()), key=lambda file: file.name)
 
 
-def _check_name(name: str, chosen: Template, template: str) -> None:
+def _check_name(name: str, chosen: Starter, template: str) -> None:
     if not NAME.match(name) or keyword.iskeyword(name):
         raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
     if name in sys.stdlib_module_names or name in OURS or name in chosen.taken():
         raise _refused(f"{name!r} is taken: choose a name that no module and no {template} has", EX_USAGE)
 
 
-def _named(text: str, chosen: Template, name: str) -> str:
+def _named(text: str, chosen: Starter, name: str) -> str:
     """In its three spellings: as a module, as a class, as a constant."""
     word = chosen.stands_for
     if not word:
@@ -125,7 +125,7 @@ def _refused(message: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _tell(directory: Path, made: list[Path], template: Template, name: str) -> None:
+def _tell(directory: Path, made: list[Path], template: Starter, name: str) -> None:
     typer.echo(f"{', '.join(path.name for path in made)} in {directory}. Now:")
     for command in (f"cd {shlex.quote(str(directory))}", *template.then):
         typer.echo("    " + command.replace("{name}", name))

@@ -21,7 +21,7 @@ from walflow.cli.wal.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from walflow.cli.wal.lines import Gone, Head, Line, Lost
+    from walflow.cli.wal.lines import ExportLine, Gone, LogLine, LostLine
     from walflow.wal import Gap, Record
     from walflow.wal.cursor import Acked
     from walflow.wal.inspect import View
@@ -62,10 +62,10 @@ def _export(path: str, first: int, last: int) -> int:
     return len(gaps)
 
 
-def _head(view: "View", acked: "Acked", durable: int) -> "Head":
-    from walflow.cli.wal.lines import VERSION, Head
+def _head(view: "View", acked: "Acked", durable: int) -> "LogLine":
+    from walflow.cli.wal.lines import VERSION, LogLine
 
-    return Head(VERSION, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
+    return LogLine(VERSION, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
 
 
 def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
@@ -83,35 +83,37 @@ def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
     return acked, durable
 
 
-def _lines(found: "Iterable[Record | Gap]", acked: "Acked", gaps: "list[Gap]") -> "Iterator[Line | Lost | Gone]":
-    from walflow.cli.wal.lines import Gone, Lost, Writer
+def _lines(
+    found: "Iterable[Record | Gap]", acked: "Acked", gaps: "list[Gap]"
+) -> "Iterator[ExportLine | LostLine | Gone]":
+    from walflow.cli.wal.lines import Gone, LineWriter, LostLine
     from walflow.wal import Gap
     from walflow.wal.inspect import GONE
 
-    writer = Writer(acked)
+    writer = LineWriter(acked)
     for one in found:
         if not isinstance(one, Gap):
             yield writer.line(one)
             continue
-        kind = Gone if one.reason == GONE else Lost
-        if kind is Lost:
+        kind = Gone if one.reason == GONE else LostLine
+        if kind is LostLine:
             gaps.append(one)
         for first, last in acked.missing(one.first, one.last):
             yield kind(first, last)
 
 
-def _merged(lines: "Iterable[Line | Lost | Gone]") -> "Iterator[Line | Lost | Gone]":
+def _merged(lines: "Iterable[ExportLine | LostLine | Gone]") -> "Iterator[ExportLine | LostLine | Gone]":
     """Lost positions next to each other are one line: in how many records they were, nobody knows later."""
-    from walflow.cli.wal.lines import Lost
+    from walflow.cli.wal.lines import LostLine
 
-    waiting: Lost | None = None
+    waiting: LostLine | None = None
     for line in lines:
-        if isinstance(line, Lost) and waiting is not None and line.first == waiting.last + 1:
+        if isinstance(line, LostLine) and waiting is not None and line.first == waiting.last + 1:
             waiting.last = line.last
             continue
         if waiting is not None:
             yield waiting
-        waiting = line if isinstance(line, Lost) else None
+        waiting = line if isinstance(line, LostLine) else None
         if waiting is None:
             yield line
     if waiting is not None:

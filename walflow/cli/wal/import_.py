@@ -24,7 +24,7 @@ from walflow.cli.wal.terminal import (
 from walflow.errors import WalflowError
 
 if TYPE_CHECKING:
-    from walflow.cli.wal.lines import Head, Line
+    from walflow.cli.wal.lines import ExportLine, LogLine
     from walflow.wal.build import Builder
     from walflow.wal.cursor import Acked
 
@@ -83,7 +83,7 @@ def _opened(file: str) -> Generator[tuple[str, BinaryIO, int]]:
 def _import(path: str, name: str, lines: BinaryIO, read: Callable[[int], None], chunk_size: int) -> dict[str, object]:
     from walflow.wal.build import Builder
 
-    story = Story(name, lines, read)
+    story = ImportReport(name, lines, read)
     builder = Builder(path, bytes.fromhex(story.head.uuid), story.acked, chunk_size)
     try:
         story.tell(builder)
@@ -103,7 +103,7 @@ def _told(known: dict[str, object]) -> str:
     return (line + (more if known["ranges_left_out"] else "")).format(**known)
 
 
-class Story:
+class ImportReport:
     """The lines, and that they fit together: every position up to `durable` is acked, in a record or said to be lost."""
 
     def __init__(self, name: str, lines: BinaryIO, read: Callable[[int], None]) -> None:
@@ -116,12 +116,12 @@ class Story:
 
     def tell(self, builder: "Builder") -> None:
         """Raises BadLine."""
-        from walflow.cli.wal.lines import Gone, Line, read_line, record_of
+        from walflow.cli.wal.lines import ExportLine, Gone, read_line, record_of
 
         while (data := self._next()) is not None:
             with self._bad():
                 line = read_line(data)
-                if isinstance(line, Line):
+                if isinstance(line, ExportLine):
                     record = record_of(line)
                     self._expect(line.position, line.position + line.count - 1)
                     self._expect_acked(line)
@@ -134,7 +134,7 @@ class Story:
         with self._bad():
             self._expect_all(self.head.durable)
 
-    def _begin(self) -> "tuple[Head, Acked]":
+    def _begin(self) -> "tuple[LogLine, Acked]":
         from walflow.cli.wal.lines import read_head
         from walflow.wal.cursor import Acked
 
@@ -178,7 +178,7 @@ class Story:
             first, end = missing[0]
             raise ValueError(f"positions {first} to {end} are missing: they are not acked, and no line has them")
 
-    def _expect_acked(self, line: "Line") -> None:
+    def _expect_acked(self, line: "ExportLine") -> None:
         parts = self.acked.missing(line.position, line.position + line.count - 1)
         acked = line.count - sum(last - first + 1 for first, last in parts)
         if isinstance(line.acked, int) and line.acked != acked:

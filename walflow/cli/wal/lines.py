@@ -20,7 +20,7 @@ Unset = msgspec.UnsetType
 UNSET: Final = msgspec.UNSET
 
 
-class Head(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields=True):
+class LogLine(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields=True):
     """The first line. All up to `low` is acked, and the `ranges` above it, ends included."""
 
     version: int
@@ -30,7 +30,7 @@ class Head(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields=Tr
     ranges: list[tuple[int, int]]
 
 
-class Line(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
+class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
     """One record: `count` events from `position` on, so many of them `acked`. Either `tag_base64` or the rest of it."""
 
     position: int
@@ -49,7 +49,7 @@ class Line(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields
     payload_base64: bytes | Unset = UNSET
 
 
-class Lost(msgspec.Struct, tag="lost", tag_field="kind", forbid_unknown_fields=True):
+class LostLine(msgspec.Struct, tag="lost", tag_field="kind", forbid_unknown_fields=True):
     """Positions that are not acked and cannot be read."""
 
     first: int
@@ -66,18 +66,18 @@ class Gone(msgspec.Struct, tag="gone", tag_field="kind", forbid_unknown_fields=T
 encode = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Wire).decode
-_first = msgspec.json.Decoder(Head).decode
-_other: Callable[[bytes], Line | Lost | Gone] = msgspec.json.Decoder(Line | Lost | Gone).decode
+_first = msgspec.json.Decoder(LogLine).decode
+_other: Callable[[bytes], ExportLine | LostLine | Gone] = msgspec.json.Decoder(ExportLine | LostLine | Gone).decode
 
 
-class Writer:
+class LineWriter:
     """Records to lines, remembering tags: a stream's records share one."""
 
     def __init__(self, acked: Acked) -> None:
         self._acked = acked
-        self._tags: dict[bytes, Line] = {}
+        self._tags: dict[bytes, ExportLine] = {}
 
-    def line(self, record: Record) -> Line:
+    def line(self, record: Record) -> ExportLine:
         position, count, tag, payload, ingest_ns = record
         unacked = sum(last - first + 1 for first, last in self._acked.missing(position, position + count - 1))
         shown = self._tags.get(tag)
@@ -95,9 +95,9 @@ class Writer:
         return line
 
 
-def _shown(tag: bytes) -> Line:
+def _shown(tag: bytes) -> ExportLine:
     """A line with nothing but the tag."""
-    bare = Line(0, 0, 0)
+    bare = ExportLine(0, 0, 0)
     try:
         source, run, stream, codec, framing, meta, metas = _unpack(tag)
         line = msgspec.structs.replace(
@@ -111,14 +111,14 @@ def _shown(tag: bytes) -> Line:
             event_metas=UNSET if metas is None else metas,
         )
         again = _other(encode(line))
-        if isinstance(again, Line) and _tag(again) == tag:
+        if isinstance(again, ExportLine) and _tag(again) == tag:
             return line
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError):
         pass  # not a tag of this version, or JSON cannot say it
     return msgspec.structs.replace(bare, tag_base64=tag)
 
 
-def _tag(line: Line) -> bytes:
+def _tag(line: ExportLine) -> bytes:
     if not isinstance(line.tag_base64, Unset):
         return line.tag_base64
     metas = None if isinstance(line.event_metas, Unset) else line.event_metas
@@ -128,7 +128,7 @@ def _tag(line: Line) -> bytes:
     return _pack((*parts, metas))
 
 
-def read_head(data: bytes) -> Head:
+def read_head(data: bytes) -> LogLine:
     """Raises ValueError, with the reason."""
     head = _first(data)
     if head.version != VERSION:
@@ -142,12 +142,12 @@ def read_head(data: bytes) -> Head:
     return head
 
 
-def read_line(data: bytes) -> Line | Lost | Gone:
+def read_line(data: bytes) -> ExportLine | LostLine | Gone:
     """Raises ValueError, with the reason."""
     return _other(data)
 
 
-def record_of(line: Line) -> Record:
+def record_of(line: ExportLine) -> Record:
     """Raises ValueError, with the reason."""
     payloads = [one for one in (line.payload, line.payload_base64) if not isinstance(one, Unset)]
     if len(payloads) != 1:

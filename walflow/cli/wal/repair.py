@@ -13,7 +13,7 @@ from walflow.errors import WalflowError
 if TYPE_CHECKING:
     from walflow.disk import Disk
     from walflow.wal import Gap, Log
-    from walflow.wal.repair import Hold, Step
+    from walflow.wal.repair import Hold, RepairStep
 
 ROUNDS = 8  # what is put out of the way may have hidden something else
 
@@ -33,12 +33,12 @@ class Account:
         if not self.as_json:
             typer.echo(printable(line))
 
-    def to_do(self, steps: "list[Step]") -> None:
+    def to_do(self, steps: "list[RepairStep]") -> None:
         for step in steps:
             (self._by_hand if step.do is None else self._to_do).append(step.what)
             self.say(f"to do: {step.what}" if step.do else f"for you to do: {step.what}")
 
-    def done(self, step: "Step") -> None:
+    def done(self, step: "RepairStep") -> None:
         self._done.append(step.what)
         self.say(f"done: {step.what}")
 
@@ -123,7 +123,7 @@ def mend(
     return _start(path, account, dry_run=dry_run, yes=yes, disk=disk)
 
 
-def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
+def _do(steps: "list[RepairStep]", hold: "Hold", account: Account) -> None:
     for step in steps:
         hold.take(create=True)  # the first step may have been what makes that possible
         if step.do is not None:
@@ -133,7 +133,7 @@ def _do(steps: "list[Step]", hold: "Hold", account: Account) -> None:
 
 def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk | None") -> bool:
     """What a daemon does when it starts and as it goes on: the rest of the repair, and the proof of it."""
-    from walflow.wal import Log, Options
+    from walflow.wal import Log, LogOptions
     from walflow.wal.inspect import backlog_bytes, check
     from walflow.wal.repair import Hold, half_headers, overwritten, unreadable
 
@@ -150,7 +150,7 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk
             account.would_open()
             return True
         _do(steps, hold, account)
-    log = Log(Options(path), disk)
+    log = Log(LogOptions(path), disk)
     try:
         if lost:
             _pass_over(log, account, backlog_bytes(view))

@@ -62,7 +62,7 @@ def skip(
 
 
 def _skip(path: str, first: int, last: int, *, dry_run: bool, as_json: bool) -> None:
-    from walflow.wal import Log, Options
+    from walflow.wal import Log, LogOptions
     from walflow.wal.inspect import look
     from walflow.wal.inspect.walk import walk
     from walflow.wal.repair import Hold
@@ -75,7 +75,7 @@ def _skip(path: str, first: int, last: int, *, dry_run: bool, as_json: bool) -> 
             places = list(walk(view.directory, view.chunks, first, last))
             _tell(path, within(places, parts), view.found.acked, view.found.durable, as_json=as_json)
             return
-    log = Log(Options(path))
+    log = Log(LogOptions(path))
     try:
         with progress("copying") as begin:
             skipped = go_past(log, first, last, _who(), begin(view.bytes_from(first, last)))

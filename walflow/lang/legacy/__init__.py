@@ -7,7 +7,7 @@ from typing import Final
 from walflow.diagnostics import Diagnostic, Source
 from walflow.flow.config import Flow
 from walflow.lang.legacy import yaml
-from walflow.lang.legacy.artefacts import Artefacts, Reader
+from walflow.lang.legacy.artefacts import ArtefactReader, Artefacts
 from walflow.lang.legacy.flows import flows
 from walflow.lang.legacy.queries import Queries
 
@@ -24,7 +24,7 @@ class Legacy:
         self._report = report
         self._artefacts = Artefacts()
         self._queries = Queries(report)
-        self._reader = Reader(self._artefacts, report)
+        self._reader = ArtefactReader(self._artefacts, report)
         self.given = False
 
     @staticmethod

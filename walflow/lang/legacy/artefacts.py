@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
 from walflow_kernel.values import kind_of
@@ -25,7 +25,7 @@ class Ramp(NamedTuple):
     kind: RampKind
     id: Name
     type: Name
-    settings: Mapping[str | int, Part]
+    settings: Mapping[str | int, ConstantPart]
 
 
 class Template(NamedTuple):
@@ -57,7 +57,7 @@ class Artefacts:
     whole: bool = True
 
 
-class Reader:
+class ArtefactReader:
     def __init__(self, artefacts: Artefacts, report: Report) -> None:
         self._into = artefacts
         self._report = report

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.flow.config import ConnectorConfig, Endpoint, Flow, LinkConfig, PipelineConfig, SelectConfig
+from walflow.flow.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, PipelineConfig, SelectConfig
 from walflow.flow.plan import NodeId
 from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, Template
 from walflow.lang.legacy.kinds import PASSTHROUGH, SYSTEM
@@ -269,8 +269,8 @@ def _config(link: _Link, alias: Name, names: Mapping[Artefact, str]) -> LinkConf
     return LinkConfig(source, target, link.target.written.span)
 
 
-def _endpoint(url: Url, alias: Name, names: Mapping[Artefact, str]) -> Endpoint:
+def _endpoint(url: Url, alias: Name, names: Mapping[Artefact, str]) -> LinkEnd:
     kind: Literal["connector", "pipeline"] = "pipeline" if url.artefact.kind == "pipeline" else "connector"
     span: Span = url.written.span
     port = Name(url.port, span) if url.port else None
-    return Endpoint(NodeId(alias.text, kind, names[url.artefact]), port, span)
+    return LinkEnd(NodeId(alias.text, kind, names[url.artefact]), port, span)

@@ -10,7 +10,7 @@ Takes = Literal["text", "port", "milliseconds", "true or false"]
 
 
 @dataclass(frozen=True)
-class Key:
+class LegacyKey:
     """`to`: the key of the connector's `config` it becomes; None where it has no effect here, which `without` says."""
 
     takes: Takes
@@ -20,50 +20,58 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LegacyKind:
     """`codec`: the one that counts where none is named; None for a connector that takes none. `lines`: events are
     lines whatever processors are named; `lines_unsaid`: where none are. `host` and `port` become one `url`."""
 
     connector: str
-    keys: Mapping[str, Key]
+    keys: Mapping[str, LegacyKey]
     codec: str | None = "json"
     lines: bool = False
     lines_unsaid: bool = False
     fixed: Mapping[str, object] | None = None
 
 
-_ADDRESS: Final = {"host": Key("text", "url", required=True), "port": Key("port", "url", required=True)}
+_ADDRESS: Final = {"host": LegacyKey("text", "url", required=True), "port": LegacyKey("port", "url", required=True)}
 
-KINDS: Final[Mapping[RampKind, Mapping[str, Kind]]] = {
+KINDS: Final[Mapping[RampKind, Mapping[str, LegacyKind]]] = {
     "onramp": {
-        "metronome": Kind(
-            "metronome", {"interval": Key("milliseconds", "interval", required=True)}, None, fixed={"legacy": True}
+        "metronome": LegacyKind(
+            "metronome",
+            {"interval": LegacyKey("milliseconds", "interval", required=True)},
+            None,
+            fixed={"legacy": True},
         ),
-        "ws": Kind("ws_server", _ADDRESS),
-        "tcp": Kind("tcp_server", _ADDRESS, lines_unsaid=True),
-        "udp": Kind("udp_server", _ADDRESS, "string"),
-        "file": Kind(
+        "ws": LegacyKind("ws_server", _ADDRESS),
+        "tcp": LegacyKind("tcp_server", _ADDRESS, lines_unsaid=True),
+        "udp": LegacyKind("udp_server", _ADDRESS, "string"),
+        "file": LegacyKind(
             "file",
             {
-                "source": Key("text", "path", required=True),
-                "close_on_done": Key("true or false", "exit"),
-                "sleep_on_done": Key(
+                "source": LegacyKey("text", "path", required=True),
+                "close_on_done": LegacyKey("true or false", "exit"),
+                "sleep_on_done": LegacyKey(
                     "milliseconds", without="walflow ends once what was read is settled, however long that takes"
                 ),
             },
             lines=True,
             fixed={"mode": "read"},
         ),
-        "stdin": Kind("stdio", {}, "string", lines_unsaid=True),
+        "stdin": LegacyKind("stdio", {}, "string", lines_unsaid=True),
     },
     "offramp": {
-        "ws": Kind("ws_client", {"url": Key("text", "url", required=True), "binary": Key("true or false", "binary")}),
-        "tcp": Kind("tcp_client", _ADDRESS, lines_unsaid=True),
-        "udp": Kind("udp_client", _ADDRESS),
-        "file": Kind("file", {"file": Key("text", "path", required=True)}, lines=True, fixed={"mode": "truncate"}),
-        "stdout": Kind("stdio", {}, lines=True),
-        "stderr": Kind("stdio", {}, lines=True, fixed={"stream": "stderr"}),
-        "exit": Kind("exit", {}, None),
+        "ws": LegacyKind(
+            "ws_client",
+            {"url": LegacyKey("text", "url", required=True), "binary": LegacyKey("true or false", "binary")},
+        ),
+        "tcp": LegacyKind("tcp_client", _ADDRESS, lines_unsaid=True),
+        "udp": LegacyKind("udp_client", _ADDRESS),
+        "file": LegacyKind(
+            "file", {"file": LegacyKey("text", "path", required=True)}, lines=True, fixed={"mode": "truncate"}
+        ),
+        "stdout": LegacyKind("stdio", {}, lines=True),
+        "stderr": LegacyKind("stdio", {}, lines=True, fixed={"stream": "stderr"}),
+        "exit": LegacyKind("exit", {}, None),
     },
 }
 

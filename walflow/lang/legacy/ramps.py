@@ -4,11 +4,11 @@ import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from walflow.compile.constant import Constant, Part, derived
+from walflow.compile.constant import Constant, ConstantPart, derived
 from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.lang.legacy.artefacts import Ramp, RampKind
-from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, Key, Kind
+from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, LegacyKey, LegacyKind
 from walflow_kernel.values import kind_of
 
 MILLISECOND = 1_000_000
@@ -20,7 +20,7 @@ class Converted(NamedTuple):
     """`linked`: it may be linked from both ends. `err_required`: where that is said, None if it is not."""
 
     type: Name
-    settings: Mapping[str, Part]
+    settings: Mapping[str, ConstantPart]
     linked: bool
     err_required: Span | None
 
@@ -48,7 +48,7 @@ def _unknown_type(ramp: Ramp) -> Diagnostic:
 
 
 class _Converting:
-    def __init__(self, ramp: Ramp, kind: Kind, report: Report) -> None:
+    def __init__(self, ramp: Ramp, kind: LegacyKind, report: Report) -> None:
         self._ramp = ramp
         self._kind = kind
         self._tell = report
@@ -59,7 +59,7 @@ class _Converting:
         self._tell(diagnostic)
 
     def converted(self) -> Converted | None:
-        settings: dict[str, Part] = {"config": self._config(), **dict(self._wire())}
+        settings: dict[str, ConstantPart] = {"config": self._config(), **dict(self._wire())}
         self._warn_of_unused()
         linked = self._flag("linked")
         err_required = self._flag("err_required")
@@ -68,14 +68,15 @@ class _Converting:
         span = self._ramp.settings["err_required"].key if err_required else None
         return Converted(Name(self._kind.connector, self._ramp.type.span), settings, linked, span)
 
-    def _config(self) -> Part:
+    def _config(self) -> ConstantPart:
         part = self._ramp.settings.get("config")
         config = part.constant if part and part.constant.value is not None else Constant({}, self._ramp.id.span)
         if not config.is_record:
             self._report(error(f"`config` takes a record, not {kind_of(config.value)}", config.span))
             config = Constant({}, config.span)
-        parts: dict[str | int, Part] = {
-            key: Part(config.span, derived(value, config.span)) for key, value in (self._kind.fixed or {}).items()
+        parts: dict[str | int, ConstantPart] = {
+            key: ConstantPart(config.span, derived(value, config.span))
+            for key, value in (self._kind.fixed or {}).items()
         }
         for name, given in config.parts.items():
             key = self._kind.keys.get(str(name))
@@ -88,7 +89,7 @@ class _Converting:
             if key.required and name not in config.parts and f"did you mean `{name}`?" not in mistyped:
                 self._missing(name, config)
         values = {key: part.constant.value for key, part in parts.items()}
-        return Part(part.key if part else self._ramp.id.span, Constant(values, config.span, parts))
+        return ConstantPart(part.key if part else self._ramp.id.span, Constant(values, config.span, parts))
 
     def _unknown_key(self, name: str, span: Span) -> None:
         known = list(self._kind.keys)
@@ -106,7 +107,7 @@ class _Converting:
     def _what(self) -> str:
         return f"{self._ramp.kind} type `{self._ramp.type.text}`"
 
-    def _takes(self, name: str, key: Key, given: Constant) -> bool:
+    def _takes(self, name: str, key: LegacyKey, given: Constant) -> bool:
         value = given.value
         number = value if isinstance(value, int) and not isinstance(value, bool) else None
         match key.takes:
@@ -127,22 +128,22 @@ class _Converting:
             self._report(error(f"`{name}` takes {wanted}, not {found}", given.span))
         return good
 
-    def _put(self, name: str, key: Key, given: Part, parts: dict[str | int, Part]) -> None:
+    def _put(self, name: str, key: LegacyKey, given: ConstantPart, parts: dict[str | int, ConstantPart]) -> None:
         value = given.constant.value
         if key.to is None:
             self._report(warning(f"`{name}` has no effect", given.key, key.without))
         elif key.takes == "milliseconds" and isinstance(value, int):
-            parts[key.to] = Part(given.key, Constant(value * MILLISECOND, given.constant.span))
+            parts[key.to] = ConstantPart(given.key, Constant(value * MILLISECOND, given.constant.span))
         elif key.to == "url" and name == "port":
             host = parts["url"].constant.value if "url" in parts else ""
-            parts["url"] = Part(given.key, Constant(f"{host}:{value}", given.constant.span))
+            parts["url"] = ConstantPart(given.key, Constant(f"{host}:{value}", given.constant.span))
         elif key.to == "url" and name == "host":
             port = parts["url"].constant.value if "url" in parts else ""
-            parts["url"] = Part(given.key, Constant(f"{_bracketed(str(value))}{port}", given.constant.span))
+            parts["url"] = ConstantPart(given.key, Constant(f"{_bracketed(str(value))}{port}", given.constant.span))
         else:
             parts[key.to] = given
 
-    def _wire(self) -> Iterator[tuple[str, Part]]:
+    def _wire(self) -> Iterator[tuple[str, ConstantPart]]:
         """What tremor 0.11 leaves unsaid is said here, for here a connector has no codec of its own."""
         given = self._ramp.settings
         if "codec_map" in given:
@@ -166,14 +167,14 @@ class _Converting:
     def _lines(self) -> bool:
         return self._kind.lines or self._kind.lines_unsaid
 
-    def _part(self, key: str, chain: list[Constant]) -> Part:
+    def _part(self, key: str, chain: list[Constant]) -> ConstantPart:
         if self._kind.lines or (self._kind.lines_unsaid and not chain):
             line = derived("separate", self._ramp.id.span)
             chain = [line, *chain] if key == "preprocessors" else [*chain, line]
         given = self._ramp.settings.get(key)
         span = given.constant.span if given else self._ramp.id.span
-        parts: dict[str | int, Part] = {at: Part(link.span, link) for at, link in enumerate(chain)}
-        return Part(given.key if given else span, Constant([link.value for link in chain], span, parts))
+        parts: dict[str | int, ConstantPart] = {at: ConstantPart(link.span, link) for at, link in enumerate(chain)}
+        return ConstantPart(given.key if given else span, Constant([link.value for link in chain], span, parts))
 
     def _chain(self, key: str, known: Mapping[str, tuple[str, Mapping[str, object]]]) -> Iterator[Constant]:
         constant = self._ramp.settings[key].constant
@@ -192,8 +193,8 @@ class _Converting:
                 ours, config = known[name]
                 yield derived({"name": ours, "config": dict(config)} if config else ours, link.span)
 
-    def _unsaid(self, value: object) -> Part:
-        return Part(self._ramp.id.span, derived(value, self._ramp.id.span))
+    def _unsaid(self, value: object) -> ConstantPart:
+        return ConstantPart(self._ramp.id.span, derived(value, self._ramp.id.span))
 
     def _flag(self, key: str) -> bool:
         part = self._ramp.settings.get(key)

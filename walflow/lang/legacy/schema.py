@@ -6,7 +6,7 @@ from typing import Any, Final
 from walflow import codecs
 from walflow.contract import Connector
 from walflow.lang.legacy.artefacts import RampKind
-from walflow.lang.legacy.kinds import KINDS, POSTPROCESSORS, PREPROCESSORS, Key, Kind
+from walflow.lang.legacy.kinds import KINDS, POSTPROCESSORS, PREPROCESSORS, LegacyKey, LegacyKind
 
 Schema = dict[str, object]
 
@@ -76,7 +76,7 @@ def _ramps(kind: RampKind, registry: Mapping[str, type[Connector]]) -> Schema:
     }
 
 
-def _ramp(kind: RampKind, name: str, of: Kind, connector: type[Connector]) -> Schema:
+def _ramp(kind: RampKind, name: str, of: LegacyKind, connector: type[Connector]) -> Schema:
     needs_config = any(key.required for key in of.keys.values())
     return {
         "title": f"{kind} {name}",
@@ -96,7 +96,7 @@ def _ramp(kind: RampKind, name: str, of: Kind, connector: type[Connector]) -> Sc
     }
 
 
-def _wire(of: Kind) -> Iterator[tuple[str, Schema]]:
+def _wire(of: LegacyKind) -> Iterator[tuple[str, Schema]]:
     if of.codec is None:
         yield "codec", {"const": "json"}
         return
@@ -105,7 +105,7 @@ def _wire(of: Kind) -> Iterator[tuple[str, Schema]]:
         yield key, {"type": "array", "items": {"enum": list(known)}}
 
 
-def _config(of: Kind, connector: type[Connector]) -> Schema:
+def _config(of: LegacyKind, connector: type[Connector]) -> Schema:
     # Any: what pydantic makes of a class is JSON
     fields: dict[str, Any] = connector.model_json_schema().get("properties", {})
     required = [name for name, key in of.keys.items() if key.required]
@@ -117,7 +117,7 @@ def _config(of: Kind, connector: type[Connector]) -> Schema:
     }
 
 
-def _value(name: str, key: Key, fields: Mapping[str, Any]) -> Schema:
+def _value(name: str, key: LegacyKey, fields: Mapping[str, Any]) -> Schema:
     if key.to is None:
         return {**_TAKES[key.takes], "description": f"Has no effect: {key.without}."}
     about = str(fields.get(key.to, {}).get("description", ""))

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from walflow.compile.constant import Constant, Part
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.diagnostics import Diagnostic, Source, Span, error
 from walflow_kernel.values import kind_of
 
@@ -131,8 +131,8 @@ class _Reading:
             self._report(error(f"more than {MOST_VALUES:,} values, with those that aliases repeat", self._span(node)))
 
     def _record(self, node: Node) -> Constant:
-        parts: dict[str | int, Part] = {}
-        merged: dict[str | int, Part] = {}
+        parts: dict[str | int, ConstantPart] = {}
+        merged: dict[str | int, ConstantPart] = {}
         for key, value in node.value:
             if key.tag == f"{_TAG}merge":
                 merged |= self._merged(value)
@@ -141,7 +141,7 @@ class _Reading:
                     hint = f"first at {parts[name].key}"
                     self._report(error(f"key `{name}` stands twice here", self._span(key), hint))
                 else:
-                    parts[name] = Part(self._span(key), self._value_of(key, value))
+                    parts[name] = ConstantPart(self._span(key), self._value_of(key, value))
         parts = {**merged, **parts}
         return Constant({key: part.constant.value for key, part in parts.items()}, self._span(node), parts)
 
@@ -158,9 +158,9 @@ class _Reading:
         self._report(error(f"a key is text, not {kind_of(constant.value)}", constant.span, hint))
         return None
 
-    def _merged(self, node: Node) -> dict[str | int, Part]:
+    def _merged(self, node: Node) -> dict[str | int, ConstantPart]:
         """`<<: *base`, or a list of them, of which the first counts."""
-        merged: dict[str | int, Part] = {}
+        merged: dict[str | int, ConstantPart] = {}
         constant = self.constant(node)
         several = isinstance(constant.value, list)
         for one in [part.constant for part in constant.parts.values()] if several else [constant]:
@@ -171,7 +171,7 @@ class _Reading:
 
     def _array(self, node: Node) -> Constant:
         items = [self.constant(item) for item in node.value]
-        parts: dict[str | int, Part] = {at: Part(item.span, item) for at, item in enumerate(items)}
+        parts: dict[str | int, ConstantPart] = {at: ConstantPart(item.span, item) for at, item in enumerate(items)}
         return Constant([item.value for item in items], self._span(node), parts)
 
     def _scalar(self, node: Node) -> Constant:

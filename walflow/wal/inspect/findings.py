@@ -9,7 +9,7 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
 from walflow.wal.inspect.kept import reported
 from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
-from walflow.wal.inspect.walk import Counted, Read, nobody, open_chunk
+from walflow.wal.inspect.walk import CountedRecords, Read, nobody, open_chunk
 from walflow.wal.note import Note
 from walflow.wal.quarantine import Gap
 from walflow.wal.survey import NUMBERED
@@ -121,7 +121,7 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
             damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
             continue
         try:
-            scan = Scan(Counted(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
+            scan = Scan(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
             missing = scan.missing()
         finally:
             view.directory.disk.close(fd)

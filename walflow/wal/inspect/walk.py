@@ -16,7 +16,7 @@ def nobody(count: int) -> None:
     """Is told, and does nothing."""
 
 
-class Counted(Pages):
+class CountedRecords(Pages):
     """Tells how far it has read, each byte once."""
 
     def __init__(self, directory: Directory, fd: int, limit: int, count: Read) -> None:
@@ -31,7 +31,7 @@ class Counted(Pages):
         return super().read(offset, size)
 
 
-class Place(NamedTuple):
+class RecordAt(NamedTuple):
     """A record, or what cannot be read, and the bytes of the file that hold it."""
 
     file: str
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 def walk(
     directory: Directory, chunks: Sequence[Chunk], first: int, last: int, read: Read = nobody
-) -> Iterator[Place]:
+) -> Iterator[RecordAt]:
     """All that hold a position from `first` to `last`, in order, from where the first chunk begins."""
     expected = max(first, chunks[0].first) if chunks else last + 1
     for chunk, follower in zip_longest(chunks, chunks[1:]):
@@ -71,23 +71,23 @@ def walk(
         expected = max(expected, chunk.last + 1)
 
 
-def _nowhere(first: int, last: int) -> Place:
-    return Place("", 0, 0, Gap(first, last, "", 0, 0, "no chunk holds them"))
+def _nowhere(first: int, last: int) -> RecordAt:
+    return RecordAt("", 0, 0, Gap(first, last, "", 0, 0, "no chunk holds them"))
 
 
-def _of(directory: Directory, chunk: Chunk, follower: Chunk | None, read: Read) -> Iterator[Place]:
+def _of(directory: Directory, chunk: Chunk, follower: Chunk | None, read: Read) -> Iterator[RecordAt]:
     fd = open_chunk(directory, chunk)
     if fd is None:
-        yield Place(chunk.name, 0, 0, Gap(chunk.first, chunk.last, chunk.name, 0, 0, "cannot be opened"))
+        yield RecordAt(chunk.name, 0, 0, Gap(chunk.first, chunk.last, chunk.name, 0, 0, "cannot be opened"))
         return
     try:
         alone = follower is not None and follower.before != chunk.first
-        yield from _through(Counted(directory, fd, chunk.synced, read), chunk, alone=alone)
+        yield from _through(CountedRecords(directory, fd, chunk.synced, read), chunk, alone=alone)
     finally:
         directory.disk.close(fd)
 
 
-def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[Place]:
+def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[RecordAt]:
     """`alone`: the chunk behind it is missing, and with it all that is not found here."""
     offset, expected = CHUNK_START, chunk.first
     while expected <= chunk.last:
@@ -105,12 +105,12 @@ def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[Place]:
         if record is None:
             yield _corrupt(chunk, offset, header.size, expected, header.last)
         else:
-            yield Place(chunk.name, offset, header.size, record)
+            yield RecordAt(chunk.name, offset, header.size, record)
         offset, expected = offset + header.size, header.last + 1
 
 
-def _corrupt(chunk: Chunk, offset: int, size: int, first: int, last: int) -> Place:
-    return Place(chunk.name, offset, size, Gap(first, last, chunk.name, offset, size, "corrupt"))
+def _corrupt(chunk: Chunk, offset: int, size: int, first: int, last: int) -> RecordAt:
+    return RecordAt(chunk.name, offset, size, Gap(first, last, chunk.name, offset, size, "corrupt"))
 
 
 def outlines(directory: Directory, chunk: Chunk) -> Iterator[tuple[int, int, int]]:

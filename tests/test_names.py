@@ -1,0 +1,20 @@
+"""One name, one thing: a reader who has met a class knows what its name stands for everywhere."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("walflow", "walflow_kernel", "connectors", "pyspark_walflow")
+# Each half has a base of its errors, because Spark's half may not import walflow's. Users catch both by this name.
+TWICE = {"WalflowError"}
+
+
+def test_no_public_class_name_stands_for_two_things() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.parse(path.read_bytes()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in places.items() if len(where) > 1 and name not in TWICE} == {}
