@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from walflow.diagnostics import (
@@ -99,3 +101,10 @@ def test_of_many_the_first_are_shown_errors_before_warnings() -> None:
     assert sum(": error: no" in line for line in lines) == 10
     assert sum(": warning: odd" in line for line in lines) == MOST_SHOWN - 10
     assert lines[-1] == f"… and {10_010 - MOST_SHOWN} more: these are the first {MOST_SHOWN}"
+
+
+def test_a_line_of_nothing_but_a_secrets_name_is_shown_at_once() -> None:
+    text = "password" * 50_000
+    started = time.process_time()
+    render(error("no", span(text, "password")))
+    assert time.process_time() - started < 5

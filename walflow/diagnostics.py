@@ -139,7 +139,8 @@ def first_of(diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], str]:
 
 
 # what an operator pastes into a ticket: the line of a mistake must not carry the password that stands on it
-_SECRET = re.compile(r'((?:password|secret|token)\w*["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
+# bounded, for a line of a megabyte may be this word again and again
+_SECRET = re.compile(r'((?:password|secret|token)\w{0,100}["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
 
 
 def _stars(found: re.Match[str]) -> str:
