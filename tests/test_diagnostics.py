@@ -1,6 +1,19 @@
+import time
+
 import pytest
 
-from walflow.diagnostics import Source, Span, did_you_mean, error, in_order, one_of, render, warning
+from walflow.diagnostics import (
+    MOST_SHOWN,
+    Source,
+    Span,
+    did_you_mean,
+    error,
+    in_order,
+    one_of,
+    render,
+    render_all,
+    warning,
+)
 
 
 def span(text: str, part: str, name: str = "main.troy", order: int = 0) -> Span:
@@ -75,3 +88,23 @@ def test_a_secret_on_the_line_of_a_mistake_is_not_shown(line: str) -> None:
     assert "er2" not in shown
     assert shown.splitlines()[1].endswith('"url": 12')
     assert shown.splitlines()[2].index("^") == shown.splitlines()[1].index("12")
+
+
+def test_of_many_the_first_are_shown_errors_before_warnings() -> None:
+    text = "x" * 20_000
+    source = Source("main.troy", text)
+    found = [
+        *(warning("odd", Span(source, at, at + 1)) for at in range(10_000)),
+        *(error("no", Span(source, at, at + 1)) for at in range(10_000, 10_010)),
+    ]
+    lines = render_all(found).splitlines()
+    assert sum(": error: no" in line for line in lines) == 10
+    assert sum(": warning: odd" in line for line in lines) == MOST_SHOWN - 10
+    assert lines[-1] == f"… and {10_010 - MOST_SHOWN} more: these are the first {MOST_SHOWN}"
+
+
+def test_a_line_of_nothing_but_a_secrets_name_is_shown_at_once() -> None:
+    text = "password" * 50_000
+    started = time.process_time()
+    render(error("no", span(text, "password")))
+    assert time.process_time() - started < 5

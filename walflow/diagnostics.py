@@ -4,12 +4,14 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
 
+MOST_SHOWN = 100  # errors and warnings that a person is shown at once; `check --json` has them all
 WIDEST = 160  # columns of a source line that are shown; a file may be one line of a megabyte
 
 
@@ -27,11 +29,11 @@ class Source:
     name: str
     text: str
     order: int = 0  # diagnostics of several files come in the order the files were given
-    _starts: list[int] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        starts = [0, *(at + 1 for at, char in enumerate(self.text) if char == "\n")]
-        object.__setattr__(self, "_starts", starts)
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the lines begin."""
+        return [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> Position:
         line = bisect_right(self._starts, offset)
@@ -122,11 +124,23 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def render_all(diagnostics: Sequence[Diagnostic]) -> str:
-    return "\n".join(render(diagnostic) for diagnostic in in_order(diagnostics))
+    """The first MOST_SHOWN, and how many more there are."""
+    shown, more = first_of(diagnostics)
+    return "\n".join([*(render(diagnostic) for diagnostic in shown), *([more] if more else [])])
+
+
+def first_of(diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], str]:
+    """Those that are shown to a person, errors before warnings, and a line about the rest ("" if there is none)."""
+    several = in_order(diagnostics)
+    if len(several) <= MOST_SHOWN:
+        return several, ""
+    first = sorted(several, key=lambda diagnostic: diagnostic.severity != "error")[:MOST_SHOWN]
+    return in_order(first), f"… and {len(several) - MOST_SHOWN} more: these are the first {MOST_SHOWN}"
 
 
 # what an operator pastes into a ticket: the line of a mistake must not carry the password that stands on it
-_SECRET = re.compile(r'((?:password|secret|token)\w*["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
+# bounded, for a line of a megabyte may be this word again and again
+_SECRET = re.compile(r'((?:password|secret|token)\w{0,100}["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
 
 
 def _stars(found: re.Match[str]) -> str:

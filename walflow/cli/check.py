@@ -13,7 +13,7 @@ from rich.text import Text
 from walflow.assemble import load
 from walflow.cli.promises import PathPromises, Promise, chain, promises
 from walflow.compile.region import compile_region
-from walflow.diagnostics import Diagnostic, error, in_order, render
+from walflow.diagnostics import Diagnostic, error, first_of, in_order, render
 from walflow.flow.plan import Assembly
 from walflow.flow.regions import regions
 
@@ -93,7 +93,10 @@ def exit_code(
 
 def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> list[Text]:
     """Coloured where the console is a terminal; the words are the same."""
-    lines = [_coloured(diagnostic) for diagnostic in diagnostics]
+    shown, more = first_of(diagnostics)
+    lines = [_coloured(diagnostic) for diagnostic in shown]
+    if more:
+        lines.append(Text(more))
     if promised:
         lines += [line for promise in promised.paths for line in _path(promise)]
         if promised.more:

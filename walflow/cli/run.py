@@ -52,7 +52,7 @@ def run(
     certificates and the admin token anew."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.assemble import load
-    from walflow.diagnostics import render
+    from walflow.diagnostics import render_all
     from walflow.runtime.daemon import Settings, run as run_daemon
 
     stderr = logs.configure(log_format, log_level)
@@ -65,8 +65,8 @@ def run(
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
     assembly, diagnostics = load(files, allow_cycles=allow_cycles)
-    for diagnostic in diagnostics:
-        stderr.write(render(diagnostic))
+    if diagnostics:
+        stderr.write(render_all(diagnostics))
     if assembly is None:
         raise typer.Exit(EX_CONFIG)
     _keep_freed_memory()
