@@ -509,7 +509,7 @@ def test_standard_descriptors_that_are_closed_are_no_ones_file(tmp_path: Path, c
 
 CONSOLE = ECHO.replace(
     "  create connector tcp;",
-    '  define connector console from stdio with codec = "json" end;\n  create connector console;\n  create connector tcp;',
+    '  define connector console from stdio with codec = "json", config = {"when_closed": "drop"} end;\n  create connector console;\n  create connector tcp;',
 ).replace(
     "connect /pipeline/after to /connector/tcp;",
     "connect /pipeline/after to /connector/tcp;\n  connect /pipeline/after to /connector/console;",
