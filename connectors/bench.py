@@ -191,7 +191,7 @@ def _batches(elements: Sequence[bytes], most: int) -> list[Sequence[bytes]]:
 
 
 class SendPace:
-    """A point in time every `interval` seconds; whoever is late does not wait."""
+    """A point in time every `interval` seconds; a caller that is late does not wait."""
 
     def __init__(self, scheduler: Scheduler, interval: float) -> None:
         self._scheduler = scheduler

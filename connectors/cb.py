@@ -87,7 +87,7 @@ class _Sink:
             self._obey(event)
 
     def close(self) -> None:
-        """What got no answer gets one now: nobody will ever give it another."""
+        """What got no answer gets one now: no other answer will come."""
         unanswered, self._unanswered = self._unanswered, []
         for event in unanswered:
             self._inlet.fail(event, AskedToFail("the event asked for no answer, and the connector stops"))

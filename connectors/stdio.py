@@ -1,7 +1,7 @@
 """stdin as a source, stdout (or stderr) as a sink, for consoles and shell pipes.
 
 stdout is shared with other processes, so it is never made non-blocking: the sink's thread asks `poll` first and
-writes no more than a pipe then takes without waiting. A stdout that nobody reads stops the sources; one that is
+writes no more than a pipe then takes without waiting. A stdout that is not read stops the sources; one that is
 closed is lost for good. Where a log is upstream, what was bound for it stays there; else it is dropped.
 """
 
@@ -178,7 +178,7 @@ class Console:
             try:
                 self._offset += os.write(self._fd, data[self._offset : self._offset + self._step])
             except BlockingIOError:
-                return  # somebody else made it non-blocking, and filled it
+                return  # another process made it non-blocking, and filled it
 
     def _written(self, error: BaseException | None) -> None:
         self._settle_written()

@@ -66,7 +66,7 @@ class UnixSocketServer(ServerConnector):
         before: socket.socket | None = None
         while not (await asyncio.wait([serving], timeout=LOOK))[0]:
             if before is not None and server.listener is not None:
-                server.listener.drop(before)  # whoever waited there has been accepted since
+                server.listener.drop(before)  # clients that waited there have been accepted since
                 before = None
             if server.listener is not None and not file.is_there():
                 out.log.warning("socket file is gone", path=self.path, advice="no client found it; made again")

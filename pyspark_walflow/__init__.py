@@ -1,7 +1,7 @@
 """The Spark half of walflow. It stands alone: importable without walflow, so that `--py-files` can ship it.
 
 Spark imports every module named `pyspark_*` to find data sources, so this must be quick and never raise; and the
-daemon imports `pyspark_walflow.wire`, so nothing here may import pyspark before somebody asks for `DefaultSource`.
+daemon imports `pyspark_walflow.wire`, so nothing here may import pyspark before `DefaultSource` is asked for.
 """
 
 from importlib import import_module

@@ -11,7 +11,7 @@ from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, WireKey
 
 CONNECT_SECONDS: Final = 10.0  # until the first answer too
-ANSWER_SECONDS: Final = 60.0  # without a byte; whoever keeps us waiting longer says BUSY meanwhile
+ANSWER_SECONDS: Final = 60.0  # without a byte; a daemon that takes longer says BUSY meanwhile
 RECEIVE_BUFFER: Final = 4 << 20
 
 
@@ -123,7 +123,7 @@ class Client:
             raise RequestRefused(
                 str(fields.get("code", Code.INTERNAL)), str(fields.get("message", "no reason given"))
             )
-        raise Damaged(f"{self.endpoint} answered with a frame of kind {kind}, which nobody asked for")
+        raise Damaged(f"{self.endpoint} answered with a frame of kind {kind}, which was not asked for")
 
     def _receive(self) -> tuple[int, bytes]:
         header = self._exactly(wire.HEADER.size)

@@ -1,4 +1,4 @@
-"""Records of the log, as they lie there, to Arrow columns: Python sees each record, nobody sees each event.
+"""Records of the log, as they lie there, to Arrow columns: Python looks at each record, never at each event.
 
     position long, ingest_ts timestamp, key string, value string       (value binary, where asked for)
 

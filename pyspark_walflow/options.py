@@ -32,7 +32,7 @@ OPTIONS: Final = (
     Option("port", str(wire.DEFAULT_PORT), "its port, `url` of the connector"),
     Option("consumer", "spark", "who reads: one of the connector's `consumers`; one streaming query at a time each"),
     Option("tokenFile", "", "file that holds the token, for the driver; else `WALFLOW_TOKEN_FILE`, `WALFLOW_TOKEN`"),
-    Option("tls", "false", "`true`: TLS, the daemon's certificate signed by somebody the system trusts"),
+    Option("tls", "false", "`true`: TLS, the daemon's certificate signed by an authority that the system trusts"),
     Option("cafile", "", "TLS, the daemon's certificate signed by what is in this file, on every host"),
     Option(
         "startingPosition",

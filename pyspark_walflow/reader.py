@@ -1,7 +1,7 @@
 """What Spark calls: the driver plans ranges of positions, the workers fetch them.
 
 An offset is {"log": uuid, "position": next, "consumer": name, "scan": name}, and a range half-open. The same range
-gives the same rows for as long as nobody has committed it. The scan names the checkpoint: it is drawn where a checkpoint
+gives the same rows until it is committed. The scan names the checkpoint: it is drawn where a checkpoint
 begins, and every start from that checkpoint finds it again in its offsets.
 """
 
@@ -189,7 +189,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset | {"scan": self._scan} if self._scan else offset
 
     def _below_floor(self, position: int) -> None:
-        """Has the daemon say who committed it, unless nobody minds."""
+        """Has the daemon say who committed it, unless that does not matter."""
         if self._options.fail_on_data_loss:
             self._planning(None).plan(position, 1, 1)
             raise WalflowError(f"position {position} is gone")
@@ -260,7 +260,9 @@ def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordB
                     position += batch.num_rows
                 patience.renew()
             if position < wanted.end:
-                raise WalflowError(f"positions {position} to {wanted.end - 1} did not come, and nobody said why")
+                raise WalflowError(
+                    f"positions {position} to {wanted.end - 1} did not come, and the daemon did not say why"
+                )
             _give_back(options, wanted, client)
             client = None
         except (OSError, Damaged) as error:
@@ -288,7 +290,7 @@ def _lost(options: Options, lost: LostPositions, position: int) -> int:
     if options.fail_on_data_loss:
         raise WalflowError(f'{line}; option("failOnDataLoss", "false") goes on behind them')
     if lost.first > position:
-        raise WalflowError(f"positions {position} to {lost.first - 1} did not come, and nobody said why")
+        raise WalflowError(f"positions {position} to {lost.first - 1} did not come, and the daemon did not say why")
     _tell(f"{line}; failOnDataLoss is false, so it goes on behind them")
     return max(position, lost.last + 1)
 

@@ -1,7 +1,7 @@
 """`df.writeStream.format("walflow")` and `df.write.format("walflow")`: rows become results on the connector's `out`.
 
 Each task stages its rows under a name drawn at random, the driver publishes the names of a batch. The daemon takes a
-(query, batch) once, so that both may be asked for again until somebody answers. Tasks get a ticket for staging; the
+(query, batch) once, so that both may be asked for again until an answer comes. Tasks get a ticket for staging; the
 token stays with the driver.
 """
 

@@ -175,7 +175,7 @@ class Half(Protocol):
         ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """`read` is called whenever somebody looks, until this run ends. It must not block. `labels` (of which the
+        """`read` is called whenever the metrics are asked for, until this run ends. It must not block. `labels` (of which the
         values must be few) tell several gauges of one name apart."""
         ...
 
@@ -220,7 +220,7 @@ class Inlet(Half, Protocol):
     def share(self) -> tuple[int, int | None]:
         """For a sink of many peers, each of which may keep it waiting: how many bytes (`Block.weight`) and events may
         wait for all of them and not be settled, None: any number. It is a quarter of the smallest window upstream,
-        divided among the sinks that ask for theirs, so that the rest is left to whoever does not wait."""
+        divided among the sinks that ask for theirs, so that the rest is left to the peers that do not wait."""
         ...
 
     def ack(self, block: Block) -> None: ...

@@ -104,7 +104,7 @@ class Disk(Protocol):
         ...
 
     def filesystem(self, path: str) -> str:
-        """What kind of file system `path` lies on ("ext4", "nfs4"); empty where nobody can tell."""
+        """What kind of file system `path` lies on ("ext4", "nfs4"); empty where that is unknown."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 A block is a run of events of one stream as they came, for instance the whole lines that one socket read
 brought. It is the unit everywhere: one object, one record in a log, one write, one outcome. Its bytes are never
-changed, so several links may share them; whoever needs other bytes makes another block around the same receipt.
+changed, so several links may share them; a node that needs other bytes makes another block around the same receipt.
 """
 
 import warnings
@@ -175,12 +175,12 @@ Settled = Callable[["Receipt"], None]
 class Receipt:
     """Settles one block at its origin, once, when every copy of it has an outcome. Needs no event loop.
 
-    Whoever hands a block to n takers calls `fork(n - 1)` first. `settled` is called exactly once, possibly
-    inside the call that handed the block out: guard against re-entry.
+    A node that hands a block to n takers calls `fork(n - 1)` first. `settled` is called exactly once, possibly
+        inside the call that handed the block out: guard against re-entry.
 
-    After it: `cause` is None for an ack, else the first failure; then `done` is how many events from the front
-    are delivered everywhere, and `delivered` the sinks that acked and never failed: a redelivered block carries
-    them as `skip`. A receipt collected unsettled fails its block and warns.
+        After it: `cause` is None for an ack, else the first failure; then `done` is how many events from the front
+        are delivered everywhere, and `delivered` the sinks that acked and never failed: a redelivered block carries
+        them as `skip`. A receipt collected unsettled fails its block and warns.
     """
 
     __slots__ = ("_acked", "_failed", "cause", "count", "done", "pending", "ref", "settled", "skip")

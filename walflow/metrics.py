@@ -1,4 +1,4 @@
-"""What is counted and measured, gathered by name and labels for whoever shows it.
+"""What is counted and measured, gathered by name and labels.
 
 The hot path adds to a plain int. Locks, text and order are the business of the scrape, which runs on the same loop
 and so never sees half of an update.
@@ -69,11 +69,11 @@ class Metrics:
         return self._histograms.setdefault(_key(name, labels), BucketedValues(bounds))
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """`read` is called whenever somebody looks; of two under one name and labels the later one."""
+        """`read` is called whenever the metrics are asked for; of two under one name and labels the later one."""
         self._gauges[_key(name, labels)] = read
 
     def forget(self, name: str, **labels: str) -> None:
-        """A gauge that nobody can read any more."""
+        """A gauge that can no longer be read."""
         self._gauges.pop(_key(name, labels), None)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -173,7 +173,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "dropped_datagrams_total": Family(
         "counter", "Datagrams that the kernel dropped before they were read, or held when walflow stopped."
     ),
-    "refused_datagrams_total": Family("counter", "Datagrams that the peer's machine said nobody is there to take."),
+    "refused_datagrams_total": Family(
+        "counter", "Datagrams that the peer's machine refused: no program listens there."
+    ),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
     "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),
@@ -250,7 +252,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_published_rows_total": Family("counter", "Rows in these batches."),
     "spark_repeated_batches_total": Family("counter", "Batches that Spark published again, and that were left out."),
     "spark_staged_bytes": Family("gauge", "Bytes of results that Spark has written and not published."),
-    "spark_orphaned_stages_total": Family("counter", "Results of a task that nobody published, removed unasked."),
+    "spark_orphaned_stages_total": Family(
+        "counter", "Results of a task that were never published, removed after an hour."
+    ),
     "spark_results_backlog_events": Family("gauge", "Rows that are published and not acked by every sink."),
     "spark_results_fill_ratio": Family("gauge", "What of their budget the results' records take, 0 to 1."),
     # the process
@@ -266,5 +270,5 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "loop_lag_seconds": Family(
         "gauge", "How late the event loop came to a timer, the worst of the last ten seconds.", own=True
     ),
-    "log_lines_dropped_total": Family("counter", "Log lines dropped because nobody read stderr.", own=True),
+    "log_lines_dropped_total": Family("counter", "Log lines dropped because stderr was not read.", own=True),
 }

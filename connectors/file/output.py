@@ -27,7 +27,7 @@ class CannotWrite(WalflowError):
 @dataclass(slots=True)
 class FileBatch:
     """Blocks that are written together. `separator`: what stands between them and an unended line before them,
-    empty where their framing has none. `adds`: their positions; `acked_below`: per log, what nobody asks for."""
+    empty where their framing has none. `adds`: their positions; `acked_below`: per log, what will not be asked for again."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     parts: list[bytes] = field(default_factory=list[bytes])
@@ -219,7 +219,7 @@ class Output:
 
     def _opened(self) -> tuple[int, int]:
         """The file at the path now, and its size. One that was renamed is written on to until SIGHUP, or until another
-        one is at the path, which whoever renamed it may be about to make: at the latest for a second."""
+        one is at the path, which the process that renamed it may be about to make: at the latest for a second."""
         if self._fd is not None:
             there = self._disk.look(self.path)
             if there is not None and there.identity == self._identity:

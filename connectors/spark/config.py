@@ -120,7 +120,7 @@ class SparkConfig(Connector):
             if not name or not name.isprintable() or len(name) > 100:
                 raise ValueError(f"{name!r} is no name for a consumer")
         if not self.consumers and self.socket_url is None:
-            raise ValueError("without `consumers` nobody would ever read the log")
+            raise ValueError("without `consumers` the log would never be read")
         if not self.address.loopback and self.tls is None and self.insecure is None:
             raise ValueError(
                 f'{self.address} is open to the network and has no `tls`; or say why that is right in `insecure = "…"`'
@@ -132,7 +132,7 @@ class SparkConfig(Connector):
             )
         if plain is not None and not plain.loopback and self.insecure is None:
             raise ValueError(
-                f"socket_url {plain} is open to the network and sends events to whoever connects; "
+                f"socket_url {plain} is open to the network and sends events to every client that connects; "
                 'say why that is right in `insecure = "…"`'
             )
         return self

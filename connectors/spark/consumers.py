@@ -64,7 +64,7 @@ class Consumers:
 
     @property
     def floor(self) -> int:
-        """The first position that somebody has not committed. Below it nothing can be read."""
+        """The first position that some consumer has not committed. Below it nothing can be read."""
         return min((cursor.position for cursor in self._cursors.values()), default=self._log.low + 1)
 
     def committed(self, name: str) -> int:
@@ -107,7 +107,7 @@ class Consumers:
         return max(0, self._served.get(name, 0) - self._cursors[name].position)
 
     def below_floor(self, position: int) -> RequestRefused:
-        """Names whoever committed last."""
+        """Names the process that committed last."""
         name, cursor = max(self._cursors.items(), key=lambda one: one[1].time_ns, default=("", Cursor(0)))
         who = f"consumer {name!r} committed all below {cursor.position} {_when(cursor)}"
         return RequestRefused(
@@ -217,7 +217,9 @@ class Consumers:
                 log.error("consumer beyond the log", consumer=name, committed=cursor.position, starts_at=after)
                 cursor = cursor._replace(position=after)
             found[name] = cursor
-        if found != known:  # written now: the log acks what it has lost, and whoever has not committed it must know
+        if (
+            found != known
+        ):  # written now: the log acks what it has lost, and a consumer that has not committed it must know
             self._write(self._text(found))
         return found
 
@@ -248,7 +250,7 @@ class Consumers:
 
 
 def _seen(writing: "asyncio.Future[None]") -> None:
-    """Whoever asked may be gone, and then nobody looks at its error."""
+    """The caller may be gone, and then its error is not looked at."""
     if not writing.cancelled():
         writing.exception()
 

@@ -9,8 +9,8 @@ from typing import Final, cast
 
 from pyspark_walflow.wire import HEADER, PREFACE, Damaged, FrameKind
 
-BEFORE_PROOF: Final = 4096  # bytes of a frame at most, while nobody knows whose it is
-PIECE: Final = 256 << 10  # written at a time: what the loop copies before somebody else gets his turn
+BEFORE_PROOF: Final = 4096  # bytes of a frame at most, before its sender has proved itself
+PIECE: Final = 256 << 10  # written at a time: what the loop copies before another connection has its turn
 OVERHEAD: Final = 256  # bytes that the objects around a frame take
 
 FROM_CLIENTS: Final = frozenset(kind for kind in FrameKind if kind < FrameKind.OK) - {

@@ -86,7 +86,7 @@ class PlainPort:
                 self._half.log.warning("socket reader refused", reason=reason, peer=_name(address))
 
     def _refusal(self, said: bytes | None) -> str | None:
-        """ "": it is gone, and nobody need hear of it."""
+        """ "": it is gone, and that is not worth a line."""
         if said:
             return f"it began with {said!r}, and Spark's socket source says nothing"
         if said is not None:

@@ -80,7 +80,7 @@ class Process:
         """Nothing of its group is left."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + SWEEP_SECONDS
-        while self._signal(0) and clock() < deadline:  # noqa: ASYNC110  # the kernel tells nobody when a group ends
+        while self._signal(0) and clock() < deadline:  # noqa: ASYNC110  # the kernel does not tell when a group ends
             await asyncio.sleep(LOOK)
         self._signal(signal.SIGKILL)
         await self._process.wait()
@@ -129,7 +129,7 @@ async def spawn(
 
 
 async def finished(work: Awaitable[T]) -> T:
-    """Done to its end even where whoever waits is cancelled meanwhile; the cancellation comes after."""
+    """Done to its end even if the waiting task is cancelled meanwhile; the cancellation comes after."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -29,7 +29,7 @@ class Data(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """Positions `first` to `last`, both included. `empty`: nobody was ever promised an event there."""
+    """Positions `first` to `last`, both included. `empty`: no event was ever acked there."""
 
     first: int
     last: int
@@ -109,7 +109,7 @@ class LogRanges:
         if start >= after:
             return RangePlan(start, 0)
         behind = self._extract.behind(start)
-        if behind > start:  # nobody wants a thousand million positions of nothing in portions
+        if behind > start:  # a thousand million empty positions are not sent in portions
             return RangePlan(min(behind, after), 0)
         whole = await self._end_of_record(start)
         reach = self._extract.reach(start, after, size)
@@ -136,7 +136,7 @@ class LogRanges:
             raise RequestRefused(Code.BELOW_FLOOR, str(error)) from error
         if not lost:
             return LostRange(
-                loss.first, loss.last, "a crash left nothing there, and nobody was promised it", empty=True
+                loss.first, loss.last, "a crash left nothing there, and nothing there was acked", empty=True
             )
         self.tell_gaps()
         reason = loss.gap.reason
@@ -146,7 +146,7 @@ class LogRanges:
         return LostRange(loss.first, loss.last, reason, empty=False)
 
     def tell_gaps(self) -> None:
-        """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
+        """What was damaged is kept in quarantine/ and will not come; the operator must hear of it."""
         for gap in self._log.gaps[self._told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._half.log.error("quarantined", found=str(gap))

@@ -109,7 +109,7 @@ class Results:
         return staged.rows, staged.size
 
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
-        """Whether it was published by this call, and its rows. Whoever is cancelled while waiting stops nothing."""
+        """Whether it was published by this call, and its rows. A caller that is cancelled while it waits stops nothing."""
         return await asyncio.shield(self._task(self._publish(query, batch, names)))
 
     async def abort(self, names: Sequence[str]) -> None:
@@ -348,7 +348,7 @@ class Results:
 
 
 def _retrieve(task: asyncio.Task[object]) -> None:
-    """Whoever asked may be gone: then nobody hears of a refusal, and need not."""
+    """The caller may be gone: then a refusal is not told, and need not be."""
     if not task.cancelled() and isinstance(task.exception(), RequestRefused):
         return
 

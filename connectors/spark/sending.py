@@ -40,7 +40,7 @@ class Sending:
 
     @property
     def owed(self) -> int:
-        """Lines that nobody will get if this ends now."""
+        """Lines that no client will get if this ends now."""
         return len(self._owed)
 
     async def run(self, sock: socket.socket, peer: str) -> None:
@@ -74,7 +74,7 @@ class Sending:
         try:
             await asyncio.shield(committing)
         except asyncio.CancelledError:
-            await asyncio.gather(committing, return_exceptions=True)  # or what it commits would be nobody's
+            await asyncio.gather(committing, return_exceptions=True)  # or no one would note what it commits
             raise
 
     async def _read_more(self) -> None:

@@ -1,7 +1,7 @@
-"""What Spark's tasks have written and nobody has published yet: a file each, `<name>.<rows>`, its lines and no more.
+"""What Spark's tasks have written and is not published yet: a file each, `<name>.<rows>`, its lines and no more.
 
 Spark cannot always say what is to be thrown away: when one task fails, those that had finished are not named to
-`abort`. So what nobody asks for dies of age. A restart keeps whole files: the driver may be about to publish them.
+`abort`. So what is not asked for is removed after an hour. A restart keeps whole files: the driver may be about to publish them.
 """
 
 import errno
@@ -122,7 +122,7 @@ class Staging:
             if name not in self._whole:
                 raise RequestRefused(
                     Code.UNKNOWN_STAGE,
-                    f"stage {name[:32]!r} is not here: it was aborted, or nobody published it in time; "
+                    f"stage {name[:32]!r} is not here: it was aborted, or it was not published in time; "
                     "the batch must be written again",
                 )
         return tuple(self._whole[name][0] for name in names)
@@ -134,7 +134,7 @@ class Staging:
             await self._run(lambda: self._unlink(files))
 
     async def sweep(self) -> None:
-        """Removes what nobody asked for in an hour."""
+        """Removes what was not asked for in an hour."""
         await self._orphan(self._older(ORPHAN_SECONDS))
 
     # of what is being published; these block, and raise OSError where a file is not what it was

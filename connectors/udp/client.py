@@ -197,7 +197,7 @@ class DatagramSending:
 
 
 class Refusals:
-    """ICMP's word that nobody listens at the peer: one for each datagram at best, and none where it is filtered."""
+    """ICMP's word that no program listens at the peer: one for each datagram at best, and none where it is filtered."""
 
     def __init__(self, sock: Datagrams, inlet: Inlet, peer: str) -> None:
         self._sock = sock
@@ -231,7 +231,7 @@ class Refusals:
 
     def _say(self) -> None:
         if self._unsaid:
-            self._inlet.log.warning("nobody listens at the peer", peer=self._peer, datagrams=self._unsaid)
+            self._inlet.log.warning("no program listens at the peer", peer=self._peer, datagrams=self._unsaid)
             self._unsaid = 0
 
 

@@ -57,7 +57,7 @@ class MessagesPonged(MessagesWritten):
         return f"<MessagesPonged {len(self._outstanding)} blocks outstanding>"
 
     def _begin(self) -> None:
-        self._connection = os.urandom(8)  # pongs that nobody asked for, or to an earlier ping, say nothing
+        self._connection = os.urandom(8)  # pongs that were not asked for, or to an earlier ping, say nothing
         self._pinged = self._ponged = 0  # blocks of this connection
 
     def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:

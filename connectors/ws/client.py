@@ -158,7 +158,7 @@ class WsClient(Ws):
         if any(name.lower() == "authorization" for name in self.headers):
             warnings.append("headers hold an Authorization; name a file with it in `token` instead")
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(f"the token goes to {self.address} without TLS, for everybody on the way to read")
+            warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
         return warnings
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

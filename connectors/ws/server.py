@@ -130,7 +130,7 @@ class WsPeer(Peer):
         try:
             wanted = self._config.token.read().get_secret_value()
         except NoSecret as error:
-            self._ours.out.log.error("nobody is let in", reason=str(error))
+            self._ours.out.log.error("no client is let in", reason=str(error))
             return self._protocol.reject(503, "The server cannot read its token.\n")
         given = request.headers.get_all("Authorization")
         if len(given) == 1 and same_token(given[0], wanted):
@@ -235,7 +235,7 @@ class WsPeer(Peer):
         if data and not self.transport.is_closing():
             self.transport.write(data)
             if self.joined:
-                self.wrote()  # a flood of pings is not read on while nobody reads the pongs
+                self.wrote()  # a flood of pings is not read on while the pongs are not read
         if ends and self._protocol.close_rcvd is not None:
             self._linger(self._config.write_timeout / 1e9)
             self.transport.close()

@@ -72,7 +72,7 @@ class FrameWire:
 
     def receive_head(self, data: bytes) -> tuple[FrameRead, bytes]:
         """As `receive`, and what follows the head of the request or the answer: what there is in it must not end a
-        connection that nobody knows of yet."""
+        connection that the server does not know yet."""
         known = len(self._seen)
         head = self._seen + data
         end = head.find(END_OF_HEAD)

@@ -86,11 +86,11 @@ async def test_refusals_are_counted_and_said_and_stop_nothing() -> None:
         assert len(inlet.acked) == 100
         inlet.scheduler.advance(1)  # what the last one brought
         assert inlet.counters["refused_datagrams_total"].value == 100
-        assert inlet.lines == ["nobody listens at the peer"]
+        assert inlet.lines == ["no program listens at the peer"]
         async with listening(port=port) as peer:
             inlet.give(inlet.lines_of(b"here"))
             assert peer.recv(100) == b"here"
-    assert inlet.lines == ["nobody listens at the peer"] * 2
+    assert inlet.lines == ["no program listens at the peer"] * 2
     assert sum(int(line["datagrams"]) for line in inlet.logged) == 100
     assert inlet.triggered == []
 

@@ -394,7 +394,9 @@ def test_what_is_warned_of(tmp_path: Path) -> None:
     assert warnings(url="h") == ()
     assert warnings(url="wss://h", token=kept) == ()
     assert warnings(url="localhost:1", token=kept) == ()
-    assert warnings(url="h", token=kept) == ("the token goes to h:80 without TLS, for everybody on the way to read",)
+    assert warnings(url="h", token=kept) == (
+        "the token goes to h:80 without TLS, so every machine on the way can read it",
+    )
     assert warnings(url="wss://h", token="secret") == (
         "the token stands in the flow file; name a file, env or credential instead",
     )

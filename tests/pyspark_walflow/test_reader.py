@@ -355,7 +355,7 @@ def from_impostor(answer: Answers, end: int = 4, **more: str) -> list[int]:
 
 def test_fewer_rows_than_asked_for_are_an_error(tmp_path: Path) -> None:
     piece = data(tmp_path, 1, b"a", b"b")
-    with pytest.raises(WalflowError, match=r"^positions 3 to 3 did not come, and nobody said why$"):
+    with pytest.raises(WalflowError, match=r"^positions 3 to 3 did not come, and the daemon did not say why$"):
         from_impostor(lambda kind, fields: piece + OK)
 
 
@@ -367,7 +367,7 @@ def test_rows_of_another_place_are_an_error(tmp_path: Path) -> None:
 
 def test_a_loss_that_begins_too_late_is_an_error() -> None:
     lost = wire.control(FrameKind.LOST, {"first": 3, "last": 3, "reason": "corrupt"})
-    with pytest.raises(WalflowError, match=r"^positions 1 to 2 did not come, and nobody said why$"):
+    with pytest.raises(WalflowError, match=r"^positions 1 to 2 did not come, and the daemon did not say why$"):
         from_impostor(lambda kind, fields: lost + OK, failOnDataLoss="false")
 
 

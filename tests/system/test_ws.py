@@ -263,7 +263,7 @@ def test_strangers_stay_outside(tmp_path: Path) -> None:
         assert daemon.terminate() == 0
         assert daemon.last("stopped")["failed_handshakes_total"] == 19
         assert TOKEN not in "".join(daemon.raw)
-        assert [line for line in daemon.lines if line.get("level") == "error"] == [daemon.last("nobody is let in")]
+        assert [line for line in daemon.lines if line.get("level") == "error"] == [daemon.last("no client is let in")]
 
 
 def test_what_breaks_the_protocol_or_the_limits_ends_its_own_connection(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, put
 from walflow.wal import Gap, Log, Record
 from walflow.wal.format import RECORD_START
 from walflow.wal.inspect import GONE, Read, acked_by_cursor, check, holder, look, records, removed
-from walflow.wal.inspect.walk import nobody, walk
+from walflow.wal.inspect.walk import unreported, walk
 from walflow.wal.skip import skip
 
 ALL_ACKED = "not what was written; all acked, so nothing is lost"
@@ -158,7 +158,7 @@ def test_of_a_log_in_use_it_is_looked_for_until_nothing_new_is_found(
         for position in now ^ done[-1]:
             spoil(directory, position)
         done.append(now)
-        return nobody
+        return unreported
 
     view, findings = check(str(directory), begin)
     assert view.holder

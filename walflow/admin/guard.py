@@ -1,4 +1,4 @@
-"""Who may ask. On loopback everybody on this machine may; away from it, whoever has the token."""
+"""Who may ask: on loopback any process of this machine; from elsewhere, a client that has the token."""
 
 import hmac
 from collections.abc import Mapping

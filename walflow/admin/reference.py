@@ -15,7 +15,7 @@ A connector's metrics carry the labels `flow`, `component` (its name there), `ki
 event or a client brings, so the number of series is given by the flow files alone. Counters begin at 0 with the
 process. A log's gauges are there while its connector runs.
 
-A connector of somebody else's shows its own counters in the same way, as `walflow_component_NAME`.
+A connector from another package shows its own counters in the same way, as `walflow_component_NAME`.
 
 Alert on `walflow_wal_oldest_seconds` rather than on sizes: a log that grows and drains does its work, one whose
 oldest event ages does not. `walflow_component_lost_events_total` above 0 means that events had no log before them.

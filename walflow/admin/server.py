@@ -143,7 +143,7 @@ class Answers:
         return runner
 
     async def livez(self, request: web.Request) -> web.Response:
-        """Whoever probes has no token, and learns nothing by it."""
+        """A probe has no token, and its answer tells nothing that needs one."""
         return web.Response(text="ok\n")
 
     async def readyz(self, request: web.Request) -> web.Response:

@@ -62,7 +62,7 @@ def _tell_internal_error(error: Exception) -> None:
             traceback.print_exception(error)
         typer.echo(f"{line}{at.lineno}; WALFLOW_TRACEBACK=1 shows the way there)", err=True)
     except OSError:
-        return  # nobody reads stderr
+        return  # stderr is not read
 
 
 def app() -> typer.Typer:

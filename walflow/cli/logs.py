@@ -1,6 +1,6 @@
 """Log lines to stderr: for people on a terminal, JSON otherwise. No payloads, no secrets, no floods.
 
-Nothing here may end or hold up a flow: a value that cannot be shown costs its line, a stderr that nobody reads costs
+Nothing here may end or hold up a flow: a value that cannot be shown costs its line, a stderr that is not read costs
 the lines that do not fit (stderr.py).
 """
 
@@ -62,7 +62,7 @@ def _dropped(lines: int) -> EventDict:
         "event": "log lines dropped",
         "level": "warning",
         "lines": lines,
-        "reason": "nobody read stderr (events are unaffected)",
+        "reason": "stderr was not read (events are unaffected)",
     }
 
 

@@ -24,7 +24,7 @@ _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting
 
 
 class NoAnswer(Exception):
-    """Nobody answers there, or not as a walflow does. Its text is the line for the operator."""
+    """No walflow answers there. Its text is the line for the operator."""
 
 
 def status(

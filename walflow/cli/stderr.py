@@ -1,6 +1,6 @@
 """The way to stderr that nothing waits for.
 
-A pipe that nobody reads, a terminal that is stopped or a disk that hangs blocks whoever writes to it. So a thread of
+A pipe that is not read, a terminal that is stopped or a disk that hangs blocks the thread that writes to it. So a thread of
 its own writes, and takes from a bounded queue: what does not fit is dropped, counted, and told once there is room.
 """
 
@@ -43,7 +43,7 @@ class Stderr:
             self._state.notify_all()
 
     def flush(self, patience: float = PATIENCE) -> None:
-        """Until all is written, or nobody reads it."""
+        """Until all is written, or the reader is gone."""
         with self._state:
             self._state.wait_for(lambda: not self._size or self._lost, patience)
 

@@ -176,7 +176,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Reads well and is not supported yet, which whoever read it has said."""
+    """Reads well and is not supported yet, which its reader has said."""
 
     span: Span
 

@@ -3,7 +3,7 @@
 A region begins at a place (an input of a pipeline, an output of an operator) and ends at its exits; between them lie
 streams. Each event passes depth first through all selects, in the order of the file, before the next one: what leaves by
 an exit stands in the order of the events. A select that fails ends its own branch of that event. The function never
-touches receipts: it says for each exit which events leave by it, by their numbers in the block, and whoever calls it
+touches receipts: it says for each exit which events leave by it, by their numbers in the block, and the caller
 accounts for them. It reads no clock, and keeps nothing from one block to the next.
 
     region = Region("main::way/in", "in", {"in": [Rule(None, where, None, "out", span)]})

@@ -33,7 +33,7 @@ def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool)
         Link(pipeline, operator, connector, "in"),
         Link(connector, "out", pipeline, f"{operator}/out"),
     ]
-    # what nobody takes is better logged at the connector's own err port than dropped at the pipeline's
+    # an event that no link takes is logged at the connector's own err port, not dropped at the pipeline's
     return [*links, Link(connector, ERR, pipeline, f"{operator}/err")] if reports else links
 
 

@@ -144,7 +144,7 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
         report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.out_may_end else unread:
-        # a server or a console that is only written to is nothing odd; a log that nobody reads fills up
+        # a server or a console that is only written to is nothing odd; a log without a reader fills up
         if at.forwards:
             hint = "nothing reads it, so it fills up and stops its sources"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))

@@ -82,7 +82,7 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
             message = f"connector type {connector.type.text} needs a `codec`"
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
         return WireSettings(None, None, None)
-    # nobody said how events look: as they do most often
+    # no codec is given: events are separated by newlines
     unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
     make_in = partial(framing.incoming, messages=of.messages)
     make_out = partial(framing.outgoing, messages=of.messages)

@@ -95,7 +95,7 @@ def _aliases(field: str, alias: object) -> list[str]:
 
 
 def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
-    """Pydantic's path without what nobody wrote: the name of a union's member, say."""
+    """Pydantic's path without parts that the user did not write, for example the name of a union's member."""
     path: list[str | int] = []
     for at, key in enumerate(loc):
         if key in config.find(path).parts or at == len(loc) - 1:

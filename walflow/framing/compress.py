@@ -5,7 +5,7 @@ member after the other, wherever reads end. What comes out is either cut by a la
 comes, or each member is a piece, and then none over the limit is ever made.
 
 Unlike tremor's, `compress` with xz has the level 6 and not 9 unless one is named: 9 takes 72 ms and 674 MB for each
-event, and nobody's events are so large that it would gain anything.
+event, and events are too small to gain anything from it.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -19,7 +19,7 @@ class Refused(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """So many bytes were made on the way, which may come to nothing: for whoever minds how long it takes."""
+    """So many bytes were made on the way, which may come to nothing: so that a turn is bounded."""
 
     size: int
 

@@ -54,7 +54,7 @@ def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | T
                 candidate = folder.joinpath(*path[:-1], path[-1] + suffix)
                 if candidate.is_file():
                     return candidate
-            except (OSError, ValueError):  # a folder nobody may look into, a name no file has
+            except (OSError, ValueError):  # a folder that cannot be read, a name that no file has
                 continue
     return None
 

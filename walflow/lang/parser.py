@@ -145,7 +145,7 @@ class _Reading:
 
 
 def _nowhere(kind: str) -> Token:
-    """A token nobody wrote."""
+    """A token that is not in the file."""
     return Token(kind, "", 0, 0, 0, 0, 0, 0)
 
 

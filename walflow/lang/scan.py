@@ -19,7 +19,7 @@ ILLEGAL = "ILLEGAL"  # no token begins with this character
 UNCLOSED = "UNCLOSED"  # a string or heredoc without its end; from the quote to the end of its line
 TOO_DEEP = "TOO_DEEP"
 
-# Whoever walks the tree does so recursively.
+# The tree is walked recursively.
 DEEPEST = 64
 
 _OPENING = {"{", "[", "(", "%{", "%[", "%(", "#{"}

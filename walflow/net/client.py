@@ -256,7 +256,7 @@ class StreamClient:
             self._unlinked.value += sum(map(len, read))
 
     def lost(self, connection: "Connection", reason: str) -> None:
-        """The breaker first: what fails here must not be sent again before somebody is there."""
+        """The breaker first: what fails here must not be sent again before a peer is connected."""
         self._connection = None
         if not self._closing:
             self._trigger(f"lost {self._peer}: {reason}")
@@ -418,7 +418,7 @@ class Connection(asyncio.Protocol):
         if not self.made.done():
             self.made.cancel()
         elif not self.made.cancelled():
-            self.made.exception()  # it was raised, or nobody waits for it any more
+            self.made.exception()  # it was raised, or no task waits for it any more
         if hasattr(self, "transport"):
             self.transport.abort()
 

@@ -54,7 +54,7 @@ def warn_if_open(path: str | Path, what: str, log: FilteringBoundLogger, *, grou
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
-        return  # whoever reads it says so
+        return  # the read says so
     if mode & (0o007 if group else 0o077):
         advice = f"chmod {'640' if group else '600'} {path}"
         log.warning(f"{what} open to others", file=str(path), mode=f"{mode:04o}", advice=advice)

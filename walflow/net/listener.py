@@ -1,7 +1,7 @@
 """Accepts connections while there are descriptors for them. The last 64 are kept back, for logs and files.
 
 The loops' own servers do not do: with no descriptor left uvloop accepts and closes whatever comes, and asyncio
-raises where nobody hears it.
+raises where no caller hears it.
 """
 
 import asyncio

@@ -166,7 +166,7 @@ class Peer(asyncio.Protocol):
             self.be_slow()
 
     def be_slow(self) -> None:
-        """What waits for a slow client must not hold the source's window, or it would stop everybody's echo. It
+        """What waits for a slow client must not hold the source's window, or it would stop the echo of all clients. It
         is lost only with the connection, as what is in the kernel is."""
         self._writing.settle()
         waits = self.unwritten()

@@ -35,7 +35,7 @@ class Secret(BaseModel):
         description="A file in $CREDENTIALS_DIRECTORY, as systemd passes them.",
     )
     text: SecretStr | None = Field(
-        default=None, description="The secret, for everybody to read who reads the flow file."
+        default=None, description="The secret itself. Everyone who can read the flow file can read it."
     )
 
     @model_validator(mode="before")

@@ -1,6 +1,6 @@
 """TLS between a transport and a protocol.
 
-asyncio's and uvloop's own layers hide the socket's buffer, so nobody could tell when "written" is true, and give
+asyncio's and uvloop's own layers hide the socket's buffer, so walflow could not tell when "written" is true, and give
 each connection 256 KiB before it has said a word. This one has neither, and is the same on both loops: `app` sees an
 ordinary transport, whose write buffer is that of the socket.
 """

@@ -45,7 +45,8 @@ class ServerConnector(Connector):
         default=1000,
         ge=1,
         description="Clients at a time, with those that have sent their last byte and may still read. One more takes the "
-        "place of whoever has been connected longest without sending a byte, else of whoever sent its last byte first; "
+        "place of the client that has been connected longest without sending a byte, else of the one that sent its last byte "
+        "first; "
         "if there is none, it is closed at once.",
     )
     max_event_bytes: int = Field(
@@ -155,7 +156,7 @@ class StreamServer:
             self.out.scheduler.call_soon(self._write)
 
     def orphan(self, blocks: Iterable[Block]) -> None:
-        """Nobody is there to read them, and nobody ever will be."""
+        """The client that should read them is gone, and its number is never given out again."""
         for block in blocks:
             self._orphaned.value += block.frames.count
             self.inlet.ack(block)

@@ -37,7 +37,7 @@ class SocketOptions(BaseModel):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
     def connected(self, sock: socket.socket) -> None:
-        """A peer whose machine is gone says nothing, and without keepalive nobody ever asks it."""
+        """A peer whose machine is gone says nothing, and without keepalive the kernel never asks it."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.no_delay)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):

@@ -1,6 +1,6 @@
 """Events evenly over several outputs, of which some may be shut.
 
-What a round robin sends is a sink's for whoever sends to it: it acks and fails under its own name, for which of its
+For the node above it a round robin is a sink: it acks and fails under its own name, for which of its
 outputs had an event must not be remembered upstream. An event that comes again may well go another way.
 """
 

@@ -18,7 +18,7 @@ NO_POSITION: Final = (
 
 class Stamp(Operator):
     """Writes into each event where it stands in the log it was read from: `{"log": "<uuid>", "position": 17}`. However
-    often the event is sent again it is the same, so whoever receives it can tell: `qos::dedupe` of the next walflow,
+    often the event is sent again it is the same, so a receiver can recognise it: `qos::dedupe` of the next walflow,
     a table with that key. The events go on as lines of JSON; one that is no record is rejected, and so is one whose
     position is not known."""
 

@@ -1,4 +1,4 @@
-"""What a log shows of itself. Read when somebody looks; the only call made at work is one per commit."""
+"""What a log shows of itself. Read when the metrics are asked for; the only call made at work is one per commit."""
 
 import time
 from collections.abc import Callable

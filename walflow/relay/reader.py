@@ -150,7 +150,7 @@ class LogSource:
         self.pump()
 
     def _tell_gaps(self) -> None:
-        """What was damaged is kept in quarantine/ and will not come; somebody must hear of it."""
+        """What was damaged is kept in quarantine/ and will not come; the operator must hear of it."""
         for gap in self._log.gaps[self._gaps_told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._quarantined_bytes.value += gap.size

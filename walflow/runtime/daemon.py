@@ -173,7 +173,7 @@ class Daemon:
         self._notifier.status("starting")
 
     def _feed_watchdog(self, every: float) -> None:
-        """A timer of the loop: a loop that no longer turns feeds nobody."""
+        """A timer of the loop: a loop that stands still does not feed the watchdog."""
         self._notifier.say("WATCHDOG=1")
         asyncio.get_running_loop().call_later(every, self._feed_watchdog, every)
 

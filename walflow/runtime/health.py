@@ -1,4 +1,4 @@
-"""Where a connector stands, for whoever asks whether the daemon is ready."""
+"""The state of a connector, for the question whether the daemon is ready."""
 
 from collections.abc import Callable
 from typing import Literal

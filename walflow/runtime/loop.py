@@ -97,7 +97,7 @@ class LoopScheduler:
             error: BaseException | None = None
             try:
                 call()
-            except BaseException as raised:  # noqa: BLE001  # it belongs to whoever submitted the job
+            except BaseException as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
                 error = raised
             self._loop.call_soon_threadsafe(self._done, done, error)
             del job, call, done, error

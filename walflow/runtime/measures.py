@@ -1,4 +1,4 @@
-"""The gauges of one connector's halves: what they are already, read when somebody looks."""
+"""The gauges of one connector's halves: values that exist already, read when the metrics are asked for."""
 
 from collections.abc import Callable, Mapping
 

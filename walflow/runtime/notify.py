@@ -8,9 +8,9 @@ from typing import Self
 
 
 class Notifier:
-    """Says nothing where nobody asked, and never fails: whoever listens may be gone, and the flows are not.
+    """Says nothing where no service manager asked, and never fails: the listener may be gone while the flows go on.
 
-    `watchdog`: seconds within which WATCHDOG=1 is expected, again and again; None: nobody watches.
+    `watchdog`: seconds within which WATCHDOG=1 is expected, again and again; None: no watchdog is set.
     """
 
     def __init__(self, address: str | None, watchdog: float | None = None) -> None:

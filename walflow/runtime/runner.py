@@ -111,7 +111,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
 
 
 def where(error: BaseException) -> str:
-    """For whoever looks for the bug."""
+    """For the developer who looks for the bug."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].name}, {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 

@@ -98,7 +98,7 @@ class SourceNode:
             call()
 
     def end(self) -> None:
-        """The run is over: its receipts are void, its window is nobody's."""
+        """The run is over: its receipts and its window count no more."""
         if self.outlet is not None:
             self.outlet.void()
             self.outlet = None

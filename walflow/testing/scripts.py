@@ -310,7 +310,7 @@ def never_synced(life: Life) -> None:
 
 @script(1024, 40, effort=Effort((2,), ()), sync="interval")
 def relaxed_and_overdue(life: Life) -> None:
-    """Where nobody syncs it a commit does, before there are too many files open."""
+    """If no one else syncs it, a commit does, before there are too many files open."""
     for number in range(1, 22):
         life.put(bytes([number]) * 700)
     must(life.log.safe > 0, "something was synced")

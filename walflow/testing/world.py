@@ -107,7 +107,7 @@ class VirtualScheduler:
         error: BaseException | None = None
         try:
             job()
-        except Exception as raised:  # noqa: BLE001  # it belongs to whoever submitted the job
+        except Exception as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
             error = raised
         done(error)
 

@@ -96,7 +96,7 @@ class Chunk:
 
     @property
     def wanted(self) -> int:
-        """The position that the chunk before it leads up to; those between are nobody's."""
+        """The position that the chunk before it leads up to; those between belong to no event."""
         return self.first - self.skipped
 
     def close(self, disk: Disk) -> None:

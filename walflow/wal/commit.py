@@ -60,7 +60,7 @@ class Sync:
         self.flushed = True
 
     def _sync_closed(self, chunk: Chunk) -> None:
-        """The kernel syncs a file, not a descriptor, and tells a failed write-back to whoever asks first."""
+        """The kernel syncs a file, not a descriptor, and reports a failed write-back only to the first that asks."""
         fd = self._directory.open(chunk.name)
         try:
             self._directory.sync(chunk.name, fd)

@@ -1,7 +1,7 @@
 """What the log does to its directory, with every error of the disk given the name of its situation, once.
 
-A full disk promises nothing and takes nothing back, so whoever meets it may try again. After any other failed
-write, and after any failed sync, nobody knows what is on the disk: this log is over (`FailStop`), and every later
+A full disk promises nothing and takes nothing back, so the caller may try again. After any other failed
+write, and after any failed sync, what is on the disk is unknown: this log is over (`FailStop`), and every later
 attempt is told the same.
 """
 

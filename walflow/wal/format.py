@@ -60,7 +60,7 @@ class Record(NamedTuple):
     """One block as it was appended. It has the positions `position` to `position + count - 1`."""
 
     position: int
-    count: int  # type: ignore[assignment]  # nobody misses tuple.count
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not used
     tag: bytes
     payload: bytes
     ingest_ns: int
@@ -91,7 +91,7 @@ class RecordHeader(NamedTuple):
 class ChunkHeader(NamedTuple):
     """`before`: the chunk that came before it, or zeros. Knowing it from here, recovery finds a chunk that is
     missing, a chunk that lost its end, and can read one whose own header is gone. `skipped`: so many positions below
-    `first` are nobody's, for all that is known of them has been reported."""
+    `first` belong to no event, for all that is known of them has been reported."""
 
     first: int  # position
     commit: int  # of the first record

@@ -117,7 +117,7 @@ class Log:
         self._syncing: Sync | None = None
         self._full: list[Chunk] = []  # open for a sync yet to come, or in the air
         self._spares: list[str] = []
-        self._pressed = False  # somebody waits for room
+        self._pressed = False  # a writer waits for room
         self._closing = self._closed = False
         self._start()
 
@@ -480,7 +480,7 @@ class Log:
         """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
         self._closing = True
         if self._checkpoint is not None and self._checkpoint.flushed:
-            self._checkpoint = None  # written, and nobody came back to say so; who does now comes too late
+            self._checkpoint = None  # written, and its caller has not said so; if it does now, it comes too late
         if not self._closed:
             with suppress(DiskFull, FailStop):  # what was not synced is known for that at the next start
                 self._sync_all()
@@ -502,7 +502,7 @@ class Log:
         self.directory.release()
 
     def _sync_all(self) -> None:
-        self._syncing = None  # flushed, and nobody came back to say so
+        self._syncing = None  # flushed, and its caller has not said so
         sync = self.sync()
         if sync is not None:
             sync.flush()

@@ -91,7 +91,7 @@ class Quarantine:
 
 
 class Losses:
-    """Positions nobody can ever ack. They are acked here, once their bytes are kept and reported."""
+    """Positions that no sink can ever ack. They are acked here, once their bytes are kept and reported."""
 
     def __init__(self, directory: Directory, acked: Acked) -> None:
         self._quarantine = Quarantine(directory)

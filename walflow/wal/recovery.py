@@ -96,7 +96,7 @@ class Found:
 
     @property
     def skips(self) -> bool:
-        """Positions may have been given out that nobody knows of."""
+        """Positions may have been given out of which no trace is left."""
         return self.relaxed or self.endless
 
 

@@ -62,7 +62,7 @@ class Hold:
             os.close(self._fd)
 
     def take(self, *, create: bool) -> None:
-        """Raises DirectoryLocked. What cannot be opened, nobody else can have locked as a log."""
+        """Raises DirectoryLocked. What cannot be opened, no other process can have locked as a log."""
         if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
             return
         try:
@@ -101,7 +101,7 @@ def _not_writable(path: str) -> list[RepairStep]:
 
 
 def _allow(path: str, mode: int) -> list[RepairStep]:
-    """Where this process may not use it: its owner makes it so, nobody else can."""
+    """Where this process may not use it: only its owner can change that."""
     if os.access(path, os.R_OK | os.W_OK | (os.X_OK if mode & 0o100 else 0)):
         return []
     status = os.stat(path)
@@ -181,7 +181,7 @@ def _kind(path: str) -> str:
 
 
 def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
-    """Copies of what the next start is going to cut away, because nobody was promised it, or to write anew."""
+    """Copies of what the next start is going to cut away, because it was never acked, or to write anew."""
     directory = Directory(view.directory.path, disk or RealDisk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from walflow.errors import WalflowError
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
-from walflow.wal.inspect.walk import Read, RecordAt, nobody, walk
+from walflow.wal.inspect.walk import Read, RecordAt, unreported, walk
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
 
@@ -47,7 +47,7 @@ def within(places: list[RecordAt], parts: list[tuple[int, int]]) -> list[Skipped
     ]
 
 
-def skip(log: Log, first: int, last: int, by: str, read: Read = nobody) -> list[Skipped]:
+def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> list[Skipped]:
     """Acks them, durably, once their records are kept in quarantine/. Raises NothingToSkip, DiskFull, FailStop, or
     OSError where a copy cannot be made: then nothing is acked."""
     parts = skippable(log.acked, log.durable, first, last)
@@ -59,7 +59,7 @@ def skip(log: Log, first: int, last: int, by: str, read: Read = nobody) -> list[
     for low, high in parts:
         log.ack(low, high)
     checkpoint = log.checkpoint(force=True)
-    assert checkpoint is not None, "nobody else works on this log"
+    assert checkpoint is not None, "no other thread works on this log"
     checkpoint.flush()
     log.checkpointed(checkpoint)
     return done

@@ -1,11 +1,11 @@
 """The tail: every chunk that the last commit can have touched, read to the end and judged.
 
-A record in it that is not sound was either never synced, so nobody was promised it, or it was and has been damaged
+A record in it that is not sound was either never synced, so it was never acked, or it was synced and has been damaged
 since. Commit k + 1 is written only after commit k was synced, so a record of any later commit proves the second; so
 does the cursor, which says what was durable when it was written; so does a disk that cannot read, for a torn write
 can be read. Without a proof only the very last commit can be meant, and then nothing tells the two apart.
 
-Either way no sound record is thrown away: one that nobody was promised may be delivered all the same.
+Either way no sound record is thrown away: one that was never acked may be delivered all the same.
 
 Of a relaxed log, which acks before it syncs, all of that proves only what had been written, and so was acked. A process
 that dies leaves a prefix of what it wrote; so whatever is missing with anything behind it went with the power, and is
@@ -82,7 +82,7 @@ class Scan:
         self.end: int = CHUNK_START
         self.last: int = chunk.first - 1
         self.replaced = False  # by a copy that was synced
-        self.endless = False  # its end cannot be read: nobody knows how many positions stand there
+        self.endless = False  # its end cannot be read: how many positions stand there is unknown
         self.unproven = 0  # where the first record stands that the cursor does not call durable
         self._read(hint)
 
@@ -212,7 +212,7 @@ class Tail:
         self.durable = max(acked.low, hint)
         self.commit = 1  # number of the next one
         self.lost: list[tuple[Gap, Pages | None]] = []
-        self.skipped: list[tuple[int, int]] = []  # nobody was promised them
+        self.skipped: list[tuple[int, int]] = []  # never acked
         self.torn_bytes = 0
         self.torn_records = 0
         try:
@@ -350,7 +350,7 @@ class Tail:
 
     def _write_again(self, scan: Scan) -> None:
         """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised. Without
-        room for one it is synced, no more: what an earlier sync failed to write, and nobody was promised, may then go
+        room for one it is synced, no more: what an earlier sync failed to write, and was never acked, may then go
         with the power after it was delivered. The cursor says that it was there, so it will be called lost. So it is
         where the disk cannot read all of it: maybe it can some other day."""
         end = scan.end if scan is self._cut else scan.pages.limit

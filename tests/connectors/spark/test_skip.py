@@ -42,7 +42,7 @@ def test_what_may_have_stood_where_the_disk_cannot_read_is_passed_in_one_step(tm
         with lake.client() as client:
             assert integer(client.call(FrameKind.PLAN, {"start": 4, "rows": 10, "bytes": 1000}), "end") == new
             found = list(client.read(1, new + 2, "spark"))
-    empty = "a crash left nothing there, and nobody was promised it"
+    empty = "a crash left nothing there, and nothing there was acked"
     assert [one for one in found if isinstance(one, LostPositions)] == [LostPositions(4, new - 1, empty, empty=True)]
     records = b"".join(one[1] for one in found if not isinstance(one, LostPositions))
     assert all(event.encode() in records for event in before + after)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def check(path: At, as_json: AsJson = False) -> None:
     """Verify every header and record, and name each that is not sound. Changes nothing and takes no lock.
 
-    What a crash left half written is told, but is no damage: nobody was promised it. Nor is what was lost and is
+    What a crash left half written is told, but is no damage: it was never acked. Nor is what was lost and is
     reported in quarantine/ already.
 
     Exit codes: 0 sound, 1 something is damaged, 74 not a log or not readable.

@@ -21,7 +21,7 @@ class Event(NamedTuple):
     """One event, or a whole record (`count` positions) that cannot be taken apart: then `error` says why."""
 
     position: int
-    count: int  # type: ignore[assignment]  # nobody misses tuple.count
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not used
     ingest_ns: int
     tag: Tag | None
     number: int  # in its record

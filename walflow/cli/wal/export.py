@@ -103,7 +103,7 @@ def _lines(
 
 
 def _merged(lines: "Iterable[ExportLine | LostLine | Gone]") -> "Iterator[ExportLine | LostLine | Gone]":
-    """Lost positions next to each other are one line: in how many records they were, nobody knows later."""
+    """Lost positions next to each other are one line: in how many records they were is not kept."""
     from walflow.cli.wal.lines import LostLine
 
     waiting: LostLine | None = None

@@ -84,7 +84,7 @@ def repair(
     """Make a log open again, and whole. Says first what it would do; what is in the way goes to quarantine/.
 
     Stop the daemon before. Nothing is deleted: what would be written over is copied to quarantine/, and so is what is
-    left of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, for nobody can be asked.
+    left of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, because it cannot ask.
 
     Exit codes: 0 it opens (with --dry-run: nothing to do), 1 there is something to do that was not done, 74 it needs
     a person, and the lines say what for, 75 a process holds the log.

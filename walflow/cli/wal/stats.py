@@ -88,7 +88,7 @@ def _stats_lines(known: _Stats) -> list[str]:
     kept = known.quarantine
     return [
         f"{printable(known.path)}: log {known.uuid}",
-        f"in use by {known.held_by}; it goes on while this is read" if known.held_by else "in use by nobody",
+        f"in use by {known.held_by}; it goes on while this is read" if known.held_by else "not in use",
         f"positions: acked to {known.low}, durable to {known.durable}, next {known.next}",
         f"backlog: {known.backlog_events} events, {known.backlog_bytes} bytes",
         f"cursor: generation {known.cursor_generation}, says durable to {known.cursor_durable}",

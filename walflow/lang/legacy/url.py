@@ -36,7 +36,7 @@ def placeholders(text: str) -> AbstractSet[str]:
 
 
 def filled(text: str, given: Mapping[str, Name]) -> str:
-    """Those that nobody gave stay."""
+    """Those that are not given stay."""
     return _PLACEHOLDER.sub(lambda found: given[found[1]].text if found[1] in given else found[0], text)
 
 

@@ -9,7 +9,7 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
 from walflow.wal.inspect.kept import reported
 from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
-from walflow.wal.inspect.walk import CountedRecords, Read, nobody, open_chunk
+from walflow.wal.inspect.walk import CountedRecords, Read, open_chunk, unreported
 from walflow.wal.note import Note
 from walflow.wal.quarantine import Gap
 from walflow.wal.survey import NUMBERED
@@ -17,7 +17,7 @@ from walflow.wal.tail import Damage, Scan
 
 
 class Finding(NamedTuple):
-    """`kind` torn: nobody was promised it, and a start cuts it; reported: lost, and told in quarantine/ already; any
+    """`kind` torn: it was never acked, and a start cuts it; reported: lost, and told in quarantine/ already; any
     other: damage. No positions: first is 0."""
 
     kind: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
         return f"{self.kind}: {where if self.file else ''}{self.what}{positions}"
 
 
-def check(path: str, begin: Callable[[int], Read] = lambda size: nobody) -> tuple[View, list[Finding]]:
+def check(path: str, begin: Callable[[int], Read] = lambda size: unreported) -> tuple[View, list[Finding]]:
     """Every header and record. `begin` is told how many bytes there are to read. Where a process has the log, only
     what is found again stays: what it was just writing or dropping is not."""
     view = look(path)
@@ -137,7 +137,7 @@ def _damaged(view: View, damage: Damage, reports: list[tuple[int, int, str]], *,
     file = damage.chunk.name if damage.chunk is not None else ""
     where = (file, damage.offset, damage.size, damage.first, damage.last)
     if not promised:
-        return Finding("torn", *where, "never synced, nobody was promised it; a start skips it")
+        return Finding("torn", *where, "never synced, so never acked; a start skips it")
     kind, what = ("corrupt", "not what was written") if file else ("missing", "no chunk holds them")
     if damage.unreadable:
         what = "the disk cannot read it"
@@ -160,13 +160,13 @@ def _lost(gap: Gap) -> Finding:
 
 def _torn(view: View, known: int) -> list[Finding]:
     """Behind the last sound record; what lies before it has been named one by one."""
-    what = "holds no sound record, and nobody was promised one; a start removes it"
+    what = "holds no sound record, and none was acked; a start removes it"
     findings = [Finding("torn", name, 0, 0, 0, 0, what) for name in removed(view)]
     size = view.found.recovery.torn_bytes - known
     if size <= 0:
         return findings
     file, offset = (view.chunks[-1].name, view.chunks[-1].end) if view.chunks else ("", 0)
-    what = "the last write never finished, nobody was promised it; a start cuts it"
+    what = "the last write never finished, so it was never acked; a start cuts it"
     return [*findings, Finding("torn", file, offset, size, 0, 0, what)]
 
 

@@ -9,7 +9,7 @@ from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START, Record
 from walflow.wal.inspect.kept import reported
 from walflow.wal.inspect.view import TRIES, View, look
-from walflow.wal.inspect.walk import Read, nobody, outlines, walk
+from walflow.wal.inspect.walk import Read, outlines, unreported, walk
 from walflow.wal.quarantine import Gap
 
 GONE: Final = "delivered and deleted while this was read"
@@ -27,7 +27,7 @@ def backlog_bytes(view: View) -> int:
     return size
 
 
-def records(view: View, first: int, last: int, read: Read = nobody) -> Iterator[Record | Gap]:
+def records(view: View, first: int, last: int, read: Read = unreported) -> Iterator[Record | Gap]:
     """All that hold a position from `first` to `last`, acked ones too, and a Gap for what cannot be read. What a
     process that has the log drops meanwhile is a Gap with the reason GONE."""
     before, behind = _outside(view, first, last)

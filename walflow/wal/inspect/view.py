@@ -68,7 +68,7 @@ def look(path: str) -> View:
 
 
 def _as_it_runs(found: Found) -> None:
-    """A start would leave out positions that nobody knows of; the process that has the log knows them."""
+    """A start would leave out positions of which no trace is left; the process that has the log knows them."""
     found.durable -= SKIP
     found.acked = up_to(found.acked, found.durable)
 
@@ -93,7 +93,7 @@ def _expect_log(path: str) -> None:
 
 
 def holder(path: str) -> str:
-    """Who has it locked, in words; empty for nobody. Read from /proc/locks: to try the lock, even for a moment,
+    """Which process has it locked, in words; empty for none. Read from /proc/locks: to try the lock, even for a moment,
     could turn away a daemon that is just starting."""
     try:
         lock = os.stat(os.path.join(path, "LOCK"), follow_symlinks=False)

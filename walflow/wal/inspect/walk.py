@@ -12,7 +12,7 @@ from walflow.wal.quarantine import Gap
 Read = Callable[[int], None]  # so many more bytes have been looked at
 
 
-def nobody(count: int) -> None:
+def unreported(count: int) -> None:
     """Is told, and does nothing."""
 
 
@@ -49,7 +49,7 @@ class RecordAt(NamedTuple):
 
 
 def walk(
-    directory: Directory, chunks: Sequence[Chunk], first: int, last: int, read: Read = nobody
+    directory: Directory, chunks: Sequence[Chunk], first: int, last: int, read: Read = unreported
 ) -> Iterator[RecordAt]:
     """All that hold a position from `first` to `last`, in order, from where the first chunk begins."""
     expected = max(first, chunks[0].first) if chunks else last + 1
