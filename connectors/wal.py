@@ -3,7 +3,7 @@
 Where it is told not to wait for the disk (`sync`), or to drop what is oldest (`on_full`), it says what it may lose.
 
 One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk; the source half
-sends it on, again and again, until every sink linked to it has acked.
+sends it on, again and again, until every sink that the pipelines choose for it has acked or rejected it.
 """
 
 import asyncio

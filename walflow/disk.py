@@ -1,13 +1,32 @@
 """Every file operation whose order or durability matters goes through `Disk`, so that a simulated one can stand
 in for it and say what a power cut may leave. Synchronous; called from any thread."""
 
+import errno
 import fcntl
 import os
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
+
+
+DENIED: Final = (errno.EACCES, errno.EPERM)
+
+
+def remedy(error: OSError, path: str, otherwise: str) -> str | None:
+    """What an operator does where the system does not let this process at `path`, or else does `otherwise`; None where
+    the files themselves are the trouble."""
+    if error.errno == errno.EROFS:
+        return f"the file system is read-only: mount it read-write (dmesg says why it is not), or {otherwise}"
+    if error.errno in DENIED:
+        user, quoted = os.geteuid(), shlex.quote(path)
+        return (
+            f"walflow runs as user {user}: make it the owner (chown -R {user} {quoted}) and let it search the directories "
+            f"above, or {otherwise}"
+        )
+    return None
 
 
 class Stat(NamedTuple):

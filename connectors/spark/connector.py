@@ -44,8 +44,8 @@ class Spark(SparkConfig):
             warnings.append(f"{self.socket_url} gives each event {PROMISE}")
         return Guarantee(
             source="each batch of a query on Spark is taken once, however often Spark sends it; its rows are sent to every "
-            "sink linked to it, again after a failure or a restart, until that sink has acked them; then they may come "
-            "twice, and they are never lost",
+            "sink that the pipelines choose for them, again after a failure or a restart, until that sink has acked or "
+            "rejected them; then they may come twice, and they are never lost",
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),

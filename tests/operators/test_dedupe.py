@@ -1,5 +1,6 @@
 """`qos::dedupe`: each key once, and no event lost for it."""
 
+import errno
 import json
 import os
 from collections import Counter
@@ -11,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from tests.operators.flows import LOST, Running
 from walflow.codecs import JSON
-from walflow.errors import DirectoryLocked
+from walflow.disk import RealDisk
+from walflow.errors import DirectoryLocked, Unusable
 from walflow.event import Block, Frames, Node, Origin, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.operators.seen import HEADER, SIZE, SeenFile, SeenKeys
@@ -378,3 +380,29 @@ def test_behind_a_passthrough_it_runs_once() -> None:
     assert running.sinks[0].got == [{"id": 1}]
     running.end()
     running.world.scheduler.run()
+
+
+class Closed(RealDisk):
+    """What the kernel says of a directory that this process may not use. Root may use all, so it cannot be had for real."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        raise OSError(self._number, os.strerror(self._number), path)
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (errno.EACCES, "keys: Permission denied; walflow runs as user "),
+        (errno.EROFS, "keys: Read-only file system; the file system is read-only: mount it read-write"),
+        (errno.EISDIR, "keys: Is a directory; give qos::dedupe another `dir`"),
+    ],
+)
+def test_a_directory_that_is_closed_is_said_to_be(number: int, line: str) -> None:
+    with pytest.raises(Unusable) as refused:
+        SeenFile("keys", 10, Closed(number))
+    assert str(refused.value).startswith(line)
+    assert str(refused.value).endswith("give qos::dedupe another `dir`")

@@ -13,7 +13,7 @@ from typing import Final
 
 import google_crc32c
 
-from walflow.disk import Disk, RealDisk
+from walflow.disk import Disk, RealDisk, remedy
 from walflow.errors import DirectoryLocked, Unusable
 
 HEADER: Final = b"walflow seen keys 1\n"
@@ -67,7 +67,9 @@ class SeenFile:
                 raise DirectoryLocked(f"{directory} is in use by another walflow")
             self.keys, self.damage = self._read()
         except OSError as error:
-            raise Unusable(f"{directory}: {error.strerror or error}; give qos::dedupe another `dir`") from error
+            otherwise = "give qos::dedupe another `dir`"
+            what = remedy(error, directory, otherwise) or otherwise
+            raise Unusable(f"{directory}: {error.strerror or error}; {what}") from error
         self._stored = 0
         self._sound = False  # the file is what it should be, and its end is known
 

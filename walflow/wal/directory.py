@@ -11,12 +11,11 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from walflow.disk import Disk
+from walflow.disk import Disk, remedy
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, Unusable
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
-DENIED: Final = {errno.EACCES, errno.EPERM}
 CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -116,16 +115,7 @@ class Directory:
         return Unusable(f"{self.file(name)}: {what}; {remedy}") if remedy else self.unusable(name, what)
 
     def _permit(self, error: OSError) -> str | None:
-        """What to do where nothing is wrong with the files themselves."""
-        if error.errno == errno.EROFS:
-            return "the file system is read-only: mount it read-write (dmesg says why it is not), or give the log another path"
-        if error.errno in DENIED:
-            user, path = os.geteuid(), shlex.quote(self.path)
-            return (
-                f"walflow runs as user {user}: make it the owner (chown -R {user} {path}) and let it search the directories "
-                "above, or give the log another path"
-            )
-        return None
+        return remedy(error, self.path, "give the log another path")
 
     def newer(self, name: str) -> Unusable:
         return Unusable(f"{self.file(name)}: written by a newer walflow; run that version on {self.path}")
