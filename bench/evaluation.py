@@ -1,0 +1,98 @@
+"""What looking at an event costs within the process: `python -m bench.evaluation`.
+
+A select takes blocks of 2,600 JSON lines of 100 bytes, without sockets, codecs or a log around it: once without a misfit,
+once with one in a hundred (an array among records). Both in turns; the least of many rounds counts, as other work on the
+machine only adds.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from walflow.assemble import load
+from walflow.codecs import JSON
+from walflow.compile.region import compile_region
+from walflow.diagnostics import render_all
+from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.flow.regions import regions
+from walflow.framing import LINES
+from walflow.metrics import CountedValue
+from walflow.operators.select import Select
+
+EVENTS: Final = 2600
+ROUNDS: Final = 300
+SELECTS: Final[Mapping[str, str]] = {
+    "where, one member": 'select event from in where event.level == "info" into out;',
+    "where, two members": "select event from in where event.seq > 5 and event.ok into out;",
+    "a new record of two members": 'select {"seq": event.seq, "level": event.level} from in into out;',
+    "patch insert": 'select patch event of insert "seen" => true end from in into out;',
+}
+FLOW: Final = "define flow main flow define pipeline p pipeline %s end; create pipeline p; end; deploy flow main;"
+
+
+class Taker:
+    """Acks what comes, and counts nothing."""
+
+    def accept(self, block: Block) -> None:
+        block.receipt.ack()
+
+    def take(self, block: Block, reasons: object) -> None:
+        block.receipt.ack()
+
+
+def lines(misfits: bool) -> Frames:
+    """`misfits`: every hundredth event is an array."""
+    made = []
+    for number in range(EVENTS):
+        event = {
+            "seq": 100_000 + number,
+            "level": "info",
+            "ok": True,
+            "at": 1_700_000_000_000_000_000 + number,
+            "m": "",
+        }
+        event["m"] = "x" * (99 - len(JSON.encode(event)))
+        made.append(b"[" + b"1," * 48 + b"1]" if misfits and number % 100 == 50 else JSON.encode(event))
+    return Frames(LINES.join(made), EVENTS, LINES)
+
+
+def select(text: str) -> Select:
+    with TemporaryDirectory() as folder:
+        flow = Path(folder) / "main.troy"
+        flow.write_text(FLOW % text)
+        assembly, said = load([flow])
+    if assembly is None:
+        raise SystemExit(render_all(said))
+    (plan,) = assembly.pipelines
+    (region,) = regions(plan)
+    compiled = compile_region(region)
+    return Select(compiled, {"out": Taker()}, Taker(), CountedValue())
+
+
+def seconds(node: Select, frames: Frames) -> float:
+    block = Block(StreamId("bench", 1, 1), frames, JSON, Receipt(lambda _: None, EVENTS), ingest_ns=1, meta={})
+    began = time.perf_counter()
+    node.accept(block)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    plain, misfits = lines(False), lines(True)
+    report = {}
+    print(f"{'select':<30} {'us/event':>9} {'1 % misfits':>12}")
+    for name, text in SELECTS.items():
+        node = select(text)
+        pairs = [(seconds(node, plain), seconds(node, misfits)) for _ in range(ROUNDS)]
+        least, least_misfits = (min(column) * 1e6 / EVENTS for column in zip(*pairs, strict=True))
+        report[name] = (least, least_misfits)
+        print(f"{name:<30} {least:>9.3f} {least_misfits:>12.3f}")
+    if "--json" in sys.argv:
+        print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

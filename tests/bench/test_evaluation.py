@@ -1,0 +1,32 @@
+"""What `python -m bench.evaluation` measures is what it says: all events are looked at, and misfits are misfits."""
+
+import pytest
+
+from bench.evaluation import EVENTS, SELECTS, Taker, lines, seconds, select
+from walflow.event import Block
+
+
+@pytest.mark.parametrize("name", SELECTS)
+def test_each_select_takes_all_events_but_the_misfits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[int] = []
+    refused: list[int] = []
+    node = select(SELECTS[name])
+
+    def accept(self: Taker, block: Block) -> None:
+        passed.append(block.frames.count)
+        block.receipt.ack()
+
+    def take(self: Taker, block: Block, reasons: list[str]) -> None:
+        refused.append(len(reasons))
+        block.receipt.ack()
+
+    monkeypatch.setattr(Taker, "accept", accept)
+    monkeypatch.setattr(Taker, "take", take)
+    assert seconds(node, lines(misfits=False)) > 0
+    assert (sum(passed), refused) == (EVENTS, [])
+    seconds(node, lines(misfits=True))
+    assert (sum(passed), sum(refused)) == (2 * EVENTS - 26, 26)
+
+
+def test_lines_have_100_bytes() -> None:
+    assert {len(payload) for payload in lines(misfits=True).payloads()} <= {98, 99}
