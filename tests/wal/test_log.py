@@ -72,7 +72,7 @@ def test_a_second_opener_is_told_who_has_it(open_log: Open, directory: Path) -> 
     put(log, b"a")
     with pytest.raises(DirectoryLocked, match=f"process {os.getpid()}$"):
         Log(LogOptions(str(directory)))
-    script = "import sys; from walflow.wal import Log, Options; Log(Options(sys.argv[1]))"
+    script = "import sys; from walflow.wal import Log, LogOptions; Log(LogOptions(sys.argv[1]))"
     command = [sys.executable, "-c", script, str(directory)]
     other = subprocess.run(command, capture_output=True, text=True, check=False)
     assert f"DirectoryLocked: {directory} is in use by process {os.getpid()}" in other.stderr
