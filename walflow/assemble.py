@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from walflow import lang
+from walflow import codecs, framing, lang
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import Claim, Connector, Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
@@ -51,6 +51,9 @@ def load(
     `allow_cycles`: a flow may feed itself through a log."""
     config, found = lang.load(files)
     try:
+        # now, and not when the first event of a log is decoded: what goes wrong is an error of the start
+        codecs.registered()
+        framing.registered()
         assembly, more = assemble(config, connectors() if registry is None else registry, allow_cycles=allow_cycles)
     except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]

@@ -19,7 +19,7 @@ import msgspec
 
 from tests.relay.test_relay import Relay
 from tests.runtime.world import Taker
-from walflow import Block
+from walflow import Block, codecs, framing
 from walflow.errors import WalflowError
 from walflow.testing import Fatal
 from walflow.wal import LogOptions
@@ -40,6 +40,10 @@ class Plan(msgspec.Struct, frozen=True):
     after: int
     sizes: list[int]
     seed: int = 1
+
+
+for plugins in (codecs.registered(), framing.registered()):  # as a daemon has them before it opens a log
+    list(plugins.values())
 
 
 def tell(line: str) -> None:
