@@ -19,9 +19,7 @@ from typing import ClassVar, Final, Protocol, Self, cast
 from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
 from pydantic import Field, model_validator
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Scheduler
-from walflow.errors import WalflowError
-from walflow.event import Block
+from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Scheduler, WalflowError
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 NANOS: Final = 1_000_000_000

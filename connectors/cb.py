@@ -15,9 +15,20 @@ from typing import IO, ClassVar, Self, cast
 
 from pydantic import Field, model_validator
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
-from walflow.errors import CannotDecode, WalflowError
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow import (
+    Block,
+    CannotDecode,
+    CodecUse,
+    Connector,
+    Frames,
+    Guarantee,
+    Inlet,
+    Outlet,
+    Ports,
+    Receipt,
+    StreamId,
+    WalflowError,
+)
 from walflow.framing import LINES
 
 NANOS = 1_000_000_000

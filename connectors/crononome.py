@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Stream, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Stream, Timer
 
 LOOK: Final = 1.0  # seconds between looks at the clock
 SET_BACK: Final = 60.0  # seconds; a clock that goes back less is being trimmed, and repeats no event

@@ -5,9 +5,7 @@ from typing import ClassVar, cast
 
 from pydantic import Field
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
-from walflow.errors import CannotDecode
-from walflow.event import Block
+from walflow import Block, CannotDecode, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
 
 NANOS = 1_000_000_000
 

@@ -8,9 +8,7 @@ from typing import ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet
-from walflow.errors import WalflowError
-from walflow.event import Block, Receipt
+from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, WalflowError
 from walflow.relay.redelivery import InFlight, Redelivery
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on

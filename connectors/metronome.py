@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, PrivateAttr
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Timer
 
 NANOS = 1_000_000_000
 

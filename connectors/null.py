@@ -3,7 +3,7 @@
 import asyncio
 from typing import ClassVar
 
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet
 
 
 class Null(Connector):

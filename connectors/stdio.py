@@ -17,9 +17,7 @@ from typing import ClassVar, Final, Literal, TextIO
 
 from pydantic import Field
 
-from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports
-from walflow.errors import WalflowError
-from walflow.event import Block
+from walflow import Block, Connector, Guarantee, Inlet, Outlet, Ports, WalflowError
 
 READ_BYTES: Final = 256 << 10
 BATCH_BYTES: Final = 256 << 10

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from walflow.contract import Claim, Guarantee, Inlet, Outlet
+from walflow import Claim, Guarantee, Inlet, Outlet
 from walflow.net import check_socket_path
 from walflow.net.client import ClientConnector, Connection, StreamClient, acks_of
 from walflow.net.server import SINK, ServerConnector, StreamServer

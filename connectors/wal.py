@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow.contract import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
+from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
 from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log, LogOptions

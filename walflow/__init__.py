@@ -22,7 +22,7 @@ from walflow.contract import (
     Stream,
     Timer,
 )
-from walflow.errors import CannotDecode, CannotEncode, FailStop, WalflowError
+from walflow.errors import CannotDecode, CannotEncode, DiskFull, FailStop, Misconfigured, Unusable, WalflowError
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, Receipt, StreamId, Verdict
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
@@ -41,6 +41,7 @@ __all__ = [
     "Counter",
     "Cutting",
     "Decoder",
+    "DiskFull",
     "EachPiece",
     "EventCodec",
     "FailStop",
@@ -52,6 +53,7 @@ __all__ = [
     "Histogram",
     "Inlet",
     "Item",
+    "Misconfigured",
     "Objection",
     "Origin",
     "Outlet",
@@ -64,6 +66,7 @@ __all__ = [
     "Stream",
     "StreamId",
     "Timer",
+    "Unusable",
     "Verdict",
     "WalflowError",
     "Worked",

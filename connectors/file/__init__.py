@@ -11,7 +11,7 @@ from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
 from connectors.file.writing import FileWriter
-from walflow.contract import Claim, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import Claim, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.disk import RealDisk
 
 __all__ = ["File"]

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connectors.file.ranges import WrittenPositions
+from walflow import Block, WalflowError
 from walflow.disk import Disk, Landed
-from walflow.errors import WalflowError
-from walflow.event import Block
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away

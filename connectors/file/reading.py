@@ -9,8 +9,7 @@ import aiofiles
 import aiofiles.os
 from aiofiles.threadpool.binary import AsyncFileIO
 
-from walflow.contract import Outlet, Scheduler, Stream
-from walflow.errors import WalflowError
+from walflow import Outlet, Scheduler, Stream, WalflowError
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 READ_BYTES: Final = 256 << 10

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from connectors.file.output import FileBatch, Output, explain
-from walflow.contract import Inlet, Timer
-from walflow.errors import WalflowError
-from walflow.event import Block
+from walflow import Block, Inlet, Timer, WalflowError
 
 BATCH_BYTES: Final = 1 << 20
 BATCH_RANGES: Final = 32  # positions of one batch that are not in a row: what the sidecar has room for

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow.contract import Claim, CodecUse, Connector
+from walflow import Claim, CodecUse, Connector
 from walflow.net import Address, ServerTls, parse_address
 from walflow.net.secrets import Secret
 

@@ -15,7 +15,7 @@ from connectors.spark.ranges import LogRanges
 from connectors.spark.results import Results
 from connectors.spark.secret import find_token
 from connectors.spark.session import SessionStaging
-from walflow.contract import Guarantee, Inlet, Objection, Outlet
+from walflow import Guarantee, Inlet, Objection, Outlet
 from walflow.net import Address, SocketOptions
 from walflow.net.sockets import listen_tcp
 from walflow.relay import Checkpoints, LogSink, measure

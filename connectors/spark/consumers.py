@@ -21,8 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow.contract import Half
-from walflow.errors import DiskFull, WalflowError
+from walflow import DiskFull, Half, WalflowError
 from walflow.wal import Log
 
 FILE: Final = "consumers"

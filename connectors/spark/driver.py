@@ -18,8 +18,7 @@ from typing import Final, NamedTuple, cast
 from connectors.spark.config import SparkConfig
 from connectors.spark.noise import DriverLine, Noise
 from connectors.spark.process import Process, spawn
-from walflow.contract import Half
-from walflow.errors import Misconfigured
+from walflow import Half, Misconfigured
 from walflow.net import Address
 from walflow.net.reconnect import Backoff, Retry
 

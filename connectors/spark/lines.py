@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from msgspec import MsgspecError
 
-from walflow.contract import Half
-from walflow.errors import WalflowError
-from walflow.event import Frames
+from walflow import Frames, Half, WalflowError
 from walflow.relay.tag import Tags
 from walflow.wal import Log, Record
 

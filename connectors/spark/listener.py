@@ -14,7 +14,7 @@ from connectors.spark.link import SparkLink, Stranger
 from connectors.spark.ranges import LogRanges
 from connectors.spark.session import Session, SessionStaging, refusal
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused, control
-from walflow.contract import Inlet, Outlet
+from walflow import Inlet, Outlet
 from walflow.net import Contexts
 from walflow.net.deadline import within
 from walflow.net.listener import Listener

@@ -15,7 +15,7 @@ from connectors.spark.consumers import PLAIN, Consumers
 from connectors.spark.heads import Heads
 from connectors.spark.sending import Sending, readable
 from pyspark_walflow.wire import PREFACE
-from walflow.contract import Half
+from walflow import Half
 from walflow.net.deadline import within
 from walflow.net.listener import Listener
 from walflow.net.sockets import SocketOptions, listen_tcp

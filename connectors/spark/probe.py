@@ -9,7 +9,7 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.driver import DriverEnd, command, environment_of, make_plan, outcome_of, unstartable
 from connectors.spark.noise import Noise
 from connectors.spark.process import spawn
-from walflow.contract import Objection
+from walflow import Objection
 
 
 def probe(config: SparkConfig) -> Sequence[Objection]:

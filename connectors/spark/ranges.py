@@ -9,8 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.heads import Heads
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
-from walflow.contract import Half
-from walflow.errors import DiskFull
+from walflow import DiskFull, Half
 from walflow.wal import Commit, Log
 from walflow.wal.format import record_size
 from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed

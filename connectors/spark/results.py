@@ -27,10 +27,8 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.publications import Publications, PublishIntent
 from connectors.spark.staging import Staging, StagingLimits, StagingRun, too_large
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow.contract import Inlet, Outlet
+from walflow import Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId, Unusable, WalflowError
 from walflow.disk import Disk
-from walflow.errors import DiskFull, Unusable, WalflowError
-from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.relay import Checkpoints, LogSource
 from walflow.relay.tag import Tags

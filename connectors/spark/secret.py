@@ -2,8 +2,7 @@
 
 import secrets
 
-from walflow.contract import Half
-from walflow.errors import Unusable
+from walflow import Half, Unusable
 from walflow.net.files import warn_if_open
 from walflow.net.secrets import Secret
 from walflow.wal import Log

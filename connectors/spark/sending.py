@@ -16,8 +16,7 @@ from connectors.spark.heads import Heads
 from connectors.spark.lines import Lines, SparkLine
 from connectors.spark.pace import Pace
 from pyspark_walflow.wire import RequestRefused
-from walflow.contract import Half
-from walflow.errors import DiskFull
+from walflow import DiskFull, Half
 from walflow.wal import Log
 
 READ_BYTES: Final = 256 << 10

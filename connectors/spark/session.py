@@ -14,7 +14,7 @@ from connectors.spark.link import SparkLink, Stranger
 from connectors.spark.ranges import Data, LogRanges
 from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
-from walflow.contract import Counter
+from walflow import Counter
 
 LONGEST_WAIT: Final = 10.0  # seconds that WAIT keeps its peer at most
 BUSY_SECONDS: Final = 5.0  # between two signs of life while a peer waits for its answer

@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow.contract import Counter
+from walflow import Codec, Counter
 from walflow.disk import Disk
-from walflow.event import Codec
 from walflow.framing import LINES
 from walflow.wal.directory import FULL
 

@@ -1,7 +1,7 @@
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
-from walflow.contract import Guarantee, Inlet, Outlet
+from walflow import Guarantee, Inlet, Outlet
 from walflow.net import Address, ClientTls, SocketOptions, parse_address
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.dial import Dial

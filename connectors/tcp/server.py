@@ -2,7 +2,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from walflow.contract import Guarantee, Inlet, Outlet
+from walflow import Guarantee, Inlet, Outlet
 from walflow.net import Address, parse_address
 from walflow.net.over_tcp import TcpListening
 from walflow.net.server import SINK

@@ -7,9 +7,7 @@ from typing import ClassVar, Final, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports, Timer
-from walflow.errors import WalflowError
-from walflow.event import Block
+from walflow import Block, Connector, Guarantee, Inlet, Outlet, Ports, Timer, WalflowError
 from walflow.net import Address, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow.contract import Connector, Guarantee, Inlet, Outlet, Ports, Timer
+from walflow import Connector, Guarantee, Inlet, Outlet, Ports, Timer
 from walflow.net import Address, parse_address
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from walflow.errors import WalflowError
+from walflow import WalflowError
 from walflow.net import Address
 from walflow.net.sockets import CannotListen
 

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from connectors.ws.config import Ws, divide
 from connectors.ws.wire import runs
+from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet
 from walflow.codecs import JSON
-from walflow.contract import Inlet
-from walflow.errors import CannotDecode, CannotEncode
-from walflow.event import Block, Codec
 from walflow.net.acks import WhenWritten
 
 _BEHIND = struct.Struct(">8sQ")

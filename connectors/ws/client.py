@@ -11,8 +11,7 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.config import Ws, bearer
 from connectors.ws.wire import SHOWN, SILENT, FrameWire
-from walflow.contract import Guarantee, Inlet, Outlet, Stream
-from walflow.event import Block
+from walflow import Block, Guarantee, Inlet, Outlet, Stream
 from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
 from walflow.net.address import check_brackets
 from walflow.net.client import CLOSING, Connection, StreamClient

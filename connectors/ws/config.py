@@ -11,8 +11,7 @@ from websockets.extensions.permessage_deflate import (
 from websockets.typing import Subprotocol
 
 from connectors.ws.wire import is_utf8, runs
-from walflow.contract import Connector, Inlet
-from walflow.event import Block
+from walflow import Block, Connector, Inlet
 from walflow.net import Secret
 
 TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110

@@ -8,8 +8,7 @@ from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws, same_token
 from connectors.ws.wire import SILENT, FrameWire
-from walflow.contract import Guarantee, Inlet, Outlet, Timer
-from walflow.event import Block
+from walflow import Block, Guarantee, Inlet, Outlet, Timer
 from walflow.net import Address, NoSecret, parse_address
 from walflow.net.deadline import Deadline
 from walflow.net.files import warn_if_open
