@@ -50,6 +50,8 @@ def test_a_query_comes_back_and_goes_on_from_its_checkpoint(spark: SparkSession,
     with running(send(frame, bay, tmp_path / "checkpoint")) as query:
         query.processAllAvailable()
         assert sorted(bay.lines(100)) == sorted(numbered(200)[::2])
+    anew = {"newCheckpoint": "accept", "startingPosition": "earliest", "maxRowsPerBatch": "60", "numPartitions": "2"}
+    frame = stream(spark, bay, **anew).where("position % 2 = 1").select("value")
     with running(send(frame, bay, tmp_path / "another")) as query:  # a query never seen
         query.processAllAvailable()
         assert len(bay.lines(200)) == 200
@@ -129,7 +131,7 @@ def test_the_daemon_is_killed_while_the_driver_publishes(spark: SparkSession, tm
         bay.send(*events[:150])
         with running(send(frame, bay, tmp_path / "checkpoint")) as query:
             query.processAllAvailable()
-        bay.commit(151, "spark", "other")
+        bay.commit(151, "other")
         bay.send(*events[150:])
         with running(send(frame, bay, tmp_path / "checkpoint")) as query:
             assert "their log is full" in str(bay.daemon.wait_for("results wait")["reason"])

@@ -25,10 +25,6 @@ class Held:
     def __repr__(self) -> str:
         return f"<Held {self.bytes} bytes, {self.events} events>"
 
-    def add(self, bytes: int, events: int) -> None:
-        self.bytes += bytes
-        self.events += events
-
 
 class Server(Protocol):
     """What a peer needs of its server."""
@@ -133,12 +129,12 @@ class Peer(asyncio.Protocol):
     def drop_unwritten(self) -> None:
         """It will never read it."""
         blocks = self._writing.give_up()
-        self._settled(blocks)
+        self._hold(blocks, -1)
         self._server.orphan(blocks)
 
     def write(self, blocks: list[Block]) -> None:
         self.stirred = True
-        self._hold(sum(block.weight for block in blocks), sum(map(_events, blocks)))
+        self._hold(blocks, 1)
         self._writing.add(blocks)
         self.wrote()
 
@@ -184,10 +180,11 @@ class Peer(asyncio.Protocol):
         self._settled_before = self._writing.settled
 
     def _ack(self, blocks: Iterable[Block]) -> None:
+        ack = self._server.inlet.ack
         blocks = list(blocks)
-        self._settled(blocks)
+        self._hold(blocks, -1)
         for block in blocks:
-            self._server.inlet.ack(block)
+            ack(block)
 
     def keep_paused(self) -> None:
         """uvloop begins to read once `connection_made` has returned, also if that has paused it. So the pause is asked
@@ -209,14 +206,14 @@ class Peer(asyncio.Protocol):
         if not self.transport.is_closing():
             self.transport.resume_reading()
 
-    def _settled(self, blocks: list[Block]) -> None:
-        self._hold(-sum(block.weight for block in blocks), -sum(map(_events, blocks)))
-
-    def _hold(self, bytes: int, events: int) -> None:
-        self.held.add(bytes, events)
-        self._server.held.add(bytes, events)
-
-
-def _events(block: Block) -> int:
-    """As its source counts them: those that a filter took out as well."""
-    return block.frames.count if block.origin is None else block.origin.last - block.origin.first + 1
+    def _hold(self, blocks: list[Block], sign: int) -> None:
+        """`sign`: 1 for blocks that are taken, -1 for those that are settled. Events count as the source counts them,
+        with those that a filter took out. Written without calls: it runs twice a block, and a block may be one line."""
+        size = events = 0
+        for block in blocks:
+            size += block.weight
+            origin = block.origin
+            events += block.frames.count if origin is None else origin.last - origin.first + 1
+        for held in (self.held, self._server.held):
+            held.bytes += sign * size
+            held.events += sign * events

@@ -123,6 +123,7 @@ class StreamServer:
         self._queues: defaultdict[int, list[Block]] = defaultdict(list)
         self._gathering = self._relieving = self._bounding = False
         self.held = Held()  # by what waits for all clients
+        self._share: tuple[int, int | None] | None = None  # asked for once a second: windows change with runs alone
         self._orphaned = inlet.counter("orphaned_events_total")
         self._slow = inlet.counter("slow_clients_closed_total")
         self._idle = out.counter("idle_clients_closed_total")
@@ -177,7 +178,9 @@ class StreamServer:
     def _exceeds_share(self) -> bool:
         if not self.held.events:
             return False
-        size, events = self.inlet.share()
+        if self._share is None:
+            self._share = self.inlet.share()
+        size, events = self._share
         return self.held.bytes > size or (events is not None and self.held.events > events)
 
     def _relieve(self) -> None:
@@ -330,6 +333,7 @@ class StreamServer:
 
     def sweep(self) -> None:
         """Every second: who has been slow, idle or leaving for too long."""
+        self._share = None
         now = self.time()
         for client in list(self.clients.values()):
             self._look_at(client, now)

@@ -211,17 +211,24 @@ class RunOutlet(Surrounded):
         self.inflight += size
         self._received_bytes.value += size
         receipt = Receipt(self._settled, frames.count, size)
-        self._hand_on(Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta), to)
+        block = Block(stream.id, frames, codec, receipt, ingest_ns=now, meta=stream.meta)
+        try:  # as `_hand_on`, without a call for each block
+            to.accept(block)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self._raised(error, block)
 
     def _hand_on(self, block: Block, to: Node) -> None:
         """A node that raises has a bug. It costs this block, which fails as its receipt is collected, and no other one:
         of a log it comes again, until it is alone."""
         try:
             to.accept(block)
-        except Exception as error:  # whatever it is
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            self.log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
-            self.log.debug("internal error", exc_info=error)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self._raised(error, block)
+
+    def _raised(self, error: Exception, block: Block) -> None:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        self.log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
+        self.log.debug("internal error", exc_info=error)
 
     def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
         if self._void:
