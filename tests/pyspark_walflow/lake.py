@@ -99,10 +99,12 @@ class Lake:
             answer = client.call(FrameKind.HEAD, {"consumer": consumer})
         return {name: integer(answer, name) for name in ("floor", "next", "committed")}
 
-    def commit(self, position: int, *consumers: str) -> None:
+    def commit(self, position: int, *consumers: str, checkpoint: Path | None = None) -> None:
+        """`checkpoint`: in its name, as its query would."""
+        scan = {} if checkpoint is None else {"scan": scan_of(checkpoint)}
         with self.client() as client:
             for consumer in consumers:
-                client.call(FrameKind.COMMIT, {"consumer": consumer, "position": position})
+                client.call(FrameKind.COMMIT, {"consumer": consumer, "position": position} | scan)
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -121,3 +123,8 @@ def ids(rows: "Iterable[Row]") -> list[int]:
 
 def numbered(count: int, first: int = 0) -> list[str]:
     return [f'{{"id":{number}}}' for number in range(first, first + count)]
+
+
+def scan_of(checkpoint: Path) -> str:
+    """As the offsets of its first batch have it."""
+    return str(json.loads((checkpoint / "offsets" / "0").read_text().splitlines()[-1])["scan"])

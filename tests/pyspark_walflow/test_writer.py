@@ -131,6 +131,7 @@ def test_the_daemon_is_killed_while_the_driver_publishes(spark: SparkSession, tm
         bay.send(*events[:150])
         with running(send(frame, bay, tmp_path / "checkpoint")) as query:
             query.processAllAvailable()
+        bay.commit(151, "spark", checkpoint=tmp_path / "checkpoint")
         bay.commit(151, "other")
         bay.send(*events[150:])
         with running(send(frame, bay, tmp_path / "checkpoint")) as query:
