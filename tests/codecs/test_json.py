@@ -112,6 +112,27 @@ def test_arbitrary_bytes_among_good_lines(pieces: list[bytes]) -> None:
     check(b"".join(piece + b"\n" for piece in pieces))
 
 
+LEVELS = st.integers(505, 520)
+DEEP = st.builds(lambda kinds, level: nested(kinds, level), st.lists(st.sampled_from("[{k,"), min_size=1), LEVELS)
+LONG = st.builds(
+    lambda piece, times: b"[%s]" % b",".join([piece] * times), st.sampled_from([b"[]", b'"["', b"0"]), LEVELS
+)
+SHORT = st.sampled_from([b"{}", b'{"a":[1,{"b":[]}]}', b'"%s"' % (b"[" * 1200), b'"\\"' + b"{" * 1200 + b'"'])
+
+
+def nested(kinds: list[str], level: int) -> bytes:
+    """`level` levels, of those kinds in turn: an array, an object, an object with a key, an array with a value more."""
+    opens = {"[": b"[", "{": b'{"":', "k": b'{"a[{":', ",": b"[0,"}
+    text = b"".join(opens[kinds[at % len(kinds)]] for at in range(level))
+    return text + b"0" + b"".join(b"]" if kinds[at % len(kinds)] in "[," else b"}" for at in reversed(range(level)))
+
+
+@settings(max_examples=300)
+@given(st.lists(DEEP | LONG | SHORT, max_size=12))
+def test_what_nests_too_deep_is_found_among_long_lines_and_short_ones(lines: list[bytes]) -> None:
+    check(b"".join(line + b"\n" for line in lines))
+
+
 @pytest.mark.test
 def test_a_million_mutated_lines_are_judged_as_by_another_parser() -> None:
     """Differential: 10^6 lines in reads of 50, cut and spliced from valid JSON, newlines inside values included."""
