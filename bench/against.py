@@ -55,10 +55,11 @@ class Comparison:
 
 
 def rows(only: str) -> list[Loaded]:
-    """walflow's own; without `only` those that say most in the least time."""
+    """walflow's own; without `only` those that say most in the least time. `only` may be keys, with commas between."""
     ours = [case for case in CASES if isinstance(case, Loaded) and isinstance(case.system, Walflow)]
-    if not only:
-        return [case for case in ours if case.key in QUICK]
+    keys = only.split(",") if only else QUICK
+    if all(any(case.key == key for case in ours) for key in keys):
+        return [case for case in ours if case.key in keys]
     return [case for case in ours if any(only in said for said in (case.name, case.key, case.table))]
 
 
@@ -116,15 +117,19 @@ def _check(tree: Path, found: Program) -> None:
 def compare(
     cases: Sequence[Loaded], older: Program, this: Program, rounds: int, timing: Timing, place: Path, console: Console
 ) -> list[Comparison]:
-    found = {case.key: Comparison(case.name, _figure(case)) for case in cases}
+    found = {case.key: Comparison(_title(case), _figure(case)) for case in cases}
     for number in range(rounds):
         turn = number % len(cases)
         for case in (*cases[turn:], *cases[:turn]):
             row = found[case.key]
             if row.missing is None:
                 said = _measure(row, case, older, this, timing, place, older_first=number % 2 == 0)
-                console.print(escape(f"round {number + 1}: {case.name}: {said}"))
+                console.print(escape(f"round {number + 1}: {_title(case)}: {said}"))
     return list(found.values())
+
+
+def _title(case: Loaded) -> str:
+    return f"{case.name} ({case.key})"  # the same flow stands in several tables
 
 
 def _figure(case: Loaded) -> str:

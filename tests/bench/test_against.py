@@ -107,3 +107,9 @@ def test_the_quick_rows_and_those_that_are_asked_for() -> None:
         "latency-echo", "latency-plain", "latency-crowd", "latency-crowd-plain"
     }  # fmt: skip
     assert rows("rsyslog") == []
+
+
+def test_rows_are_chosen_by_their_keys_or_by_a_part_of_their_names() -> None:
+    assert [case.key for case in rows("echo,plain")] == ["echo", "plain"]
+    assert {case.key for case in rows("")} == set(QUICK)
+    assert "patch" in {case.key for case in rows("`patch`")}
