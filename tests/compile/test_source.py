@@ -178,3 +178,15 @@ def test_streams_that_meet_again_and_again_do_not_swell() -> None:
         Region("diamonds", "in", {**places, f"s{levels - 1}": [Rule(None, term("false"), None, "out")]})
     )
     assert len(compiled.source) < 20_000
+
+
+def test_exits_that_an_event_may_leave_by_twice_are_known() -> None:
+    def to(*names: str) -> list[Rule]:
+        return [Rule(None, None, None, name) for name in names]
+
+    assert not Region("r", "in", {"in": to("out", "a"), "a": to("b"), "b": to("c")}).repeated
+    assert Region("r", "in", {"in": to("out", "out")}).repeated == {"out"}
+    assert Region("r", "in", {"in": to("a", "b"), "a": to("c", "d"), "b": to("c"), "c": to("x")}).repeated == {"x"}
+    assert not Region("r", "in", {"in": to("a"), "a": to("x"), "unreached": to("x")}).repeated
+    chain = {f"s{at}": to(f"s{at + 1}") for at in range(5000)}
+    assert not Region("r", "s0", chain).repeated

@@ -58,6 +58,20 @@ class Region(NamedTuple):
         targets = dict.fromkeys(rule.to for rules in self.places.values() for rule in rules)
         return [target for target in targets if target not in self.places]
 
+    @property
+    def repeated(self) -> frozenset[str]:
+        """The exits by which one event may leave more than once: several ways of selects lead there."""
+        ways = Counter({self.entry: 1})
+        open = Counter(rule.to for rules in self.places.values() for rule in rules)
+        ready = [name for name in self.places if not open[name]]
+        for name in ready:
+            for rule in self.places.get(name, ()):
+                ways[rule.to] = min(ways[rule.to] + ways[name], 2)
+                open[rule.to] -= 1
+                if not open[rule.to]:
+                    ready.append(rule.to)
+        return frozenset(exit for exit in self.exits if ways[exit] > 1)
+
 
 class BlockCall(NamedTuple):
     """What the events of one block have in common. `kept(n)` is event n for an exit where others are made anew;
@@ -105,6 +119,7 @@ class Compiled:
     reads_meta: bool
     draws: bool
     made: frozenset[str]  # exits by which something leaves that is not as it came
+    repeated: frozenset[str]  # exits by which one event may leave more than once
     _run: Any
 
     def run(self, decoded: Decoded, call: BlockCall) -> BlockOutcome:
@@ -234,6 +249,7 @@ class _Compiling:
             self._reads_meta,
             self._draws,
             frozenset(self._mixed),
+            self._region.repeated,
             scope["run"],
         )
 

@@ -62,11 +62,12 @@ class Select:
     def accept(self, block: Block) -> None:
         outcome = self._run(block)
         refused = list(outcome.refused)
-        ways: list[tuple[Node, Rows]] = []
-        for to, rows in zip(self._exits, outcome.rows.values(), strict=True):
+        ways: list[tuple[Node, Rows, bool]] = []
+        for to, (exit, rows) in zip(self._exits, outcome.rows.items(), strict=True):
             held = _held(rows, refused)
             if held.numbers:
-                ways.append((to, held))
+                distinct = exit not in self.compiled.repeated or _are_distinct(held.numbers)
+                ways.append((to, held, distinct))
         self._filtered.value += outcome.dropped
         copies = len(ways) + bool(refused)
         if not copies:
@@ -74,7 +75,7 @@ class Select:
             return
         block.receipt.fork(copies - 1)
         # all are made before the first is sent: what a sink does on the way is none of their business
-        parts = [(to, part) for to, rows in ways for part in _around(block, rows)]
+        parts = [(to, part) for to, rows, distinct in ways for part in _around(block, rows, distinct=distinct)]
         rejected = _rejected(block, refused) if refused else None
         for to, part in parts:
             to.accept(part)
@@ -137,10 +138,9 @@ def _held(rows: Rows, refused: list[Refusal]) -> Rows:
 # ---- blocks around the receipt
 
 
-def _around(block: Block, rows: Rows) -> Sequence[Block]:
+def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
     """One copy of the receipt's is theirs."""
     numbers, values = rows
-    distinct = len(set(numbers)) == len(numbers)
     if values is None and distinct and len(numbers) == block.frames.count:
         return [block]
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
@@ -158,6 +158,10 @@ def _around(block: Block, rows: Rows) -> Sequence[Block]:
     pieces = [Frames(json.lines(values[a:b]), b - a, LINES) for a, b in pairwise([0, *ends])]
     parts = whole.split([piece.count for piece in pieces], pieces)
     return [capped for part in parts for capped in _capped(part)]
+
+
+def _are_distinct(numbers: Sequence[int]) -> bool:
+    return len(set(numbers)) == len(numbers)
 
 
 def _capped(block: Block) -> Sequence[Block]:
@@ -187,6 +191,6 @@ def _rejected(block: Block, refused: list[Refusal]) -> Block:
     """By event, of one event the first select's first. Their bytes end here, their errors go on."""
     refused.sort(key=attrgetter("number"))
     numbers = [one.number for one in refused]
-    distinct = len(set(numbers)) == len(numbers)
+    distinct = _are_distinct(numbers)
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
     return _part(block, numbers, Frames(b"\n" * len(refused), len(refused), LINES), JSON, receipt, distinct=distinct)
