@@ -6,8 +6,8 @@ from typing import NoReturn
 from pydantic import PrivateAttr
 
 from walflow import Connector, Guarantee, Inlet, Outlet, WalflowError
-from walflow.assemble import Assembly, ConnectorPlan, NodeId
 from walflow.metrics import Metrics
+from walflow.plan import Assembly, ConnectorPlan, NodeId
 from walflow.runtime.graph import build
 from walflow.runtime.runner import run_connector
 

@@ -22,12 +22,12 @@ from connectors.file import File
 from connectors.memory import Memory
 from connectors.wal import Wal
 from tests.runtime.world import World, fatal
-from walflow.assemble import Assembly
 from walflow.codecs import JSON
 from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
+from walflow.plan import Assembly
 from walflow.runtime.graph import ConnectorNodes, build
 from walflow.runtime.surroundings import RunContext
 

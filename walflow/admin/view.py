@@ -17,7 +17,7 @@ from walflow.admin.document import (
     Status,
 )
 from walflow.admin.rates import Rates
-from walflow.flow.plan import NodeId
+from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
 from walflow.runtime.graph import ConnectorNodes
 from walflow.runtime.measures import breaker

@@ -6,17 +6,6 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Expr, Name, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved
 from walflow.diagnostics import Diagnostic, Span, error, warning
-from walflow.flow.config import (
-    ConnectorConfig,
-    Flow,
-    FlowConfig,
-    LinkConfig,
-    LinkEnd,
-    OperatorConfig,
-    PipelineConfig,
-    SelectConfig,
-)
-from walflow.flow.plan import NodeId
 from walflow.lang import ast
 from walflow.lang.ast import (
     Connect,
@@ -27,6 +16,17 @@ from walflow.lang.ast import (
     DefinePipeline,
     Deploy,
     Directive,
+)
+from walflow.lang.config import (
+    ConnectorConfig,
+    Flow,
+    FlowConfig,
+    LinkConfig,
+    LinkEnd,
+    NodeId,
+    OperatorConfig,
+    PipelineConfig,
+    SelectConfig,
 )
 from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock

@@ -15,9 +15,9 @@ from typing import Final, Literal, NoReturn
 
 import structlog
 
-from walflow.assemble import Assembly
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
+from walflow.plan import Assembly
 from walflow.runtime.graph import ConnectorNodes, build
 from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.measures import DRAIN

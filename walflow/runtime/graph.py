@@ -9,16 +9,15 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow import contract
-from walflow.assemble import Assembly, ConnectorPlan, NodeId, PipelinePlan, PlannedSelect
 from walflow.codecs import JSON
 from walflow.compile.region import compile_region
 from walflow.event import Node
-from walflow.flow.graph import Graph, Port, Stops
-from walflow.flow.plan import OperatorPlan
-from walflow.flow.regions import is_plain, region_of
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
 from walflow.operators import Operator, OperatorContext, OutPort, Running, select as operators
+from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.graph import Graph, Port, Stops
+from walflow.plan.regions import is_plain, region_of
 from walflow.runtime.gate import ReasonGate
 from walflow.runtime.health import Health
 from walflow.runtime.measures import measure

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from walflow.diagnostics import Diagnostic, Source
-from walflow.flow.config import Flow
+from walflow.lang.config import Flow
 from walflow.lang.legacy import yaml
 from walflow.lang.legacy.artefacts import ArtefactReader, Artefacts
 from walflow.lang.legacy.flows import flows

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 
 from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.flow.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, PipelineConfig, SelectConfig
-from walflow.flow.plan import NodeId
+from walflow.lang.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, NodeId, PipelineConfig, SelectConfig
 from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, Template
 from walflow.lang.legacy.kinds import PASSTHROUGH, SYSTEM
 from walflow.lang.legacy.queries import Queries

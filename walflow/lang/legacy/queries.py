@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from walflow.compile.nodes import Name
 from walflow.diagnostics import Diagnostic, Source, error, warning
-from walflow.flow.config import PipelineConfig
 from walflow.lang.ast import DefinePipeline
+from walflow.lang.config import PipelineConfig
 from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link
 
 ERR = "err"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from connectors.tcp import TcpClient
-from walflow.assemble import load
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 FLOW = """
 define flow main

@@ -8,9 +8,8 @@ from tests.lang.world import REGISTRY
 from tests.operators.flows import KNOWN
 from tests.runtime.world import World
 from walflow import Block
-from walflow.assemble import load
 from walflow.diagnostics import render
-from walflow.flow.plan import Assembly
+from walflow.plan import Assembly, load
 from walflow.runtime.graph import build
 
 BODIES = {

@@ -8,8 +8,9 @@ into as every log is, and nothing behind this has to know.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from walflow.flow.graph import ERR
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan, PlannedSelect
+from walflow.plan.graph import ERR
 
 Ends = dict[tuple[NodeId, str], ConnectorPlan]  # by pipeline and name of the operator
 

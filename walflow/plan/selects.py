@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set as Abstra
 from walflow.compile.nodes import Name
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of, warning
-from walflow.flow.config import PipelineConfig, SelectConfig
-from walflow.flow.graph import ERR
-from walflow.flow.links import find_circle
+from walflow.lang.config import PipelineConfig, SelectConfig
+from walflow.plan.graph import ERR
+from walflow.plan.links import find_circle
 
 Report = Callable[[Diagnostic], None]
 Operators = Mapping[str, Ports | None]  # None where its ports are not known because it is wrong itself (said already)

@@ -2,29 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
 from walflow.event import Codec
 from walflow.framing import Incoming, Outgoing
-
-
-class NodeId(NamedTuple):
-    """`str()` is `flow::name`, as logs and metrics have it."""
-
-    flow: str
-    kind: Literal["connector", "pipeline"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.flow}::{self.name}"
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Of its metrics."""
-        return {"flow": self.flow, "component": self.name, "kind": self.kind}
+from walflow.lang.config import NodeId
 
 
 class Link(NamedTuple):

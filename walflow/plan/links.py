@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple, TypeVar
 
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.flow.config import Flow, LinkConfig, LinkEnd
-from walflow.flow.graph import ERR
-from walflow.flow.plan import Link, NodeId, PipelinePlan
+from walflow.lang.config import Flow, LinkConfig, LinkEnd, NodeId
+from walflow.plan.assembly import Link, PipelinePlan
+from walflow.plan.graph import ERR
 
 Report = Callable[[Diagnostic], None]
 T = TypeVar("T", bound=Hashable)

@@ -7,12 +7,12 @@ import pytest
 
 from tests.lang.world import REGISTRY, Null, assembled
 from walflow import codecs, framing
-from walflow.assemble import NodeId, assemble, load
 from walflow.contract import CodecUse, Connector, Guarantee
 from walflow.diagnostics import render_all
 from walflow.event import Codec, Cutting
-from walflow.flow.config import FlowConfig
-from walflow.flow.plan import ConnectorPlan, PipelinePlan, PlannedSelect
+from walflow.lang.config import FlowConfig
+from walflow.plan import ConnectorPlan, NodeId, PipelinePlan, PlannedSelect, load
+from walflow.plan.assemble import assemble
 
 FLOW = """
 define flow main

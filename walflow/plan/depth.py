@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from walflow.diagnostics import Diagnostic, Span, error
-from walflow.flow.graph import ERR, Port
-from walflow.flow.plan import Assembly, Link
+from walflow.plan.assembly import Assembly, Link
+from walflow.plan.graph import ERR, Port
 
 DEEPEST: Final = (
     64  # pipelines and operators in a row; 1,000 calls are the interpreter's bound, and one costs up to ten

@@ -9,31 +9,19 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import Claim, Connector, Ports
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, has_errors, in_order, one_of
 from walflow.errors import WalflowError
-from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, OperatorConfig, PipelineConfig
-from walflow.flow.cycles import check_cycles
-from walflow.flow.depth import check_depth
-from walflow.flow.domains import Ends, split
-from walflow.flow.graph import Graph, Port
-from walflow.flow.links import GraphNode, check_links, check_unlinked
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
-from walflow.flow.selects import check_selects, place
-from walflow.flow.settings import check_keys, config_of, wire
-from walflow.flow.validate import configure
+from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, NodeId, OperatorConfig, PipelineConfig
 from walflow.operators import OPERATORS, Operator
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.cycles import check_cycles
+from walflow.plan.depth import check_depth
+from walflow.plan.domains import Ends, split
+from walflow.plan.graph import Graph, Port
+from walflow.plan.links import GraphNode, check_links, check_unlinked
+from walflow.plan.selects import check_selects, place
+from walflow.plan.settings import check_keys, config_of, wire
+from walflow.plan.validate import configure
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
-
-__all__ = [
-    "Assembly",
-    "ConnectorPlan",
-    "Link",
-    "NodeId",
-    "PipelinePlan",
-    "PlannedSelect",
-    "Registry",
-    "assemble",
-    "load",
-]
 
 Registry = Mapping[str, type[Connector]]
 

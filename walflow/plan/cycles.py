@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from walflow.diagnostics import Diagnostic, Span, error
-from walflow.flow.graph import ERR, Port
-from walflow.flow.plan import Assembly, Link, NodeId, PipelinePlan
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, Link, PipelinePlan
+from walflow.plan.graph import ERR, Port
 
 WIDEST: Final = 100  # columns of a drawing
 

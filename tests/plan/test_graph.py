@@ -6,8 +6,8 @@ from typing import ClassVar
 import pytest
 
 from walflow.contract import Connector, Guarantee, Ports
-from walflow.flow.graph import Graph
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
+from walflow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
+from walflow.plan.graph import Graph
 
 
 class Both(Connector):

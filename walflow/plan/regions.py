@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from walflow.compile.program import Term
 from walflow.compile.region import Region, Rule
 from walflow.compile.resolve import Expression
-from walflow.flow.plan import PipelinePlan, PlannedSelect
+from walflow.plan.assembly import PipelinePlan, PlannedSelect
 
 
 def region_of(plan: PipelinePlan, entry: str) -> Region:

@@ -10,9 +10,9 @@ from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
 from walflow.event import Codec
-from walflow.flow.config import ConnectorConfig
-from walflow.flow.validate import field_names
 from walflow.framing import BadChainOrder, Incoming, Outgoing
+from walflow.lang.config import ConnectorConfig
+from walflow.plan.validate import field_names
 from walflow.plugins import NotLoadable
 from walflow_kernel.values import kind_of
 

@@ -7,9 +7,8 @@ import pytest
 
 from connectors.memory import Memory
 from tests.lang.world import REGISTRY
-from walflow.assemble import load
 from walflow.diagnostics import render
-from walflow.flow.plan import Assembly
+from walflow.plan import Assembly, load
 
 KINDS = {
     "L": 'from wal with config = {"path": "%s"} end',

@@ -1,17 +1,33 @@
 """What the deployed flows declare, whichever language said it: data with spans, everything worked out.
 
 Nothing here knows a connector's class: whether a type, a key of its `config` or a port exists is found out by
-`walflow.assemble`.
+`walflow.plan`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from walflow.compile.constant import ConstantPart
 from walflow.compile.nodes import Name
 from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
-from walflow.flow.plan import NodeId
+
+
+class NodeId(NamedTuple):
+    """`str()` is `flow::name`, as logs and metrics have it."""
+
+    flow: str
+    kind: Literal["connector", "pipeline"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.flow}::{self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {"flow": self.flow, "component": self.name, "kind": self.kind}
 
 
 @dataclass(frozen=True)
