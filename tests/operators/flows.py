@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from connectors.memory import Memory
 from tests.lang.world import REGISTRY, assembled
-from tests.runtime.world import World
+from tests.nodes.world import World
 from walflow import Block
 from walflow.contract import Connector
 from walflow.errors import WalflowError
-from walflow.runtime.graph import ConnectorNodes, Nodes, build
-from walflow.runtime.source import RunOutlet
+from walflow.nodes.build import ConnectorNodes, Nodes, build
+from walflow.nodes.source import RunOutlet
 
 KNOWN: dict[str, type[Connector]] = {**REGISTRY, "memory": Memory}
 LOST = WalflowError("gone")

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.lang.world import REGISTRY
+from tests.nodes.world import World
 from tests.operators.flows import KNOWN
-from tests.runtime.world import World
 from walflow import Block
 from walflow.diagnostics import render
+from walflow.nodes.build import build
 from walflow.plan import Assembly, load
-from walflow.runtime.graph import build
 
 BODIES = {
     "passthrough": (1, "select event from in into out;"),

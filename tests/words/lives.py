@@ -21,15 +21,15 @@ import structlog
 from connectors.file import File
 from connectors.memory import Memory
 from connectors.wal import Wal
-from tests.runtime.world import World, fatal
+from tests.nodes.world import World, fatal
 from walflow.codecs import JSON
 from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.run_context import RunContext
 from walflow.plan import Assembly
-from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.surroundings import RunContext
 
 KILLED: Final = 9
 NEVER_QUIET: Final = 3

@@ -10,9 +10,9 @@ import structlog
 
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
-from walflow.runtime.graph import ConnectorNodes
+from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.run_context import RunContext
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.surroundings import RunContext
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
 GROWTH: Final = 1.5

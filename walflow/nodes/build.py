@@ -14,17 +14,17 @@ from walflow.compile.region import compile_region
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
+from walflow.nodes.fanout import DeadEnd, joined
+from walflow.nodes.gate import ReasonGate
+from walflow.nodes.health import Health
+from walflow.nodes.measures import measure
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import Holder, SourceNode
 from walflow.operators import Operator, OperatorContext, OutPort, Running, select as operators
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Graph, Port, Stops
 from walflow.plan.regions import is_plain, region_of
-from walflow.runtime.gate import ReasonGate
-from walflow.runtime.health import Health
-from walflow.runtime.measures import measure
-from walflow.runtime.nodes import DeadEnd, joined
-from walflow.runtime.rejects import ErrPort
-from walflow.runtime.sink import SinkNode
-from walflow.runtime.source import Holder, SourceNode
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.lang.world import assembled
-from tests.runtime.world import World
+from tests.nodes.world import World
 from walflow.event import Node
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.fanout import DeadEnd, Fanout
+from walflow.nodes.sink import SinkNode
 from walflow.operators.select import Select
-from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.nodes import DeadEnd, Fanout
-from walflow.runtime.sink import SinkNode
 
 FLOW = """
 define flow main

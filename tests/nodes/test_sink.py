@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from walflow import Block, Codec, Frames, Framing, Receipt, StreamId
 from walflow.codecs import JSON, JSON_SORTED, STRING
 from walflow.framing import LINES, WHOLE, make
-from walflow.runtime.nodes import Fanout
-from walflow.runtime.sink import SinkNode
+from walflow.nodes.fanout import Fanout
+from walflow.nodes.sink import SinkNode
 
 PIPED = make([("separate", {"separator": "|"})])
 

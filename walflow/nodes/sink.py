@@ -10,8 +10,8 @@ from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
-from walflow.runtime.rejects import ErrPort
-from walflow.runtime.surroundings import RunContext, Signal, Surrounded
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.run_context import RunContext, Signal, Surrounded
 
 
 def _nothing() -> None: ...

@@ -11,11 +11,11 @@ from walflow.errors import WalflowError
 from walflow.event import Cutting, Node
 from walflow.framing import LINES, Incoming, Outgoing
 from walflow.metrics import CountedValue, Metrics
-from walflow.runtime.nodes import DeadEnd
-from walflow.runtime.rejects import ErrPort
-from walflow.runtime.sink import SinkNode
-from walflow.runtime.source import RunOutlet, SourceNode
-from walflow.runtime.surroundings import RunContext
+from walflow.nodes.fanout import DeadEnd
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.run_context import RunContext
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import RunOutlet, SourceNode
 from walflow.testing import Fatal, VirtualScheduler
 
 

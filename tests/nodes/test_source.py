@@ -4,11 +4,11 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING
 from walflow.event import Block, Codec, Frames, Receipt, StreamId
 from walflow.framing import LINES, WHOLE
-from walflow.runtime.ingress import TURN_EVENTS
+from walflow.nodes.ingress import TURN_EVENTS
 
 
 def errors(taker: Taker) -> list[object]:

@@ -7,8 +7,8 @@ from pydantic import PrivateAttr
 
 from walflow import Connector, Guarantee, Inlet, Outlet, WalflowError
 from walflow.metrics import Metrics
+from walflow.nodes.build import build
 from walflow.plan import Assembly, ConnectorPlan, NodeId
-from walflow.runtime.graph import build
 from walflow.runtime.runner import run_connector
 
 

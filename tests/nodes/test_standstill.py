@@ -7,10 +7,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.lang.world import assembled
-from tests.runtime.world import World
+from tests.nodes.world import World
 from walflow.event import Block
-from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.standstill import PATIENCE, Standstills
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.standstill import PATIENCE, Standstills
 
 FLOW = """
 define flow main

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from walflow.event import Block, Codec, Cutting, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, MESSAGES, Incoming
-from walflow.runtime.gate import ReasonGate
-from walflow.runtime.ingress import IngressStream
-from walflow.runtime.rejects import ErrPort
-from walflow.runtime.staged import StagedStream
-from walflow.runtime.surroundings import RunContext, Surrounded
+from walflow.nodes.gate import ReasonGate
+from walflow.nodes.ingress import IngressStream
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.run_context import RunContext, Surrounded
+from walflow.nodes.staged import StagedStream
 
 BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
 BLOCK_EVENTS: Final = 4096

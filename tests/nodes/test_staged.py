@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from tests.framing.streams import written
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from walflow.codecs import BINARY, JSON
 from walflow.framing import LINES, MESSAGES, incoming
-from walflow.runtime.staged import GATHER, ITEM, TURN
+from walflow.nodes.staged import GATHER, ITEM, TURN
 
 DECOMPRESS = incoming([("decompress", {}), ("separate", {})])
 LINE = b'{"n":12345678}\n'

@@ -12,7 +12,7 @@ from typing import Final
 from walflow.event import Codec, StreamId
 from walflow.framing import Incoming, Worked, decoders, held, last_pieces, pieces
 from walflow.framing.steps import Item
-from walflow.runtime.ingress import Delivery, IngressStream
+from walflow.nodes.ingress import Delivery, IngressStream
 
 GATHER: Final = 256 << 10  # bytes of decoded events that are judged at once
 TURN: Final = 512 << 10  # decoded bytes after which others have their turn

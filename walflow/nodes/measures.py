@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from walflow.metrics import BREAKER_REASONS, GATE_REASONS, Metrics
-from walflow.runtime.health import Health
-from walflow.runtime.sink import SinkNode
-from walflow.runtime.source import WINDOW, SourceNode
+from walflow.nodes.health import Health
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import WINDOW, SourceNode
 
 DRAIN = "drain"  # the gates' key while the daemon stops
 
