@@ -106,9 +106,9 @@ def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     )
     made = build(assembled(text.format(selects="select event.a from in into out;")), world.metrics).connectors
     for each in made:
-        each.sink.begin(world.surroundings(each.name))  # which opens the gates
+        each.sink.begin(world.context(each.name))  # which opens the gates
     ticks = next(nodes.source for nodes in made if nodes.plan.id.name == "ticks")
-    outlet = ticks.begin(world.surroundings(ticks.name))
+    outlet = ticks.begin(world.context(ticks.name))
     outlet.stream({}).emit([{"b": 1}, {"a": 2}])
     assert world.count("rejected_events_total") == 1
     assert outlet.inflight > 0  # the other one waits for its sink

@@ -90,7 +90,7 @@ def test_an_error_that_is_rejected_again_is_not_sent_round() -> None:
     settled: list[Receipt] = []
     world = World()
     sink = SinkNode("f::sink", world.err("f::sink"), None, None)
-    sink.begin(world.surroundings("f::sink"))
+    sink.begin(world.context("f::sink"))
     sink._err.target = sink
     sink.serve(lambda came: sink.reject(came, "never"))
     sink.accept(block(b"1\n", settled))
@@ -133,7 +133,7 @@ def test_what_waits_between_two_runs_goes_to_the_next() -> None:
     served(sink)
     sink.end("restarting")
     sink.accept(block(b"1\n", settled))
-    sink.begin(world.surroundings("f::sink"))
+    sink.begin(world.context("f::sink"))
     got = served(sink)
     assert [one.frames.data for one in got] == [b"1\n"]
     sink.ack(got[0])

@@ -293,7 +293,7 @@ def test_receipts_of_an_earlier_run_are_void() -> None:
     out = world.source(taker)
     out.send(sent(b"1\n", settled))
     out._node.end()
-    again = out._node.begin(world.surroundings("f::source"))
+    again = out._node.begin(world.context("f::source"))
     taker.ack_all()
     assert settled == []
     assert again.inflight == 0

@@ -39,11 +39,11 @@ class Standing(World):
         made = build(assembled(FLOW), self.metrics).connectors
         self.nodes: dict[str, ConnectorNodes] = {nodes.plan.id.name: nodes for nodes in made}
         for name, nodes in self.nodes.items():
-            nodes.sink.begin(self.surroundings(name))
+            nodes.sink.begin(self.context(name))
         self.sent: list[Block] = []
         self.nodes["log"].sink.serve(self.sent.append)
-        self.outlet = self.nodes["ticks"].source.begin(self.surroundings("ticks"))
-        self.log = self.nodes["log"].source.begin(self.surroundings("log"))
+        self.outlet = self.nodes["ticks"].source.begin(self.context("ticks"))
+        self.log = self.nodes["log"].source.begin(self.context("log"))
         self.standstills = Standstills(made, self.metrics)
 
     def looks(self, count: int) -> list[str]:

@@ -24,7 +24,7 @@ class World:
         self.scheduler = VirtualScheduler()
         self.metrics = Metrics()
 
-    def surroundings(self, name: str) -> RunContext:
+    def context(self, name: str) -> RunContext:
         def counter(of: str) -> CountedValue:
             return self.metrics.counter(of, component=name)
 
@@ -39,7 +39,7 @@ class World:
         self, out: Node, err: Node | None = None, *, codec: Codec = JSON, framing: Cutting | Incoming = LINES
     ) -> RunOutlet:
         return SourceNode("f::source", out, self.err("f::source", err), codec, framing).begin(
-            self.surroundings("f::source")
+            self.context("f::source")
         )
 
     def sink(
@@ -51,7 +51,7 @@ class World:
         err: Node | None = None,
     ) -> SinkNode:
         sink = SinkNode(name, self.err(name, err), codec, framing)
-        sink.begin(self.surroundings(name))
+        sink.begin(self.context(name))
         return sink
 
     def dead_end(self) -> DeadEnd:

@@ -59,14 +59,14 @@ def test_the_longest_that_is_taken_runs(name: str) -> None:
         operator.node.begin(world.scheduler)
     ticks, null = nodes.connectors
     taken: list[Block] = []
-    null.sink.begin(world.surroundings("main::null"))
+    null.sink.begin(world.context("main::null"))
 
     def accept(block: Block) -> None:
         taken.append(block)
         null.sink.ack(block)  # the way back lies within the way there
 
     null.sink.serve(accept)
-    outlet = ticks.source.begin(world.surroundings("main::ticks"))
+    outlet = ticks.source.begin(world.context("main::ticks"))
     outlet.stream({}).emit([{"id": 1}])
     world.scheduler.run()
     assert len(taken) == 1

@@ -43,7 +43,7 @@ class Relay:
         self.upstream = ReasonGate()
         self.sink.gates.append(self.upstream)
         node = SourceNode("f::wal", taker, world.err("f::wal", err), JSON, transactional=True)
-        self.out = node.begin(world.surroundings("f::wal"))
+        self.out = node.begin(world.context("f::wal"))
         tags = Tags()
         self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
         self.reader = LogSource(self.log, self.out, tags, self.checkpoints, max_attempts)

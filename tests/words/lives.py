@@ -156,15 +156,15 @@ class _Life:
         os._exit(KILLED)  # as it stands: nothing is cancelled, nothing is closed
 
     async def _connector(self, nodes: ConnectorNodes) -> None:
-        surroundings = RunContext(
+        context = RunContext(
             self._scheduler,
             structlog.get_logger(),
             lambda of: self._world.metrics.counter(of, component=nodes.name),
             fatal,
             asyncio.Event,
         )
-        nodes.sink.begin(surroundings)
-        outlet = nodes.source.begin(surroundings)
+        nodes.sink.begin(context)
+        outlet = nodes.source.begin(context)
         if nodes.plan.kind == "moody":
             name = nodes.plan.id.name
             nodes.sink.serve(lambda block: self._waiting.append((name, block)))

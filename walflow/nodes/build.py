@@ -87,7 +87,7 @@ class _Builder:
         for nodes in made:
             self._tell_sinks(nodes.source, nodes.plan.id)
             if nodes.source.transactional:
-                nodes.source.stores_no_more = nodes.sink.triggered
+                nodes.source.sink_is_full = nodes.sink.triggered
                 nodes.sink.on_trigger = nodes.source.tell_full
         self._hang_gates(made)
         for nodes in made:

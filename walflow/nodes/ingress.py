@@ -40,8 +40,8 @@ class IngressStream:
         "_skipped",
         "_source_paused",
         "_tail",
-        "_tired",
         "_to",
+        "_yielded",
         "id",
         "meta",
     )
@@ -63,7 +63,7 @@ class IngressStream:
         self._resume_source = resume
         self._source_paused = False
         self._shut = False  # by the outlet
-        self._tired = False  # it has had its turn, and has more
+        self._yielded = False  # it has had its turn, and has more
         self._held: deque[Callable[[], None]] = deque()  # what came behind that, in its order
         self._to = to
         self._codec = codec
@@ -113,13 +113,13 @@ class IngressStream:
         else:
             call()
 
-    def _tire(self) -> None:
-        self._tired = True
+    def _yield_turn(self) -> None:
+        self._yielded = True
         self._set_source()
         self._to.next_turn(self._turn)
 
     def _turn(self) -> None:
-        self._tired = False
+        self._yielded = False
         self._do_held()
         self._set_source()
 
@@ -127,11 +127,11 @@ class IngressStream:
         """The next piece of what is held, also where the outlet is shut: it was read before."""
         if self._held:
             self._held.popleft()()
-        if self._held and not self._tired:
-            self._tire()
+        if self._held and not self._yielded:
+            self._yield_turn()
 
     def _set_source(self) -> None:
-        pause = self._shut or self._tired
+        pause = self._shut or self._yielded
         if pause is not self._source_paused:
             self._source_paused = pause
             if pause:
@@ -189,9 +189,9 @@ class IngressStream:
             return
         pieces = Frames(whole, count, framing).parts(_turns(count))
         self._held.extendleft(partial(self._judge, each.data, framing, each.count) for each in reversed(pieces))
-        self._tired = True  # what is delivered may settle, and resume us, at once
+        self._yielded = True  # what is delivered may settle, and resume us, at once
         self._held.popleft()()
-        self._tire()
+        self._yield_turn()
 
     def _judge(self, whole: bytes, framing: Framing, count: int | None) -> None:
         if len(whole) > self._max_bytes:

@@ -50,29 +50,29 @@ class RunContext:
     failed: Callable[[Exception], None] = _raise
 
 
-class Surrounded:
-    """What both halves of a connector hand on of their run's surroundings: `walflow.contract.Half`."""
+class RunHalf:
+    """What both halves of a connector hand on of their run's context: `walflow.contract.Half`."""
 
     scheduler: Scheduler
     log: FilteringBoundLogger
-    _surroundings: RunContext
+    _context: RunContext
 
-    def surround(self, surroundings: RunContext) -> None:
-        self._surroundings = surroundings
-        self.scheduler = surroundings.scheduler
-        self.log = surroundings.log
+    def set_context(self, context: RunContext) -> None:
+        self._context = context
+        self.scheduler = context.scheduler
+        self.log = context.log
 
     def counter(self, name: str) -> Counter:
-        return self._surroundings.counter(name)
+        return self._context.counter(name)
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        self._surroundings.gauge(name, read, **labels)
+        self._context.gauge(name, read, **labels)
 
     def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
-        return self._surroundings.histogram(name, bounds)
+        return self._context.histogram(name, bounds)
 
     def fatal(self, error: WalflowError) -> NoReturn:
-        self._surroundings.fatal(error)
+        self._context.fatal(error)
 
     def stop(self, *, graceful: bool) -> None:
-        self._surroundings.stop(graceful)
+        self._context.stop(graceful)

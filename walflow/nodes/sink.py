@@ -11,7 +11,7 @@ from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
 from walflow.nodes.rejects import ErrPort
-from walflow.nodes.run_context import RunContext, Signal, Surrounded
+from walflow.nodes.run_context import RunContext, RunHalf, Signal
 
 
 def _nothing() -> None: ...
@@ -27,7 +27,7 @@ class SinkGone(WalflowError):
     """The sink's run ended while blocks waited for it. They may be sent again."""
 
 
-class SinkNode(Surrounded):
+class SinkNode(RunHalf):
     """Taker of blocks at the end of links, and the `Inlet` of the connector's present run."""
 
     def __init__(
@@ -70,9 +70,9 @@ class SinkNode(Surrounded):
 
     # the connector's runs
 
-    def begin(self, surroundings: RunContext) -> None:
-        self.surround(surroundings)
-        self._arrived = surroundings.signal()
+    def begin(self, context: RunContext) -> None:
+        self.set_context(context)
+        self._arrived = context.signal()
         self._acked = self.counter("acked_events_total")
         self._acked_bytes = self.counter("acked_bytes_total")
         self._failed = self.counter("failed_events_total")
@@ -138,7 +138,7 @@ class SinkNode(Surrounded):
             try:  # as `_hand_over`, without a call for each block
                 accept(block)
             except Exception as error:  # noqa: BLE001  # whatever it is
-                self._surroundings.failed(error)
+                self._context.failed(error)
             return
         self._queue.append(block)
         if self._arrived is not None:
@@ -149,7 +149,7 @@ class SinkNode(Surrounded):
         try:
             accept(block)
         except Exception as error:  # noqa: BLE001  # whatever it is
-            self._surroundings.failed(error)
+            self._context.failed(error)
 
     def _as_it_is(self, block: Block) -> bool:
         return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
@@ -213,7 +213,7 @@ class SinkNode(Surrounded):
         self._accept = accept
 
     def _up(self) -> None:
-        self._surroundings.up()
+        self._context.up()
         if not self._taking:
             self._taking = True
             if self.replaceable and self.reason is None:  # not before: others take what it cannot yet
@@ -282,4 +282,4 @@ class SinkNode(Surrounded):
         try:
             self._on_reopen()
         except Exception as error:  # noqa: BLE001  # as above
-            self._surroundings.failed(error)
+            self._context.failed(error)

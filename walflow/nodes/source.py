@@ -16,7 +16,7 @@ from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.rejects import ErrPort
-from walflow.nodes.run_context import RunContext, Surrounded
+from walflow.nodes.run_context import RunContext, RunHalf
 from walflow.nodes.staged import StagedStream
 
 BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
@@ -62,7 +62,7 @@ class SourceNode:
         self.transactional = transactional
         self.gate = ReasonGate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
-        self.stores_no_more: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
+        self.sink_is_full: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
         self._on_full: list[Callable[[], None]] = []
         self.holders: list[Holder] = []
         self._sharing: set[str] = set()  # sinks that may hold a part of the window for long
@@ -70,8 +70,8 @@ class SourceNode:
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
 
-    def begin(self, surroundings: RunContext) -> "RunOutlet":
-        self.outlet = RunOutlet(self, surroundings)
+    def begin(self, context: RunContext) -> "RunOutlet":
+        self.outlet = RunOutlet(self, context)
         return self.outlet
 
     def limits(self) -> tuple[int, int | None]:
@@ -88,7 +88,7 @@ class SourceNode:
     @property
     def full(self) -> bool:
         """Nothing more comes before something is settled."""
-        return self.stores_no_more() or (self.outlet is not None and self.outlet.full)
+        return self.sink_is_full() or (self.outlet is not None and self.outlet.full)
 
     def on_full(self, call: Callable[[], None]) -> None:
         self._on_full.append(call)
@@ -113,10 +113,10 @@ class SourceNode:
             self.outlet.resume()
 
 
-class RunOutlet(Surrounded):
+class RunOutlet(RunHalf):
     """See `walflow.contract.Outlet`."""
 
-    def __init__(self, node: SourceNode, surroundings: RunContext) -> None:
+    def __init__(self, node: SourceNode, context: RunContext) -> None:
         self.name = node.name
         self.linked = node.linked
         self.run = secrets.randbits(63)
@@ -128,14 +128,14 @@ class RunOutlet(Surrounded):
         self.inflight = 0
         self.delivered = 0  # blocks, in whole or in part
         self._events = 0  # in flight, of those that were given to `send`
-        self.surround(surroundings)
+        self.set_context(context)
         self._node = node
         self._gate = node.gate
         self._streams: dict[int, IngressStream] = {}
         self._last_stream = 0
         self._on_ready: Callable[[], None] = _nothing
         self._refused = False
-        self._opened = surroundings.signal()
+        self._opened = context.signal()
         self._backlog: Callable[[], int] = lambda: 0
         self._void = False
         self._turns: deque[Callable[[], None]] = deque()  # what waits for one
@@ -177,7 +177,7 @@ class RunOutlet(Surrounded):
         resume: Callable[[], None] = _nothing,
         broken: Callable[[], None] = _nothing,
     ) -> IngressStream:
-        self._surroundings.up()
+        self._context.up()
         self._last_stream += 1
         codec, incoming, limit = self._node.codec, self._node.incoming, self.max_event_bytes
         name = StreamId(self.name, self.run, self._last_stream)
@@ -326,11 +326,11 @@ class RunOutlet(Surrounded):
         self._give_back(size)
 
     def on_ready(self, call: Callable[[], None]) -> None:
-        self._surroundings.up()
+        self._context.up()
         self._on_ready = call
 
     async def ready(self) -> None:
-        self._surroundings.up()
+        self._context.up()
         while self._gate.shut or self._turns:  # what a stream held back may have shut it again
             await self._opened.wait()
 

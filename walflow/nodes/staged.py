@@ -83,12 +83,12 @@ class StagedStream(IngressStream):
 
     def resume(self) -> None:
         self._shut = False
-        if self._work and not self._tired:
-            self._tire()  # however many are resumed, one has its turn now
+        if self._work and not self._yielded:
+            self._yield_turn()  # however many are resumed, one has its turn now
         self._set_source()
 
     def _turn(self) -> None:
-        self._tired = False
+        self._yielded = False
         self._do_held()
         self._pump()
         self._set_source()
@@ -98,9 +98,9 @@ class StagedStream(IngressStream):
             return
         self._pumping = True
         decoded = 0
-        while self._work and not self._shut and not self._tired:
+        while self._work and not self._shut and not self._yielded:
             if decoded >= TURN:
-                self._tire()
+                self._yield_turn()
                 break
             decoded += self._advance()
         self._pumping = False
@@ -129,7 +129,7 @@ class StagedStream(IngressStream):
                 if item.ends:
                     self._dead = True
                     break
-            if size >= GATHER or self._tired:
+            if size >= GATHER or self._yielded:
                 break
         else:
             self._work.popleft()

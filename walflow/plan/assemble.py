@@ -130,7 +130,7 @@ class _Assembling:
             return (
                 unknown
                 if of.ports_used is not Connector.ports_used
-                else GraphNode(of.ports, of.forwards, config.created, of.out_may_end)
+                else GraphNode(of.ports, of.forwards, config.created, of.output_optional)
             )
         self._claim(connector.claims(), f"connector `{config.id}`", config.created)
         constant = config_of(config, of)
@@ -138,7 +138,7 @@ class _Assembling:
         self._connectors.append(
             ConnectorPlan(config.id, config.type.text, connector, *framed, config.defined, written)
         )
-        return GraphNode(connector.ports_used(), of.forwards, config.created, of.out_may_end)
+        return GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional)
 
     def _reporter(self, config: ConnectorConfig) -> Callable[[Diagnostic], None]:
         """What is wrong in a module's definition was created somewhere, and that is the file at hand."""

@@ -20,7 +20,7 @@ class GraphNode(NamedTuple):
     ports: Ports | None
     forwards: bool
     created: Span
-    out_may_end: bool = False
+    output_optional: bool = False
 
 
 Nodes = Mapping[NodeId, GraphNode]
@@ -143,7 +143,7 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
         hint = "events it rejects are logged, counted and dropped"
         report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
-    for port in () if at.out_may_end else unread:
+    for port in () if at.output_optional else unread:
         # a server or a console that is only written to is nothing odd; a log without a reader fills up
         if at.forwards:
             hint = "nothing reads it, so it fills up and stops its sources"

@@ -87,11 +87,11 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
 
     scheduler = LoopScheduler(nodes.name, awake, failed)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
-    surroundings = RunContext(
+    context = RunContext(
         scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed
     )
-    nodes.sink.begin(surroundings)
-    outlet = nodes.source.begin(surroundings)
+    nodes.sink.begin(context)
+    outlet = nodes.source.begin(context)
     finished = False
     try:
         await nodes.plan.connector.run(nodes.sink, outlet)
