@@ -21,7 +21,7 @@ from walflow.nodes.measures import measure
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
-from walflow.operators import Operator, OperatorContext, OutPort, Running, select as operators
+from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Graph, Port, Stops
 from walflow.plan.regions import is_plain, region_of
@@ -131,7 +131,6 @@ class _Builder:
         return self._inputs[place]
 
     def _operator(self, plan: PipelinePlan, operator: OperatorPlan) -> Node:
-        assert isinstance(operator.operator, Operator)
         component = f"{plan.id.name}/{operator.name}"
         labels = {"flow": plan.id.flow, "component": component, "kind": "operator", "type": operator.kind}
         ways = zip(operator.ports.outputs, operator.exits, strict=True)

@@ -10,6 +10,7 @@ from walflow.diagnostics import Span
 from walflow.event import Codec
 from walflow.framing import Incoming, Outgoing
 from walflow.lang.config import NodeId
+from walflow.operators import Operator
 
 
 class Link(NamedTuple):
@@ -58,17 +59,20 @@ class PlannedSelect(NamedTuple):
         return self.what is None and self.where is None and self.having is None
 
 
-class OperatorPlan(NamedTuple):
-    """`operator` is an instance of the class of `kind` (qos::wal), for the runtime to make a node of. Events come to
-    it at the place of its name and leave at `NAME/PORT`. `chooses`: each event leaves by one exit, of those whose
-    sinks take events. `whole`: what leaves of a block is all of it, or a part in a row."""
+@dataclass(frozen=True)
+class OperatorPlan:
+    """An operator for the runtime to make a node of; `kind` is qos::wal, say. Events come to it at the place of its name
+    and leave at `NAME/PORT`. `run_as`: it ends an ack domain, so it is this connector within its pipeline."""
 
     name: str
     kind: str
-    operator: object
-    ports: Ports
-    chooses: bool = False
-    whole: bool = False
+    operator: Operator
+    created: Span = field(compare=False, repr=False)
+    run_as: ConnectorPlan | None = None
+
+    @property
+    def ports(self) -> Ports:
+        return self.operator.ports_used()
 
     @property
     def exits(self) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ round again. What a `select` sends into `err` is an event like any other.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from walflow.diagnostics import Diagnostic, Span, error
+from walflow.diagnostics import Report, Span, error
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import Assembly, Link, PipelinePlan
 from walflow.plan.graph import ERR, Port
@@ -30,9 +30,7 @@ class _Loop(NamedTuple):
     closing: Link
 
 
-def check_cycles(
-    assembly: Assembly, written: Mapping[Link, Span], report: Callable[[Diagnostic], None], *, allowed: bool
-) -> None:
+def check_cycles(assembly: Assembly, written: Mapping[Link, Span], report: Report, *, allowed: bool) -> None:
     """`written`: where each link of the flow files stands. `allowed`: those through a log are."""
     in_line = list(_loops(_in_line(assembly), written))
     for loop in in_line:

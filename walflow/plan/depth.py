@@ -4,10 +4,10 @@ A log on disk ends such a call, and the next one begins behind it; a buffer in m
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from walflow.diagnostics import Diagnostic, Span, error
+from walflow.diagnostics import Report, Span, error
 from walflow.plan.assembly import Assembly, Link
 from walflow.plan.graph import ERR, Port
 
@@ -17,7 +17,7 @@ DEEPEST: Final = (
 BUFFER: Final = 4  # what a buffer counts for: it stores, acks and sends within the call
 
 
-def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Callable[[Diagnostic], None]) -> None:
+def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report) -> None:
     """Names the first link that leads too deep."""
     after: dict[Port, dict[Port, int]] = defaultdict(dict)  # each step with what it counts for
     for link in assembly.links:

@@ -5,28 +5,27 @@ connector, what the connector sends comes back by another. So it is supervised, 
 into as every log is, and nothing behind this has to know.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from walflow.lang.config import NodeId
-from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan, PlannedSelect
+from walflow.plan.assembly import Assembly, Link, PipelinePlan, PlannedSelect
 from walflow.plan.graph import ERR
 
-Ends = dict[tuple[NodeId, str], ConnectorPlan]  # by pipeline and name of the operator
 
-
-def split(assembly: Assembly, ends: Mapping[tuple[NodeId, str], ConnectorPlan]) -> Assembly:
+def split(assembly: Assembly) -> Assembly:
     linked = {(link.source, link.source_port) for link in assembly.links}
+    connectors = list(assembly.connectors)
     pipelines: list[PipelinePlan] = []
     links = list(assembly.links)
     for pipeline in assembly.pipelines:
-        for (within, operator), connector in ends.items():
-            if within == pipeline.id:
-                reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
-                links += _links(pipeline.id, operator, connector.id, reports=reports)
-                pipeline = _without(pipeline, operator, reports=reports)
+        reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
+        for operator in pipeline.operators:
+            if operator.run_as is not None:
+                connectors.append(operator.run_as)
+                links += _links(pipeline.id, operator.name, operator.run_as.id, reports=reports)
+                pipeline = _without(pipeline, operator.name, reports=reports)
         pipelines.append(pipeline)
-    return Assembly((*assembly.connectors, *ends.values()), tuple(pipelines), tuple(links))
+    return Assembly(tuple(connectors), tuple(pipelines), tuple(links))
 
 
 def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool) -> list[Link]:

@@ -81,7 +81,7 @@ class Graph:
             Port(pipeline.id, operator.name): operator
             for pipeline in assembly.pipelines
             for operator in pipeline.operators
-            if operator.chooses
+            if operator.operator.chooses
         }
         # an event that is rejected leaves its block, as one that is filtered does
         self._losing = {
@@ -89,7 +89,7 @@ class Graph:
             for pipeline in assembly.pipelines
             for name in (
                 *(select.source for select in pipeline.selects if not select.plain),
-                *(operator.name for operator in pipeline.operators if not operator.whole),
+                *(operator.name for operator in pipeline.operators if not operator.operator.whole),
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}

@@ -1,17 +1,14 @@
 """Whether the links of a flow can stand."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from walflow.contract import Ports
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
 from walflow.lang.config import Flow, LinkConfig, LinkEnd, NodeId
 from walflow.plan.assembly import Link, PipelinePlan
 from walflow.plan.graph import ERR
-
-Report = Callable[[Diagnostic], None]
-T = TypeVar("T", bound=Hashable)
 
 
 class GraphNode(NamedTuple):
@@ -96,27 +93,6 @@ def _port(end: LinkEnd, nodes: Nodes, direction: str, report: Report) -> str | N
 def _list(direction: str, ports: Sequence[str]) -> str:
     many = len(ports) > 1
     return f"its {direction}{'s are' if many else ' is'} {one_of(ports).replace(' or ', ' and ')}"
-
-
-def find_circle(after: Mapping[T, Sequence[T]]) -> tuple[T, ...]:
-    """The first circle, its first node again at the end. With a stack of its own: chains may be long."""
-    done: set[T] = set()
-    for begin in after:
-        path: dict[T, None] = {}  # in order, and quick to ask
-        waiting: list[Iterator[T]] = [iter([begin])]
-        while waiting:
-            node = next(waiting[-1], None)
-            if node is None:
-                waiting.pop()
-                if path:
-                    done.add(path.popitem()[0])
-            elif node in path:
-                nodes = list(path)
-                return (*nodes[nodes.index(node) :], node)
-            elif node not in done:
-                path[node] = None
-                waiting.append(iter(after.get(node, ())))
-    return ()
 
 
 def check_unlinked(

@@ -1,16 +1,14 @@
 """Whether the selects of a pipeline can stand."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 
 from walflow.compile.nodes import Name
 from walflow.contract import Ports
-from walflow.diagnostics import Diagnostic, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
 from walflow.lang.config import PipelineConfig, SelectConfig
 from walflow.plan.graph import ERR
-from walflow.plan.links import find_circle
 
-Report = Callable[[Diagnostic], None]
 Operators = Mapping[str, Ports | None]  # None where its ports are not known because it is wrong itself (said already)
 
 STREAM = Ports(("in",), ("out",))
@@ -119,11 +117,32 @@ def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
     for select in pipeline.selects:
         if select.source.text in nodes and select.target.text in nodes:
             after[select.source.text].append(select.target.text)
-    circle = find_circle(after)
+    circle = _first_circle(after)
     if circle:
         closing = next(s for s in pipeline.selects if (s.source.text, s.target.text) == circle[-2:])
         message = f"events would go round in this pipeline: {' -> '.join(circle)}"
         report(error(message, closing.source.span.to(closing.target.span)))
+
+
+def _first_circle(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Its first node again at the end. With a stack of its own: chains may be long."""
+    done: set[str] = set()
+    for begin in after:
+        path: dict[str, None] = {}  # in order, and quick to ask
+        waiting: list[Iterator[str]] = [iter([begin])]
+        while waiting:
+            node = next(waiting[-1], None)
+            if node is None:
+                waiting.pop()
+                if path:
+                    done.add(path.popitem()[0])
+            elif node in path:
+                nodes = list(path)
+                return (*nodes[nodes.index(node) :], node)
+            elif node not in done:
+                path[node] = None
+                waiting.append(iter(after.get(node, ())))
+    return ()
 
 
 def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: Report) -> None:

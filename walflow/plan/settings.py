@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar, cast
 from walflow import codecs, framing
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import CodecUse, Connector
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
 from walflow.errors import WalflowError
 from walflow.event import Codec
 from walflow.framing import BadChainOrder, Incoming, Outgoing
@@ -23,7 +23,6 @@ KEYS = ("config", *WIRE, *_UNUSED)
 
 _COUNTERPARTS = {("preprocessor", "compress"): "decompress", ("postprocessor", "decompress"): "compress"}
 
-Report = Callable[[Diagnostic], None]
 T = TypeVar("T")
 
 
