@@ -13,15 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from walflow.assemble import load
 from walflow.codecs import JSON
 from walflow.compile.region import compile_region
 from walflow.diagnostics import render_all
 from walflow.event import Block, Frames, Receipt, StreamId
-from walflow.flow.regions import regions
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.operators.select import Select
+from walflow.plan import load
+from walflow.plan.regions import regions
 
 EVENTS: Final = 2600
 ROUNDS: Final = 300

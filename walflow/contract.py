@@ -68,7 +68,7 @@ class Connector(BaseModel):
     `forwards`: what its sink half takes, its source half sends on: a log, in which one ack domain ends and the next
     begins.
     `positions`: the blocks it sends have an `origin`, each event its number in a log.
-    `out_may_end`: nothing is wrong where nothing is linked to its `out`, others read it as well.
+    `output_optional`: nothing is wrong where nothing is linked to its `out`, others read it as well.
     `messages`: what it reads and writes are messages, each an event where no pre- or postprocessors are named; it
     uses `Stream.feed_messages` and `Inlet.messages`.
     """
@@ -80,7 +80,7 @@ class Connector(BaseModel):
     transactional: ClassVar[bool] = False
     forwards: ClassVar[bool] = False
     positions: ClassVar[bool] = False
-    out_may_end: ClassVar[bool] = False
+    output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -78,6 +78,9 @@ class Diagnostic(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.span}: " if self.span else ""
         return _printable(f"{where}{self.severity}: {self.message}")
+
+
+Report = Callable[[Diagnostic], None]
 
 
 def error(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:

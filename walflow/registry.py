@@ -9,13 +9,15 @@ from walflow.plugins import NotLoadable, Plugins, discover, load
 GROUP = "walflow.connectors"
 WHAT = "connector type"
 
+Registry = Mapping[str, type[Connector]]
+
 
 def connectors() -> Plugins[type[Connector]]:
     """Raises NotLoadable where two distributions claim one type, or none registers any."""
     return discover(GROUP, WHAT, _checked)
 
 
-def find(kind: str, registry: Mapping[str, type[Connector]]) -> type[Connector] | None:
+def find(kind: str, registry: Registry) -> type[Connector] | None:
     """A registered type, or `package.module:Class`. Raises NotLoadable."""
     if ":" in kind:
         return load(EntryPoint(kind, kind, GROUP), WHAT, _checked)

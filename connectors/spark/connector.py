@@ -30,7 +30,7 @@ HELD: Final = 0.5  # of the budget: from here on it is said
 class Spark(SparkConfig):
     """A log that Spark reads ranges of, as often as it likes, until each of its consumers has committed them."""
 
-    out_may_end: ClassVar[bool] = True
+    output_optional: ClassVar[bool] = True
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks

@@ -160,14 +160,14 @@ class WsPeer(Peer):
 
     def _go_on(self) -> None:
         if self._receiving:  # what is fed may pause us, and resume us, at once
-            self._tire()
+            self._yield_turn()
             return
         if self._unread:
             self._receive()
         if not self._pauses:
             super()._go_on()
 
-    def _tire(self) -> None:
+    def _yield_turn(self) -> None:
         self._pause("turn")
         self._ours.out.next_turn(lambda: self._resume("turn"))
 
@@ -184,7 +184,7 @@ class WsPeer(Peer):
             self._unread = b""
             self._closed()
         elif self._unread and not self._pauses:
-            self._tire()
+            self._yield_turn()
         elif self._ended and not self._unread:
             self._end()
 

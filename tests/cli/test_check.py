@@ -54,7 +54,7 @@ warning: server::wal: takes 102400 bytes
 @pytest.fixture(autouse=True)
 def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("walflow.assemble.connectors", lambda: REGISTRY)
+    monkeypatch.setattr("walflow.plan.assemble.connectors", lambda: REGISTRY)
 
 
 def check(*arguments: str) -> Result:
@@ -122,7 +122,7 @@ class Grumbler(Metronome):
 def test_what_only_a_try_finds_is_shown_where_it_is_written_and_only_when_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("walflow.assemble.connectors", lambda: {**REGISTRY, "metronome": Grumbler})
+    monkeypatch.setattr("walflow.plan.assemble.connectors", lambda: {**REGISTRY, "metronome": Grumbler})
     assert check(write(CLEAN)).exit_code == 0
     result = check("--spark", write(CLEAN))
     assert result.exit_code == 78

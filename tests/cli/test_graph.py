@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner, Result
 
-from walflow.assemble import load
 from walflow.cli import app
 from walflow.cli.graph.layout import leading_back, places
 from walflow.cli.graph.picture import Role, picture
+from walflow.plan import load
 
 ROOT = Path(__file__).parent.parent.parent
 SERVER = ROOT / "flows" / "echo" / "server.troy"

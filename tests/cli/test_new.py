@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.system.daemon import ROOT, Client, Daemon, free_port, running, wait_until
-from walflow.assemble import load
 from walflow.cli import app
 from walflow.cli.new import TEMPLATES
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 TEMPLATE = ROOT / "walflow" / "cli" / "new" / "templates"
 

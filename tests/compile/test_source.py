@@ -16,8 +16,8 @@ from walflow.compile.reads import Decoded
 from walflow.compile.region import Region, Rule, compile_region
 from walflow.diagnostics import Source, Span
 from walflow.event import Frames
-from walflow.flow.regions import regions
 from walflow.framing import LINES
+from walflow.plan.regions import regions
 from walflow_kernel.errors import CannotEvaluate
 
 HOSTILE = [

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from connectors.udp import UdpServer
 from connectors.udp.sockets import dropped_by
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from tests.system.daemon import ROOT, running as daemon_running
 from walflow.codecs import JSON, STRING
 from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.net.sockets import CannotListen
-from walflow.runtime.ingress import TURN_EVENTS
+from walflow.nodes.ingress import TURN_EVENTS
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0

@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
+from tests.nodes.world import Taker
 from tests.relay.test_relay import Relay
-from tests.runtime.world import Taker
 from walflow import Block, codecs, framing
 from walflow.errors import WalflowError
 from walflow.testing import Fatal

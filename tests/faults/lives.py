@@ -14,8 +14,8 @@ import msgspec
 
 from tests.faults.life import ID, Plan
 from tests.faults.strace import CHANGES, Tracer, begun, options
+from tests.nodes.world import Taker
 from tests.relay.test_relay import Relay
-from tests.runtime.world import Taker
 from tests.system.daemon import ROOT
 from walflow.wal import LogOptions
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from walflow.codecs import BINARY
 from walflow.framing import Incoming, Named, outgoing
 

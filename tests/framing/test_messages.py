@@ -8,8 +8,8 @@ from walflow.codecs import STRING
 from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import LINES
 from walflow.framing.messages import MESSAGES
+from walflow.nodes.ingress import IngressStream
 from walflow.relay.tag import Tags
-from walflow.runtime.ingress import IngressStream
 from walflow.testing import MemoryInlet, VirtualScheduler
 
 PAYLOADS = st.lists(st.binary(max_size=20), max_size=8)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from walflow.assemble import load
 from walflow.diagnostics import render_all
+from walflow.plan import load
 from walflow.registry import connectors
 
 ROOT = Path(__file__).parent.parent.parent

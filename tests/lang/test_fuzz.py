@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.lang.world import REGISTRY
-from walflow.assemble import load
 from walflow.diagnostics import Source, has_errors, render_all
 from walflow.lang.scan import scan
+from walflow.plan import load
 
 SEED = (Path(__file__).parent / "seeds" / "000.troy").read_text(encoding="utf-8")
 TOKENS = [str(token) for token in scan(Source("000.troy", SEED))]

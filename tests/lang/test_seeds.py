@@ -6,7 +6,7 @@ import pytest
 
 from tests.lang.world import File, Log, Stdio, TcpServer, checked
 from walflow import codecs, framing
-from walflow.flow.graph import Graph
+from walflow.plan.graph import Graph
 
 SEEDS = Path(__file__).parent / "seeds"
 

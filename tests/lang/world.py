@@ -6,10 +6,9 @@ from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 
-from walflow.assemble import load
 from walflow.contract import Claim, CodecUse, Connector, Guarantee, Ports
 from walflow.diagnostics import render_all
-from walflow.flow.plan import Assembly
+from walflow.plan import Assembly, load
 
 
 class Tls(Connector):

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from connectors.memory import Memory
 from tests.lang.world import REGISTRY, assembled
-from tests.runtime.world import World
+from tests.nodes.world import World
 from walflow import Block
 from walflow.contract import Connector
 from walflow.errors import WalflowError
-from walflow.runtime.graph import ConnectorNodes, Nodes, build
-from walflow.runtime.source import RunOutlet
+from walflow.nodes.build import ConnectorNodes, Nodes, build
+from walflow.nodes.source import RunOutlet
 
 KNOWN: dict[str, type[Connector]] = {**REGISTRY, "memory": Memory}
 LOST = WalflowError("gone")
@@ -46,7 +46,7 @@ class Sink:
 
     def start(self) -> None:
         assert self.node.linked
-        self.node.begin(self._world.surroundings(self._nodes.name))
+        self.node.begin(self._world.context(self._nodes.name))
         self.node.serve(self._take)
 
     def _take(self, block: Block) -> None:
@@ -76,7 +76,7 @@ class Running:
         for operator in self.nodes.operators:
             operator.node.begin(self.world.scheduler)
         self.source = by_name["ticks"].source
-        self.outlet: RunOutlet = self.source.begin(self.world.surroundings("main::ticks"))
+        self.outlet: RunOutlet = self.source.begin(self.world.context("main::ticks"))
         self.sinks = [Sink(by_name[f"to_{name}"], self.world) for name in outputs]
         self._stream = self.outlet.stream({})
         if started:

@@ -165,8 +165,8 @@ def test_several_that_hold_the_same_source_do_not_stop_it(bounds: str) -> None:
     running = Running(FOUR.format(bounds=bounds))
     [log] = [nodes for nodes in running.nodes.connectors if nodes.plan.id.name == "p/log"]
     assert isinstance(log.plan.connector, Memory)
-    log.sink.begin(running.world.surroundings("main::p/log"))
-    buffer = Buffer(log.plan.connector, log.sink, log.source.begin(running.world.surroundings("main::p/log")))
+    log.sink.begin(running.world.context("main::p/log"))
+    buffer = Buffer(log.plan.connector, log.sink, log.source.begin(running.world.context("main::p/log")))
     for number in range(100):
         running.give(number)
     for _ in range(100):

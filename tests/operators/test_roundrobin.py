@@ -131,7 +131,7 @@ def test_what_fails_while_all_are_away_waits_for_the_first_to_come_back(three: R
 def test_what_waits_for_a_sink_whose_run_ends_goes_to_another(three: Running) -> None:
     queued = three.sinks[0].node
     queued.end("restarting")
-    queued.begin(three.world.surroundings("main::to_ws0"))
+    queued.begin(three.world.context("main::to_ws0"))
     queued.restore()  # it takes, and has not come to it: this run pulls
     three.give(1)
     assert queued.waiting == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.compile.world import term
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, JSON_SORTED, STRING
 from walflow.compile.region import Region, Rule, compile_region
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, Receipt, StreamId

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.operators.flows import Running
-from walflow.assemble import load
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
+from walflow.plan import load
 
 LOG = 'define operator log from qos::wal with dir = "log", max_elements = 9 end; create operator log;'
 BODY = """

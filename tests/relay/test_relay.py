@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.world import Taker, World
+from tests.nodes.world import Taker, World
 from tests.wal.tools import QuickDisk
 from walflow import Block, Frames, Receipt, StreamId
 from walflow.codecs import JSON
 from walflow.disk import Disk, RealDisk, RecordingDisk
 from walflow.event import Node
 from walflow.framing import LINES
+from walflow.nodes.gate import ReasonGate
+from walflow.nodes.source import SourceNode
 from walflow.relay import Checkpoints, LogSink, LogSource
 from walflow.relay.tag import Tags
-from walflow.runtime.gate import ReasonGate
-from walflow.runtime.source import SourceNode
 from walflow.wal import Log, LogOptions
 
 LOST = ConnectionError("gone")
@@ -43,7 +43,7 @@ class Relay:
         self.upstream = ReasonGate()
         self.sink.gates.append(self.upstream)
         node = SourceNode("f::wal", taker, world.err("f::wal", err), JSON, transactional=True)
-        self.out = node.begin(world.surroundings("f::wal"))
+        self.out = node.begin(world.context("f::wal"))
         tags = Tags()
         self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
         self.reader = LogSource(self.log, self.out, tags, self.checkpoints, max_attempts)

@@ -54,7 +54,7 @@ def test_a_connector_that_raises_is_run_anew(tmp_path: Path, where: str, loop: s
 SCRIPT = """
 import sys
 from contextlib import asynccontextmanager
-from walflow.assemble import Assembly
+from walflow.plan import Assembly
 from walflow.cli.logs import configure
 from walflow.runtime.daemon import Settings, run
 from walflow.runtime.loop import LoopScheduler

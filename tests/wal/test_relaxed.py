@@ -33,7 +33,7 @@ class Story:
         self.appended: dict[int, bytes] = {}
         self.acked: dict[int, bytes] = {}  # to their source, and no sink has acked them
         self.done: set[int] = set()
-        self.safe: set[int] = set()
+        self.synced: set[int] = set()
         self.given: set[int] = set()  # positions that sinks may know
         self.dropping: dict[int, bytes] = {}  # given up, and maybe not on disk yet
         self.dropped = 0  # told by a cursor that was synced
@@ -52,7 +52,7 @@ class Story:
                 self.step(log)
             if not self.dice.randrange(4):
                 log.close()
-                self.safe |= self.acked.keys()
+                self.synced |= self.acked.keys()
         except PowerCut:
             self.interrupted |= not opened
         self.killed = kill and (opened or self.killed)
@@ -77,9 +77,9 @@ class Story:
         missing = self.acked.keys() - found.keys()
         assert all(gap.last - gap.first < SKIP // 2 for gap in log.gaps), "a skip is no loss"
         reported = {position for gap in log.gaps for position in range(gap.first, gap.last + 1)}
-        assert not missing & self.safe, "what was synced is there"
+        assert not missing & self.synced, "what was synced is there"
         assert not reported & found.keys(), "what is there is not called lost"
-        assert not reported & self.safe - self.done
+        assert not reported & self.synced - self.done
         if self.killed:
             assert log.gaps == []
             assert not missing, "a process that dies loses nothing"
@@ -96,7 +96,7 @@ class Story:
             log.ack(position, position)
         for position in found.keys() - self.done:  # delivered, and so promised
             self.acked[position] = found[position]
-        self.safe |= self.acked.keys()  # synced by recovery
+        self.synced |= self.acked.keys()  # synced by recovery
         return log
 
     def step(self, log: Log) -> None:
@@ -122,7 +122,7 @@ class Story:
             if sync is not None:
                 sync.flush()
                 log.synced(sync)
-        self.safe |= {position for position in self.acked if position <= log.safe}
+        self.synced |= {position for position in self.acked if position <= log.synced_up_to}
 
     def append(self, log: Log) -> None:
         for _ in range(self.dice.randrange(1, 6)):
@@ -318,11 +318,11 @@ def test_so_many_positions_are_never_unsynced() -> None:
         log.append(b"", b".", SKIP // 3, 0)
         one = log.commit()
         assert one is not None
-        assert (one.overdue is not None) == (one.last - log.safe >= SKIP)
+        assert (one.overdue is not None) == (one.last - log.synced_up_to >= SKIP)
         one.flush()
         log.committed(one)
-        assert log.durable - log.safe < SKIP
-    assert log.safe > 0
+        assert log.durable - log.synced_up_to < SKIP
+    assert log.synced_up_to > 0
     log.close()
 
 
@@ -400,7 +400,7 @@ def test_a_chunk_is_not_closed_under_a_commit_that_syncs_it() -> None:
     checkpoint(log)
     one.flush()
     log.committed(one)
-    assert log.safe == log.durable == UNSYNCED_CHUNKS + 2
+    assert log.synced_up_to == log.durable == UNSYNCED_CHUNKS + 2
 
 
 def test_a_cursor_that_had_to_be_made_anew_is_there_before_a_position_is_given_out() -> None:

@@ -21,15 +21,15 @@ import structlog
 from connectors.file import File
 from connectors.memory import Memory
 from connectors.wal import Wal
-from tests.runtime.world import World, fatal
-from walflow.assemble import Assembly
+from tests.nodes.world import World, fatal
 from walflow.codecs import JSON
 from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.surroundings import RunContext
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.run_context import RunContext
+from walflow.plan import Assembly
 
 KILLED: Final = 9
 NEVER_QUIET: Final = 3
@@ -156,15 +156,15 @@ class _Life:
         os._exit(KILLED)  # as it stands: nothing is cancelled, nothing is closed
 
     async def _connector(self, nodes: ConnectorNodes) -> None:
-        surroundings = RunContext(
+        context = RunContext(
             self._scheduler,
             structlog.get_logger(),
             lambda of: self._world.metrics.counter(of, component=nodes.name),
             fatal,
             asyncio.Event,
         )
-        nodes.sink.begin(surroundings)
-        outlet = nodes.source.begin(surroundings)
+        nodes.sink.begin(context)
+        outlet = nodes.source.begin(context)
         if nodes.plan.kind == "moody":
             name = nodes.plan.id.name
             nodes.sink.serve(lambda block: self._waiting.append((name, block)))

@@ -15,11 +15,10 @@ from hypothesis import HealthCheck, given, settings, strategies
 from connectors.file import File
 from tests.words.graphs import Graph, random_graph, two_logs
 from tests.words.lives import REGISTRY, Lives
-from walflow.assemble import load
 from walflow.cli.check import document
 from walflow.cli.promises import promises
 from walflow.diagnostics import render_all
-from walflow.flow.plan import Assembly
+from walflow.plan import Assembly, load
 
 pytestmark = pytest.mark.test
 

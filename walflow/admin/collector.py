@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 
 from walflow import __version__
 from walflow.admin.rates import Rates
-from walflow.flow.plan import NodeId
 from walflow.metrics import CATALOGUE, BucketedValues, exposed
+from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
 
 

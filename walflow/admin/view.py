@@ -17,10 +17,10 @@ from walflow.admin.document import (
     Status,
 )
 from walflow.admin.rates import Rates
-from walflow.flow.plan import NodeId
+from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.measures import breaker
+from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
-from walflow.runtime.graph import ConnectorNodes
-from walflow.runtime.measures import breaker
 
 Of = tuple[str, str]  # flow and component
 

@@ -10,12 +10,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from walflow.assemble import load
 from walflow.cli.promises import PathPromises, Promise, chain, promises
 from walflow.compile.region import compile_region
 from walflow.diagnostics import Diagnostic, error, first_of, in_order, render
-from walflow.flow.plan import Assembly
-from walflow.flow.regions import regions
+from walflow.plan import Assembly, load
+from walflow.plan.regions import regions
 
 EX_CONFIG = 78
 EX_FINDINGS = 1

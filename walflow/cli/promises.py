@@ -5,8 +5,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from walflow.contract import Guarantee
-from walflow.flow.graph import Graph, Path, Port
-from walflow.flow.plan import Assembly, NodeId
+from walflow.plan import Assembly, NodeId
+from walflow.plan.graph import Graph, Path, Port
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
@@ -116,7 +116,7 @@ def chain(path: Path) -> str:
 
 
 def _within(connector: NodeId, pipeline: NodeId) -> bool:
-    """It is an operator of that pipeline: see walflow.flow.domains."""
+    """It is an operator of that pipeline: see walflow.plan.domains."""
     return connector.kind == "connector" and connector.name.startswith(f"{pipeline.name}/")
 
 

@@ -51,8 +51,8 @@ def run(
     """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files, and reads
     certificates and the admin token anew."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
-    from walflow.assemble import load
     from walflow.diagnostics import render_all
+    from walflow.plan import load
     from walflow.runtime.daemon import Settings, run as run_daemon
 
     stderr = logs.configure(log_format, log_level)

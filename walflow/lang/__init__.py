@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from walflow.diagnostics import Diagnostic, error, has_errors, in_order
-from walflow.flow.config import FlowConfig
 from walflow.lang.ast import DefineFlow
+from walflow.lang.config import FlowConfig
 from walflow.lang.deploy import Deployment
 from walflow.lang.files import read
 from walflow.lang.legacy import Legacy

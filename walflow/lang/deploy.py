@@ -5,18 +5,7 @@ from collections.abc import Iterator, Sequence
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Expr, Name, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved
-from walflow.diagnostics import Diagnostic, Span, error, warning
-from walflow.flow.config import (
-    ConnectorConfig,
-    Flow,
-    FlowConfig,
-    LinkConfig,
-    LinkEnd,
-    OperatorConfig,
-    PipelineConfig,
-    SelectConfig,
-)
-from walflow.flow.plan import NodeId
+from walflow.diagnostics import Diagnostic, Report, Span, error, warning
 from walflow.lang import ast
 from walflow.lang.ast import (
     Connect,
@@ -28,9 +17,19 @@ from walflow.lang.ast import (
     Deploy,
     Directive,
 )
+from walflow.lang.config import (
+    ConnectorConfig,
+    Flow,
+    FlowConfig,
+    LinkConfig,
+    LinkEnd,
+    NodeId,
+    OperatorConfig,
+    PipelineConfig,
+    SelectConfig,
+)
 from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock
-from walflow.lang.parser import Report
 from walflow.lang.scope import Args, Names, bind, constants, lookup, settings
 from walflow_kernel.values import kind_of
 

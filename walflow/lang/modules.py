@@ -7,10 +7,10 @@ from pathlib import Path
 
 from walflow.compile.constant import Constant
 from walflow.compile.nodes import path_span, spelled
-from walflow.diagnostics import Source, did_you_mean, error
+from walflow.diagnostics import Report, Source, did_you_mean, error
 from walflow.lang import files
 from walflow.lang.ast import Definition, Deploy, Directive, Statement, Use
-from walflow.lang.parser import Report, parse
+from walflow.lang.parser import parse
 
 DEEPEST = 32  # modules that are read for one that is read for one …
 

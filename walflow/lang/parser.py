@@ -4,12 +4,12 @@ Where a `;` or an `end` is all that is missing it is supplied. Otherwise the sta
 states are popped until one accepts ERROR in place of a statement, and tokens skipped until one can follow it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lark import Token, Tree
 
-from walflow.diagnostics import Diagnostic, Source, Span, error
+from walflow.diagnostics import Report, Source, Span, error
 from walflow.lang.ast import DefinePipeline, SourceFile
 from walflow.lang.build import build, build_query
 from walflow.lang.lalr import Automaton, UnexpectedToken
@@ -26,8 +26,6 @@ _STRUCTURE = {
     *("DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT", "FLOW", "CONNECTOR", "PIPELINE"),
     *("FROM", "INTO", "TO", "WITH", "ARGS", "END"),
 }
-
-Report = Callable[[Diagnostic], None]
 
 
 def parse(source: Source, report: Report) -> SourceFile:

@@ -9,7 +9,7 @@ from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.compile.functions import intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
-from walflow.diagnostics import Diagnostic, did_you_mean, error
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -22,7 +22,6 @@ from walflow.lang.ast import (
     Setting,
 )
 from walflow.lang.modules import ModuleBlock
-from walflow.lang.parser import Report
 from walflow.plugins import NotLoadable
 from walflow_kernel.functions import Function, When
 from walflow_kernel.moment import Moment

@@ -73,8 +73,8 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         "wal_used_bytes": lambda: log.used,
         "wal_budget_bytes": lambda: log.budget,
         "wal_fill_ratio": lambda: log.fill,
-        "wal_unsynced_events": lambda: log.durable - log.safe,
-        "wal_unsynced_seconds": lambda: unsynced.oldest(clock(), log.safe),
+        "wal_unsynced_events": lambda: log.durable - log.synced_up_to,
+        "wal_unsynced_seconds": lambda: unsynced.oldest(clock(), log.synced_up_to),
         "wal_dropped_events": lambda: log.dropped_events,
         "wal_dropped_bytes": lambda: log.dropped_bytes,
         "wal_recovery_seconds": lambda: log.recovery.ms / 1000,
@@ -95,7 +95,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         if not log.relaxed:
             seconds.observe(commit.seconds)
         else:
-            unsynced.note(clock(), commit.last, log.safe)
+            unsynced.note(clock(), commit.last, log.synced_up_to)
             if commit.overdue is not None:
                 seconds.observe(commit.overdue.seconds)
         sizes.observe(commit.size)

@@ -1,2 +1,2 @@
-"""What makes an Assembly run. Only `daemon` and `loop` know asyncio; nodes, gates and receipts are plain calls,
-and all they ask of a loop is a `Scheduler`."""
+"""What makes nodes run on an asyncio loop: `daemon` is the process, `runner` runs one connector again and again, `loop` is
+the `Scheduler` of each run."""

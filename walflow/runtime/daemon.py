@@ -15,15 +15,15 @@ from typing import Final, Literal, NoReturn
 
 import structlog
 
-from walflow.assemble import Assembly
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.metrics import Metrics
-from walflow.runtime.graph import ConnectorNodes, build
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.measures import DRAIN
+from walflow.nodes.standstill import EVERY, Standstills
+from walflow.plan import Assembly
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.measures import DRAIN
 from walflow.runtime.notify import Notifier
 from walflow.runtime.runner import run_connector, where
-from walflow.runtime.standstill import EVERY, Standstills
 
 DRAIN_SECONDS: Final = 10.0
 START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet

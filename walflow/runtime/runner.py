@@ -10,9 +10,9 @@ import structlog
 
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
-from walflow.runtime.graph import ConnectorNodes
+from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.run_context import RunContext
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.surroundings import RunContext
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
 GROWTH: Final = 1.5
@@ -87,11 +87,11 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
 
     scheduler = LoopScheduler(nodes.name, awake, failed)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
-    surroundings = RunContext(
+    context = RunContext(
         scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed
     )
-    nodes.sink.begin(surroundings)
-    outlet = nodes.source.begin(surroundings)
+    nodes.sink.begin(context)
+    outlet = nodes.source.begin(context)
     finished = False
     try:
         await nodes.plan.connector.run(nodes.sink, outlet)

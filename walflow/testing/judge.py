@@ -110,9 +110,9 @@ class LogPromises:
 
     def synced(self, log: Log) -> None:
         """Up to there the machine may die; a log that is not relaxed commits nothing else."""
-        safe = {position for position in self.unsafe if position <= log.safe}
-        self.unsafe -= safe
-        self.promised |= safe
+        synced = {position for position in self.unsafe if position <= log.synced_up_to}
+        self.unsafe -= synced
+        self.promised |= synced
         self._key = None
 
     def note(self, position: int) -> None:

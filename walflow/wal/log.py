@@ -12,7 +12,7 @@ and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space 
 commit run one after the other, in the order in which they were begun.
 
 A relaxed log (`sync` is "interval" or "never") calls durable what is written: the process may die, the machine may not.
-What is synced too stands at or below `safe`; `sync`, `flush`, `synced` move it up, and the owner says when.
+What is synced too stands at or below `synced_up_to`; `sync`, `flush`, `synced` move it up, and the owner says when.
 
 The budget bounds all chunks and spares together. A chunk is charged with its whole capacity when it begins and given
 back what it did not use when it is sealed, so appending to it needs no further check, and the disk never holds more
@@ -129,7 +129,7 @@ class Log:
         self.recovery: Recovery = found.recovery
         self.acked = found.acked
         self.durable = found.durable
-        self._safe = found.durable
+        self._synced_up_to = found.durable
         self.next = found.durable + 1
         hole = found.durable - found.chunks[-1].last if found.chunks else 0
         self._skipped = hole if hole <= MAX_COUNT else 0  # to be told by the next chunk's header
@@ -174,9 +174,9 @@ class Log:
         return self.acked.low
 
     @property
-    def safe(self) -> int:
+    def synced_up_to(self) -> int:
         """Up to here every position is synced: no power cut takes it."""
-        return self._safe if self.relaxed else self.durable
+        return self._synced_up_to if self.relaxed else self.durable
 
     @property
     def gaps(self) -> list[Gap]:
@@ -249,7 +249,7 @@ class Log:
         self._flying = commit = self._queue.popleft()
         if commit is self._open:
             self._close_commit()
-        if self.relaxed and (commit.last - self._safe >= SKIP or len(self._full) >= UNSYNCED_CHUNKS):
+        if self.relaxed and (commit.last - self._synced_up_to >= SKIP or len(self._full) >= UNSYNCED_CHUNKS):
             commit.overdue = self._sync_of([*self.chunks], commit.last)
         return commit
 
@@ -268,11 +268,11 @@ class Log:
             for chunk in commit.sealed:
                 chunk.close(self.disk)
         if commit.overdue is not None:
-            self._is_safe(commit.overdue)
+            self._note_synced(commit.overdue)
 
     def sync(self) -> Sync | None:
-        """What is durable and not safe. None: there is nothing, or one is in the air already."""
-        if self._syncing is not None or self.safe >= self.durable:
+        """What is durable and not synced. None: there is nothing, or one is in the air already."""
+        if self._syncing is not None or self.synced_up_to >= self.durable:
             return None
         self._syncing = sync = self._sync_of([chunk for chunk in self.chunks if chunk.synced], self.durable)
         return sync
@@ -282,22 +282,24 @@ class Log:
         if sync is not self._syncing or not sync.flushed:
             raise ValueError(f"{sync!r} is not what was flushed")
         self._syncing = None
-        self._is_safe(sync)
+        self._note_synced(sync)
 
     def _sync_of(self, chunks: list[Chunk], last: int) -> Sync:
         return Sync(
-            self.directory, [chunk for chunk in chunks if chunk.last > self._safe and chunk.first <= last], last
+            self.directory,
+            [chunk for chunk in chunks if chunk.last > self._synced_up_to and chunk.first <= last],
+            last,
         )
 
-    def _is_safe(self, sync: Sync) -> None:
-        self._safe = max(self._safe, sync.last)
+    def _note_synced(self, sync: Sync) -> None:
+        self._synced_up_to = max(self._synced_up_to, sync.last)
         self._close_full()
 
     def _close_full(self) -> None:
         """Whose sync is done, or not wanted any more; but none that a flush in the air may be using."""
         if self._syncing is not None or (self._flying is not None and self._flying.overdue is not None):
             return
-        needless = [chunk for chunk in self._full if chunk.last <= max(self._safe, self.low)]
+        needless = [chunk for chunk in self._full if chunk.last <= max(self._synced_up_to, self.low)]
         for chunk in needless:
             self._full.remove(chunk)
             chunk.close(self.disk)
@@ -407,9 +409,11 @@ class Log:
 
     def _slot(self) -> Slot:
         sync, written = self._sync, self.durable
-        if not self.relaxed or (self._closing and self._safe == self.durable):
+        if not self.relaxed or (self._closing and self._synced_up_to == self.durable):
             sync, written = SYNCED, 0
-        return Slot(0, self.low, self.safe, self.acked.ranges, sync, written, self.dropped_events, self.dropped_bytes)
+        return Slot(
+            0, self.low, self.synced_up_to, self.acked.ranges, sync, written, self.dropped_events, self.dropped_bytes
+        )
 
     def checkpointed(self, checkpoint: Checkpoint) -> None:
         """After its flush returned: the space of the chunks that went is free."""

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from tests.lang.legacy.test_ramps import FILES, INSTANCES, QUERY
 from tests.system.daemon import ROOT
-from walflow.assemble import load
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 PRINTED = [file.read_text("utf-8") for file in (ROOT / "flows" / "legacy").rglob("*.trickle")]
 NOISE = st.sampled_from(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from walflow.assemble import load
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 MISTAKES = Path(__file__).parent / "mistakes"
 

@@ -7,9 +7,8 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.system.daemon import WALFLOW, Client, running
-from walflow.assemble import load
 from walflow.diagnostics import render_all
-from walflow.flow.plan import Assembly
+from walflow.plan import Assembly, load
 
 FILES = """
 onramp:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from tests.lang.legacy.test_mistakes import MISTAKES
 from tests.lang.legacy.test_ramps import FILES, INSTANCES, LISTENERS
 from tests.system.daemon import ROOT
-from walflow.assemble import load
 from walflow.cli import app
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 SHIPPED = sorted((ROOT / "flows" / "legacy").rglob("*.yaml"))
 

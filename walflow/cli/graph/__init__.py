@@ -8,12 +8,12 @@ from typing import Annotated, Final
 
 import typer
 
-from walflow.assemble import load
 from walflow.cli.graph.dot import dot
 from walflow.cli.graph.mermaid import mermaid
 from walflow.cli.graph.picture import Picture, picture
 from walflow.cli.graph.svg import svg
 from walflow.diagnostics import render_all
+from walflow.plan import load
 
 EX_CONFIG = 78
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from walflow.cli.graph.picture import Box, Picture, Role
-from walflow.flow.plan import NodeId
+from walflow.plan import NodeId
 
 SHAPES: Final[Mapping[Role, tuple[str, str]]] = {
     Role.SOURCE: ("[", "]"),

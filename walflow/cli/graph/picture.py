@@ -5,8 +5,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from walflow.cli.promises import promises
-from walflow.flow.graph import ERR
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId
+from walflow.plan import Assembly, ConnectorPlan, Link, NodeId
+from walflow.plan.graph import ERR
 
 
 class Role(Enum):

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from walflow.cli.graph.layout import BoxPlace, places
 from walflow.cli.graph.picture import Arrow, Box, Picture, Role
-from walflow.flow.plan import NodeId
+from walflow.plan import NodeId
 
 LETTER: Final = 7.3  # pixels, the widest of most sans-serif fonts at 13
 LINE: Final = 17

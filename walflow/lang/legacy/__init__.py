@@ -1,11 +1,10 @@
 """Files of tremor 0.11 and before: YAML, with `.trickle` queries beside it. They become the same FlowConfig."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from walflow.diagnostics import Diagnostic, Source
-from walflow.flow.config import Flow
+from walflow.diagnostics import Diagnostic, Report, Source
+from walflow.lang.config import Flow
 from walflow.lang.legacy import yaml
 from walflow.lang.legacy.artefacts import ArtefactReader, Artefacts
 from walflow.lang.legacy.flows import flows
@@ -20,7 +19,7 @@ QUERY: Final = ".trickle"
 class Legacy:
     """All such files of one `run`, in whatever order they come."""
 
-    def __init__(self, report: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
         self._artefacts = Artefacts()
         self._queries = Queries(report)

@@ -1,12 +1,12 @@
 """What YAML files of tremor 0.11 declare: onramps, offramps, bindings, mappings. As written, nothing looked up."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of
 from walflow_kernel.values import kind_of
 
 RampKind = Literal["onramp", "offramp"]
@@ -17,8 +17,6 @@ RAMP_KEYS: Final = (
     *("linked", "err_required", "metrics_interval_s", "config"),
 )
 BINDING_KEYS: Final = ("id", "description", "links")
-
-Report = Callable[[Diagnostic], None]
 
 
 class Ramp(NamedTuple):

@@ -3,21 +3,18 @@
 An instance is what its URL says: two mappings that name `/pipeline/main/01` mean one pipeline, so they are one flow.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
-from walflow.flow.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, PipelineConfig, SelectConfig
-from walflow.flow.plan import NodeId
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
+from walflow.lang.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, NodeId, PipelineConfig, SelectConfig
 from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, Template
 from walflow.lang.legacy.kinds import PASSTHROUGH, SYSTEM
 from walflow.lang.legacy.queries import Queries
 from walflow.lang.legacy.ramps import Converted, convert
 from walflow.lang.legacy.url import Artefact, Kind, Url, filled, parsed, placeholders
-
-Report = Callable[[Diagnostic], None]
 
 
 class _Link(NamedTuple):

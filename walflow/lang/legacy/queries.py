@@ -1,21 +1,18 @@
 """`.trickle` files given to run: each is a pipeline, called as the file."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Source, error, warning
-from walflow.flow.config import PipelineConfig
+from walflow.diagnostics import Report, Source, error, warning
 from walflow.lang.ast import DefinePipeline
+from walflow.lang.config import PipelineConfig
 from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query
 
 _MEANT_FOR_DISK: Final = re.compile(r"disk|persist|durable", re.IGNORECASE)
-
-Report = Callable[[Diagnostic], None]
 
 
 class Query(NamedTuple):

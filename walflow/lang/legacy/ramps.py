@@ -1,19 +1,17 @@
 """An onramp or offramp -> the type and the settings of a connector, each value still at its place in the file."""
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from walflow.compile.constant import Constant, ConstantPart, derived
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
 from walflow.lang.legacy.artefacts import Ramp, RampKind
 from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, LegacyKey, LegacyKind
 from walflow_kernel.values import kind_of
 
 MILLISECOND = 1_000_000
-
-Report = Callable[[Diagnostic], None]
 
 
 class Converted(NamedTuple):

@@ -6,7 +6,6 @@ class and build nothing but data.
 
 import re
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from walflow.compile.constant import Constant, ConstantPart
-from walflow.diagnostics import Diagnostic, Source, Span, error
+from walflow.diagnostics import Diagnostic, Report, Source, Span, error
 from walflow_kernel.values import kind_of
 
 MOST_VALUES: Final = 100_000  # with every use of an anchor: ten lines of aliases can be a billion values
@@ -23,7 +22,6 @@ _TAG: Final = "tag:yaml.org,2002:"
 _INDENT: Final = "indent it as the lines it belongs to"
 _QUOTE: Final = 'text that begins so is quoted: `"…"`'
 
-Report = Callable[[Diagnostic], None]
 Node = Any  # ruamel.yaml's own, which carries no types
 
 

@@ -1,0 +1,117 @@
+"""What stands between a source and its sinks: nothing where nothing happens on the way."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lang.world import assembled
+from tests.nodes.world import World
+from walflow.event import Node
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.fanout import DeadEnd, Fanout
+from walflow.nodes.sink import SinkNode
+from walflow.operators.select import Select
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define pipeline way
+  into out, other, err
+  pipeline
+    {selects}
+  end;
+  define connector null from null;
+  define connector ticks from metronome with config = {{"interval": 1}} end;
+  create connector ticks;
+  create connector first from null;
+  create connector second from null;
+  create pipeline way;
+  create pipeline last from pipelines::passthrough;
+  connect /connector/ticks to /pipeline/way;
+  connect /pipeline/way to /pipeline/last;
+  connect /pipeline/last to /connector/first;
+  connect /pipeline/way/other to /connector/second;
+  connect /pipeline/way/err to /connector/second;
+end;
+deploy flow main;
+"""
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def nodes(selects: str, world: World | None = None) -> dict[str, ConnectorNodes]:
+    metrics = (world or World()).metrics
+    made = build(assembled(FLOW.format(selects=selects)), metrics).connectors
+    return {nodes.plan.id.name: nodes for nodes in made}
+
+
+def is_sink(of: dict[str, ConnectorNodes], name: str) -> Callable[[Node], bool]:
+    return lambda node: node is of[name].sink
+
+
+@pytest.mark.parametrize(
+    "selects",
+    [
+        "select event from in into out;",
+        "create stream x; select event from in into x; select event from x into out;",
+        "select event from in where true into out;",
+        "select event from in where 1 < 2 into out;",
+    ],
+)
+def test_what_passes_all_events_costs_no_hop(selects: str) -> None:
+    made = nodes(selects)
+    assert made["ticks"].source.out is made["first"].sink
+
+
+def test_a_fan_out() -> None:
+    made = nodes("select event from in into out; select event from in into other;")
+    out = made["ticks"].source.out
+    assert isinstance(out, Fanout)
+    assert out.targets == (made["first"].sink, made["second"].sink)
+
+
+def test_selects_from_one_place_are_one_node() -> None:
+    made = nodes("select event from in where event.a into out; select event.b from in into other;")
+    assert isinstance(made["ticks"].source.out, Select)
+
+
+def test_a_stream_is_one_node_for_all_that_select_into_it() -> None:
+    made = nodes("""create stream x;
+        select event from in into x;
+        select event.b from in into x;
+        select event from x where event.a into out;""")
+    assert isinstance(made["ticks"].source.out, Select)
+
+
+def test_what_nobody_selects_ends() -> None:
+    out = nodes("create stream x; select event from in into x;")["ticks"].source.out
+    assert isinstance(out, DeadEnd)
+
+
+def test_the_sinks_behind_err_stop_the_source_too() -> None:
+    made = nodes("select event.a from in into out;")
+    assert set(made["ticks"].source.gate.reasons) == {"main::first", "main::second"}
+    assert isinstance(made["second"].sink, SinkNode)
+
+
+def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
+    world = World()
+    text = FLOW.replace("into out, other, err", "into out, other").replace(
+        "connect /pipeline/way/err to /connector/second;", ""
+    )
+    made = build(assembled(text.format(selects="select event.a from in into out;")), world.metrics).connectors
+    for each in made:
+        each.sink.begin(world.context(each.name))  # which opens the gates
+    ticks = next(nodes.source for nodes in made if nodes.plan.id.name == "ticks")
+    outlet = ticks.begin(world.context(ticks.name))
+    outlet.stream({}).emit([{"b": 1}, {"a": 2}])
+    assert world.count("rejected_events_total") == 1
+    assert outlet.inflight > 0  # the other one waits for its sink
+    for each in made:
+        each.sink.abandon()
+    assert outlet.inflight == 0

@@ -1,0 +1,114 @@
+"""When a source counts as standing still, look by look."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.lang.world import assembled
+from tests.nodes.world import World
+from walflow.event import Block
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.standstill import PATIENCE, Standstills
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector log from wal with config = {"path": "s"} end;
+  define connector null from null;
+  define connector ticks from metronome with config = {"interval": 1} end;
+  create connector ticks;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  create connector log;
+  create connector null;
+  connect /connector/ticks to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/null;
+end;
+deploy flow main;
+"""
+
+
+class Standing(World):
+    def __init__(self) -> None:
+        super().__init__()
+        made = build(assembled(FLOW), self.metrics).connectors
+        self.nodes: dict[str, ConnectorNodes] = {nodes.plan.id.name: nodes for nodes in made}
+        for name, nodes in self.nodes.items():
+            nodes.sink.begin(self.context(name))
+        self.sent: list[Block] = []
+        self.nodes["log"].sink.serve(self.sent.append)
+        self.outlet = self.nodes["ticks"].source.begin(self.context("ticks"))
+        self.log = self.nodes["log"].source.begin(self.context("log"))
+        self.standstills = Standstills(made, self.metrics)
+
+    def looks(self, count: int) -> list[str]:
+        """Who stands still after so many looks."""
+        for _ in range(count):
+            self.standstills.look()
+        return [found.source for found in self.standstills.now()]
+
+    def fill(self) -> None:
+        self.outlet.window = 10
+        self.outlet.stream({}).feed(b'"a line"\n"another"\n')
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standing]:
+    monkeypatch.chdir(tmp_path)
+    world = Standing()
+    yield world
+    for block in world.sent:
+        world.nodes["log"].sink.ack(block)
+
+
+def test_an_idle_source_does_not(world: Standing) -> None:
+    assert world.looks(PATIENCE * 2) == []
+
+
+def test_nor_does_a_log_that_is_empty_while_its_sink_is_away(world: Standing) -> None:
+    world.nodes["null"].sink.trigger("the peer is away")
+    assert world.looks(PATIENCE * 2) == []
+    world.log.backlog(lambda: 1)
+    assert world.looks(PATIENCE + 1) == ["main::log"]
+
+
+def test_a_full_window_does_until_something_is_delivered(world: Standing) -> None:
+    world.fill()
+    assert world.looks(PATIENCE) == []
+    with capture_logs() as lines:
+        assert world.looks(5) == ["main::ticks"]
+        (found,) = world.standstills.now()
+        assert found.held_by == [f"main::log holds 19 bytes, none settled for {found.seconds} s"]
+        assert [line["event"] for line in lines] == ["standing still"]
+        world.nodes["log"].sink.ack(world.sent.pop())
+        assert world.looks(1) == []
+        assert [line["event"] for line in lines] == ["standing still", "moving again"]
+
+
+def test_a_window_that_is_full_at_each_look_and_moves_does_not(world: Standing) -> None:
+    world.fill()
+    for _ in range(PATIENCE * 2):
+        world.fill()
+        world.nodes["log"].sink.ack(world.sent.pop(0))
+        assert world.looks(1) == []
+
+
+def test_events_that_only_fail_are_not_delivered(world: Standing) -> None:
+    world.fill()
+    for _ in range(PATIENCE + 1):
+        world.fill()
+        world.nodes["log"].sink.fail(world.sent.pop(0), OSError("no"))
+        world.standstills.look()
+    assert [found.source for found in world.standstills.now()] == ["main::ticks"]
+
+
+def test_a_new_run_begins_anew(world: Standing) -> None:
+    world.fill()
+    assert world.looks(PATIENCE + 1) == ["main::ticks"]
+    world.nodes["ticks"].source.end()
+    assert world.looks(1) == []

@@ -1,0 +1,7 @@
+"""What a block passes between a connector that reads and one that writes. Nothing here needs an event loop: all are plain
+calls, and all they ask of a loop is a `Scheduler`.
+
+`build` makes the nodes of an Assembly and links them. A block begins in `source`: bytes become events (`ingress`, `staged`)
+and get a receipt. It goes on by `fanout`, through operators, and ends in `sink`. What is refused leaves by `rejects`. A
+`gate` is how a sink stops its sources. `health`, `measures` and `standstill` say how it goes.
+"""

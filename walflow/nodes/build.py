@@ -1,0 +1,215 @@
+"""Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from walflow import contract
+from walflow.codecs import JSON
+from walflow.compile.region import compile_region
+from walflow.event import Node
+from walflow.framing import LINES
+from walflow.metrics import CountedValue, Metrics
+from walflow.nodes.fanout import DeadEnd, joined
+from walflow.nodes.gate import ReasonGate
+from walflow.nodes.health import Health
+from walflow.nodes.measures import measure
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import Holder, SourceNode
+from walflow.operators import OperatorContext, OutPort, Running, select as operators
+from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.graph import Graph, Port, Stops
+from walflow.plan.regions import is_plain, region_of
+
+
+@dataclass(frozen=True)
+class ConnectorNodes:
+    plan: ConnectorPlan
+    source: SourceNode
+    sink: SinkNode
+    health: Health = field(default_factory=Health)
+
+    @property
+    def name(self) -> str:
+        return str(self.plan.id)
+
+
+class OperatorNode(NamedTuple):
+    """An operator that has a life of its own."""
+
+    name: str  # flow::pipeline/operator
+    node: Running
+
+
+class Nodes(NamedTuple):
+    """The connectors with their two halves, linked. Every gate starts shut by the sinks behind it, which open it as
+    their runs begin."""
+
+    connectors: list[ConnectorNodes]
+    operators: list[OperatorNode]
+
+
+def build(assembly: Assembly, metrics: Metrics) -> Nodes:
+    return _Builder(assembly, metrics).build()
+
+
+class _Builder:
+    def __init__(self, assembly: Assembly, metrics: Metrics) -> None:
+        self._assembly = assembly
+        self._graph = Graph(assembly)
+        self._metrics = metrics
+        self._plans = {plan.id: plan for plan in assembly.connectors}
+        self._pipelines = {plan.id: plan for plan in assembly.pipelines}
+        self._links: dict[Port, list[Port]] = defaultdict(list)
+        for link in assembly.links:
+            self._links[Port(link.source, link.source_port)].append(Port(link.target, link.target_port))
+        self._sinks: dict[NodeId, SinkNode] = {}
+        self._errs: dict[NodeId, ErrPort] = {}
+        self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
+        self._places: dict[Port, OperatorContext] = {}  # of operators
+        self._running: list[OperatorNode] = []
+        self._holding: dict[str, Holder] = {}  # operators that say how many events they hold
+
+    def build(self) -> Nodes:
+        for plan in self._assembly.connectors:
+            self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan), _logger(plan.id))
+        for plan in self._assembly.connectors:
+            self._sinks[plan.id] = self._sink(plan)
+        for plan in self._assembly.connectors:
+            if self._links[Port(plan.id, "err")]:
+                self._errs[plan.id].target = self._port(Port(plan.id, "err"))
+        made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
+        for nodes in made:
+            self._tell_sinks(nodes.source, nodes.plan.id)
+            if nodes.source.transactional:
+                nodes.source.sink_is_full = nodes.sink.triggered
+                nodes.sink.on_trigger = nodes.source.tell_full
+        self._hang_gates(made)
+        for nodes in made:
+            measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
+        return Nodes(made, self._running)
+
+    def _sink(self, plan: ConnectorPlan) -> SinkNode:
+        linked = any(link.target == plan.id for link in self._assembly.links)
+        return SinkNode(str(plan.id), self._errs[plan.id], plan.codec, plan.postframing, linked=linked)
+
+    def _source(self, plan: ConnectorPlan) -> SourceNode:
+        return SourceNode(
+            str(plan.id),
+            self._port(Port(plan.id, "out")),
+            self._errs[plan.id],
+            plan.codec or JSON,
+            plan.preframing or LINES,
+            linked=bool(self._links[Port(plan.id, "out")] or self._links[Port(plan.id, "err")]),
+            transactional=plan.connector.transactional,
+        )
+
+    def _port(self, port: Port) -> Node:
+        """What takes the blocks that leave by a port."""
+        targets = self._links[port]
+        return joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
+
+    def _input(self, target: Port) -> Node:
+        node, name = target
+        return self._sinks[node] if node.kind == "connector" else self._within(self._pipelines[node], name)
+
+    def _within(self, plan: PipelinePlan, name: str) -> Node:
+        """What takes the blocks that come to an input, a stream or an operator of a pipeline, or leave the latter."""
+        place = Port(plan.id, name)
+        if place not in self._inputs:
+            selects = [select for select in plan.selects if select.source == name]
+            operator = next((one for one in plan.operators if one.name == name), None)
+            if operator is not None:
+                self._inputs[place] = self._operator(plan, operator)
+            else:
+                self._inputs[place] = self._selects(plan, selects) if selects else self._dead_end(place)
+        return self._inputs[place]
+
+    def _operator(self, plan: PipelinePlan, operator: OperatorPlan) -> Node:
+        component = f"{plan.id.name}/{operator.name}"
+        labels = {"flow": plan.id.flow, "component": component, "kind": "operator", "type": operator.kind}
+        ways = zip(operator.ports.outputs, operator.exits, strict=True)
+        place = OperatorContext(
+            name=f"{plan.id}/{operator.name}",
+            exits={port: OutPort(self._within(plan, exit), ReasonGate()) for port, exit in ways},
+            err=self._pipeline_err(plan),
+            counter=lambda of: self._metrics.counter(of, **labels),
+            gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
+            log=structlog.get_logger(flow=plan.id.flow, component=component),
+        )
+        self._places[Port(plan.id, operator.name)] = place
+        node = operator.operator.node(place)
+        # a passthrough is the node behind it, which runs already
+        if isinstance(node, Running) and all(node is not other.node for other in self._running):
+            self._running.append(OperatorNode(place.name, node))
+        return node
+
+    def _operator_gauge(self, place: str, of: str, read: Callable[[], float], labels: Mapping[str, str]) -> None:
+        self._metrics.gauge(of, read, **labels)
+        if of == "held_events":
+            self._holding[place] = Holder(place, lambda: f"{read():,.0f} events" if read() else "", read)
+
+    def _selects(self, plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> Node:
+        if is_plain(plan, selects):
+            return joined([self._onward(plan, select.target) for select in selects])
+        compiled = compile_region(region_of(plan, selects[0].source))
+        exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
+        filtered = self._metrics.counter("filtered_events_total", **plan.labels)
+        return operators.Select(compiled, exits, self._pipeline_err(plan), filtered)
+
+    def _onward(self, plan: PipelinePlan, target: str) -> Node:
+        return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))
+
+    def _pipeline_err(self, plan: PipelinePlan) -> ErrPort:
+        if plan.id not in self._errs:
+            target = self._port(Port(plan.id, "err")) if self._links[Port(plan.id, "err")] else None
+            self._errs[plan.id] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
+        return self._errs[plan.id]
+
+    def _dead_end(self, port: Port) -> DeadEnd:
+        node, name = port
+        labels = (self._plans.get(node) or self._pipelines[node]).labels
+        return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
+
+    def _tell_sinks(self, source: SourceNode, node: NodeId) -> None:
+        for reached in self._graph.sinks_of(node):
+            sink = self._sinks[reached]
+            sink.behind_log = sink.behind_log or source.transactional
+            sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+            sink.windows.append(source)
+            source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
+        for place in self._graph.places_of(node) & self._places.keys():
+            self._places[place].windows.append(source)
+            if self._places[place].name in self._holding:
+                source.holders.append(self._holding[self._places[place].name])
+
+    def _hang_gates(self, connectors: Sequence[ConnectorNodes]) -> None:
+        for nodes in connectors:
+            self._hang(nodes.source.gate, self._graph.stopped_by(nodes.plan.id))
+        for sink in self._sinks.values():
+            sink.replaceable = sink.linked and not sink.gates
+        for chooser in self._graph.choosers.keys() & self._places.keys():
+            for exit, (_, gate) in zip(self._graph.exits(chooser), self._places[chooser].exits.values(), strict=True):
+                self._hang(gate, self._graph.stops([exit]))
+        for sink in self._sinks.values():
+            for gate in sink.gates:
+                gate.trigger(sink.name, "starting")
+
+    def _hang(self, gate: contract.Gate, stops: Stops) -> None:
+        for sink in stops.sinks:
+            self._sinks[sink].gates.append(gate)
+        for chooser in stops.choosers & self._places.keys():
+            self._places[chooser].upstream.append(gate)
+
+    def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> CountedValue:
+        return self._metrics.counter("rejected_events_total", **plan.labels)
+
+
+def _logger(node: NodeId) -> FilteringBoundLogger:
+    logger: FilteringBoundLogger = structlog.get_logger(flow=node.flow, component=node.name)
+    return logger

@@ -1,0 +1,240 @@
+"""A stream's bytes into blocks: framing, the size limit, validation, the caps. Synchronous; never raises for data.
+
+One read may be a quarter of a million events, empty lines say, which take seconds where a block takes a millisecond.
+So a stream has turns: what is more than one waits until others had theirs, and its source is paused meanwhile.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from walflow.codecs import JSON
+from walflow.errors import CannotEncode
+from walflow.event import Codec, Cutting, Frames, Framing, StreamId
+from walflow.framing import LINES, MESSAGES, held
+
+TURN_EVENTS: Final = 4096  # judged and delivered before others have their turn
+
+
+class Delivery(Protocol):
+    """What a stream hands its blocks to."""
+
+    def deliver(self, stream: "IngressStream", frames: Frames, codec: Codec) -> None: ...
+    def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None: ...
+    def ended(self, stream: "IngressStream") -> None: ...
+    def next_turn(self, call: Callable[[], None]) -> None: ...
+
+
+class IngressStream:
+    """One connection or open file. See `walflow.contract.Stream`."""
+
+    __slots__ = (
+        "_codec",
+        "_framing",
+        "_held",
+        "_max_bytes",
+        "_pause_source",
+        "_resume_source",
+        "_shut",
+        "_skipped",
+        "_source_paused",
+        "_tail",
+        "_to",
+        "_yielded",
+        "id",
+        "meta",
+    )
+
+    def __init__(
+        self,
+        to: Delivery,
+        stream_id: StreamId,
+        meta: Mapping[str, object],
+        codec: Codec,
+        framing: Cutting,
+        max_event_bytes: int,
+        pause: Callable[[], None],
+        resume: Callable[[], None],
+    ) -> None:
+        self.id = stream_id
+        self.meta = meta
+        self._pause_source = pause
+        self._resume_source = resume
+        self._source_paused = False
+        self._shut = False  # by the outlet
+        self._yielded = False  # it has had its turn, and has more
+        self._held: deque[Callable[[], None]] = deque()  # what came behind that, in its order
+        self._to = to
+        self._codec = codec
+        self._framing = framing
+        self._max_bytes = min(max_event_bytes, framing.max_length or max_event_bytes)
+        self._tail = bytearray()
+        self._skipped: int | None = None  # bytes so far of an event too large to keep, while one goes on
+
+    def pause(self) -> None:
+        self._shut = True
+        self._set_source()
+
+    def resume(self) -> None:
+        self._shut = False
+        self._set_source()
+
+    def feed(self, data: bytes) -> None:
+        if self._held:
+            self._held.append(partial(self._feed, data))
+        else:
+            self._feed(data)
+
+    def feed_messages(self, messages: Sequence[bytes]) -> None:
+        if self._framing is not MESSAGES:
+            for message in messages:
+                self.feed(message)
+        elif messages:
+            self._do(partial(self._take, *held(messages)))
+
+    def reject(self, reason: str) -> None:
+        self._do(lambda: self._to.refuse(self, [(b"", reason)]))
+
+    def emit(self, values: Sequence[object]) -> None:
+        self._do(partial(self._emit, values))
+
+    def eof(self, *, complete: bool) -> None:
+        self._do(partial(self._eof, complete=complete))
+
+    def close(self) -> None:
+        self._do(self._close)
+
+    # turns
+
+    def _do(self, call: Callable[[], None]) -> None:
+        if self._held:
+            self._held.append(call)
+        else:
+            call()
+
+    def _yield_turn(self) -> None:
+        self._yielded = True
+        self._set_source()
+        self._to.next_turn(self._turn)
+
+    def _turn(self) -> None:
+        self._yielded = False
+        self._do_held()
+        self._set_source()
+
+    def _do_held(self) -> None:
+        """The next piece of what is held, also where the outlet is shut: it was read before."""
+        if self._held:
+            self._held.popleft()()
+        if self._held and not self._yielded:
+            self._yield_turn()
+
+    def _set_source(self) -> None:
+        pause = self._shut or self._yielded
+        if pause is not self._source_paused:
+            self._source_paused = pause
+            if pause:
+                self._pause_source()
+            else:
+                self._resume_source()
+
+    # bytes to events
+
+    def _feed(self, data: bytes) -> None:
+        if self._skipped is not None:
+            data = self._skip(data)
+        whole = self._framing.cut(self._tail, data)
+        if len(self._tail) > self._max_bytes:
+            self._skipped = len(self._tail)
+            self._tail.clear()
+        if len(whole) > TURN_EVENTS:
+            self._take(whole, self._framing)
+        elif whole:
+            self._judge(whole, self._framing, None)
+
+    def _emit(self, values: Sequence[object]) -> None:
+        try:
+            payloads = [JSON.encode(value) for value in values]
+        except CannotEncode as error:
+            self._to.refuse(self, [(b"", str(error))] * len(values))
+            return
+        self._to.deliver(self, Frames(LINES.join(payloads), len(payloads), LINES), JSON)
+
+    def _eof(self, *, complete: bool) -> None:
+        self._end_oversized()
+        last = self._framing.finish(self._tail)
+        if last:
+            if complete or self._ends_whole(last):
+                self._take(last, self._framing)
+            else:
+                self._to.refuse(self, [(last, "the stream ended inside an event")])
+        self._to.ended(self)
+
+    def _close(self) -> None:
+        self._end_oversized()
+        last = self._framing.finish(self._tail)
+        if last:
+            self._to.refuse(self, [(last, "the stream broke off inside an event")])
+        self._to.ended(self)
+
+    def _ends_whole(self, last: bytes) -> bool:
+        return all(map(self._codec.whole, self._framing.payloads(last)))
+
+    def _take(self, whole: bytes, framing: Framing) -> None:
+        """As many of the events as a turn holds; the others are held."""
+        count = framing.count(whole) if len(whole) > TURN_EVENTS else None
+        if count is None or count <= TURN_EVENTS:
+            self._judge(whole, framing, count)
+            return
+        pieces = Frames(whole, count, framing).parts(_turns(count))
+        self._held.extendleft(partial(self._judge, each.data, framing, each.count) for each in reversed(pieces))
+        self._yielded = True  # what is delivered may settle, and resume us, at once
+        self._held.popleft()()
+        self._yield_turn()
+
+    def _judge(self, whole: bytes, framing: Framing, count: int | None) -> None:
+        if len(whole) > self._max_bytes:
+            count = None
+            whole = self._without_oversized(whole, framing)
+            if not whole:
+                return
+        verdict = self._codec.validate(whole, framing, count)
+        if verdict.good is not None:
+            self._to.deliver(self, verdict.good, self._codec)
+        if verdict.bad:
+            self._to.refuse(self, verdict.bad)
+
+    def _without_oversized(self, whole: bytes, framing: Framing) -> bytes:
+        """The frames of `whole` that are within the limit; the others are refused."""
+        payloads = framing.payloads(whole)
+        kept = [payload for payload in payloads if len(payload) <= self._max_bytes]
+        if len(kept) == len(payloads):
+            return whole
+        self._refuse_sizes([len(payload) for payload in payloads if len(payload) > self._max_bytes])
+        return framing.join(kept) if kept else b""
+
+    def _skip(self, data: bytes) -> bytes:
+        """What follows the event that is too large; the stream goes on there."""
+        assert self._skipped is not None
+        rest = self._framing.skip(data)
+        if rest is None:
+            self._skipped += len(data)
+            return b""
+        self._skipped += len(data) - len(rest)
+        self._end_oversized()
+        return rest
+
+    def _end_oversized(self) -> None:
+        if self._skipped is not None:
+            self._refuse_sizes([self._skipped])
+            self._skipped = None
+
+    def _refuse_sizes(self, sizes: Sequence[int]) -> None:
+        limit = self._max_bytes
+        self._to.refuse(self, [(b"", f"event of {size} bytes exceeds max_event_bytes, {limit}") for size in sizes])
+
+
+def _turns(count: int) -> list[int]:
+    full, rest = divmod(count, TURN_EVENTS)
+    return [TURN_EVENTS] * full + ([rest] if rest else [])

@@ -1,0 +1,45 @@
+"""The gauges of one connector's halves: values that exist already, read when the metrics are asked for."""
+
+from collections.abc import Callable, Mapping
+
+from walflow.metrics import BREAKER_REASONS, GATE_REASONS, Metrics
+from walflow.nodes.health import Health
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import WINDOW, SourceNode
+
+DRAIN = "drain"  # the gates' key while the daemon stops
+
+
+def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sink: SinkNode, health: Health) -> None:
+    metrics.gauge("up", lambda: health.ready, **labels)
+    if source.linked:
+        metrics.gauge("inflight_bytes", lambda: source.outlet.inflight if source.outlet else 0, **labels)
+        metrics.gauge("window_bytes", lambda: source.outlet.window if source.outlet else WINDOW, **labels)
+        for reason in GATE_REASONS:
+            metrics.gauge("gate_shut", _gate_shut(source, reason), **labels, reason=reason)
+    if sink.linked:
+        metrics.gauge("waiting_blocks", lambda: sink.waiting, **labels)
+        for reason in BREAKER_REASONS:
+            metrics.gauge("breaker_open", _breaker_open(sink, health, reason), **labels, reason=reason)
+
+
+def breaker(sink: SinkNode, health: Health) -> str | None:
+    """Why it stops its sources, as one of BREAKER_REASONS."""
+    if health.state in ("up", "finished") and sink.reason is not None:
+        return "triggered"
+    if health.state == "finished":
+        return "stopped"
+    return None if health.state == "up" else health.state
+
+
+def shut_by(key: str) -> str:
+    """A gate's key as one of GATE_REASONS: the other keys are the names of sinks."""
+    return key if key in ("window", DRAIN) else "sink"
+
+
+def _gate_shut(source: SourceNode, reason: str) -> Callable[[], bool]:
+    return lambda: any(shut_by(key) == reason for key in source.gate.reasons)
+
+
+def _breaker_open(sink: SinkNode, health: Health, reason: str) -> Callable[[], bool]:
+    return lambda: breaker(sink, health) == reason

@@ -1,0 +1,78 @@
+"""What one run of a connector is given besides blocks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from walflow.contract import Counter, Scheduler
+from walflow.errors import WalflowError
+from walflow.metrics import BucketedValues
+
+
+class Signal(Protocol):
+    """asyncio.Event, or a test's."""
+
+    def set(self) -> None: ...
+    def clear(self) -> None: ...
+    async def wait(self) -> object: ...
+
+
+class Gauge(Protocol):
+    def __call__(self, name: str, read: Callable[[], float], **labels: str) -> None: ...
+
+
+def _nothing() -> None: ...
+def _no_gauge(name: str, read: Callable[[], float], **labels: str) -> None: ...
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _no_stop(graceful: bool) -> None: ...
+def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
+    return BucketedValues(bounds)
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """`up`: the run has begun to take or to give. `failed`: what it gave to be called has raised; it is run anew."""
+
+    scheduler: Scheduler
+    log: FilteringBoundLogger
+    counter: Callable[[str], Counter]
+    fatal: Callable[[WalflowError], NoReturn]
+    signal: Callable[[], Signal]
+    gauge: Gauge = _no_gauge
+    histogram: Callable[[str, Sequence[float]], BucketedValues] = _unseen
+    up: Callable[[], None] = _nothing
+    stop: Callable[[bool], None] = _no_stop
+    failed: Callable[[Exception], None] = _raise
+
+
+class RunHalf:
+    """What both halves of a connector hand on of their run's context: `walflow.contract.Half`."""
+
+    scheduler: Scheduler
+    log: FilteringBoundLogger
+    _context: RunContext
+
+    def set_context(self, context: RunContext) -> None:
+        self._context = context
+        self.scheduler = context.scheduler
+        self.log = context.log
+
+    def counter(self, name: str) -> Counter:
+        return self._context.counter(name)
+
+    def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        self._context.gauge(name, read, **labels)
+
+    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
+        return self._context.histogram(name, bounds)
+
+    def fatal(self, error: WalflowError) -> NoReturn:
+        self._context.fatal(error)
+
+    def stop(self, *, graceful: bool) -> None:
+        self._context.stop(graceful)

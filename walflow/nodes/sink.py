@@ -1,0 +1,285 @@
+"""The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
+of codec and framing where what comes differs from what the sink writes."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from walflow import contract
+from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.event import Block, Codec, Frames, Framing
+from walflow.framing import Outgoing
+from walflow.framing.messages import MESSAGES
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.run_context import RunContext, RunHalf, Signal
+
+
+def _nothing() -> None: ...
+
+
+class SharedWindow(Protocol):
+    """A source upstream."""
+
+    def share(self, sink: str) -> tuple[int, int | None]: ...
+
+
+class SinkGone(WalflowError):
+    """The sink's run ended while blocks waited for it. They may be sent again."""
+
+
+class SinkNode(RunHalf):
+    """Taker of blocks at the end of links, and the `Inlet` of the connector's present run."""
+
+    def __init__(
+        self,
+        name: str,
+        err: ErrPort,
+        codec: Codec | None = None,
+        framing: Framing | Outgoing | None = None,
+        *,
+        linked: bool = True,
+        behind_log: bool = False,
+        sole_path: bool = True,
+    ) -> None:
+        self.name = name
+        self.linked = linked
+        self.behind_log = behind_log
+        self.sole_path = sole_path
+        self.replaceable = False
+        self._taking = False  # the present run has begun to
+        self.gates: list[contract.Gate] = []  # of every source upstream
+        self.windows: list[SharedWindow] = []  # of every source whose events may come here
+        self.on_trigger: Callable[[], None] = _nothing
+        self.reason: str | None = None  # why the breaker is triggered
+        self._err = err
+        self._codec = codec
+        outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing) if framing else None
+        self._framing = outgoing and outgoing.framing
+        self._encoders = outgoing.encoders if outgoing else ()
+        self.encoded = bool(self._encoders)
+        self._queue: list[Block] = []
+        self._held = 0  # bytes taken and not settled
+        self._outcomes = 0  # blocks, or parts of them
+        self._accept: Callable[[Block], None] | None = None
+        self._on_reopen: Callable[[], None] | None = None
+        self._arrived: Signal | None = None
+
+    def __repr__(self) -> str:
+        state = f"triggered: {self.reason}" if self.reason else "open"
+        return f"<SinkNode {self.name} {len(self._queue)} waiting, {state}>"
+
+    # the connector's runs
+
+    def begin(self, context: RunContext) -> None:
+        self.set_context(context)
+        self._arrived = context.signal()
+        self._acked = self.counter("acked_events_total")
+        self._acked_bytes = self.counter("acked_bytes_total")
+        self._failed = self.counter("failed_events_total")
+        self._held = sum(len(block.frames.data) for block in self._queue)
+        if self._queue:
+            self._arrived.set()
+        self._taking = False
+        if not self.replaceable:
+            self.restore()
+
+    def end(self, reason: str) -> None:
+        """Stops the sources upstream; what waits in the queue goes to the next run."""
+        self._accept = None
+        self._on_reopen = None
+        self.reason = None  # the runner says why, in a line of its own
+        for gate in self.gates:
+            gate.trigger(self.name, reason)
+        if self.replaceable:
+            self._fail_queue(f"takes no more: {reason}")
+
+    @property
+    def waiting(self) -> int:
+        """Blocks in the queue."""
+        return len(self._queue)
+
+    def abandon(self) -> None:
+        """No next run: what waits fails."""
+        self._fail_queue("has stopped")
+
+    def _fail_queue(self, why: str) -> None:
+        queue, self._queue = self._queue, []
+        for block in queue:
+            self.fail(block, SinkGone(f"{self.name} {why}"))
+
+    # along the links
+
+    def accept(self, block: Block) -> None:
+        if self.name in block.receipt.skip:
+            block.receipt.ack(self.name)
+        elif self._codec is None or self._as_it_is(block):
+            self._pass(block)
+        elif block.frames.count > 1 and self._framing is not None and not self._framing.countable:
+            for part in block.split([1] * block.frames.count):
+                self._write(part)
+        else:
+            self._write(block)
+
+    def _write(self, block: Block) -> None:
+        written = self._written(block)
+        if written is not None:
+            self._pass(written)
+
+    def held(self) -> str:
+        return f"{self._held:,} bytes" if self._held > 0 else ""
+
+    def outcomes(self) -> int:
+        return self._outcomes
+
+    def _pass(self, block: Block) -> None:
+        self._held += len(block.frames.data)
+        accept = self._accept
+        if accept is not None:
+            try:  # as `_hand_over`, without a call for each block
+                accept(block)
+            except Exception as error:  # noqa: BLE001  # whatever it is
+                self._context.failed(error)
+            return
+        self._queue.append(block)
+        if self._arrived is not None:
+            self._arrived.set()
+
+    def _hand_over(self, accept: Callable[[Block], None], block: Block) -> None:
+        """A connector that raises has a bug, which is its own trouble. The block fails as its receipt is collected."""
+        try:
+            accept(block)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self._context.failed(error)
+
+    def _as_it_is(self, block: Block) -> bool:
+        return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
+
+    def _is_framed(self, block: Block) -> bool:
+        framing = block.frames.framing
+        return not self._encoders and (framing is self._framing or (self._framing is MESSAGES and framing.countable))
+
+    def _written(self, block: Block) -> Block | None:
+        """The block in the sink's codec and framing, less what leaves by err; None: nothing of it is left."""
+        codec, framing = self._codec, self._framing
+        assert codec is not None
+        assert framing is not None
+        if block.codec is codec and codec.transparent:
+            joined = framing.join(self._encoded(block.frames.payloads()))
+            if framing.count(joined) == block.frames.count or not framing.countable:
+                return block.with_frames(Frames(joined, block.frames.count, framing), codec)
+        return self._rewritten(block, codec, framing)
+
+    def _encoded(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        for encode in self._encoders:
+            payloads = list(map(encode, payloads))
+        return payloads
+
+    def _rewritten(self, block: Block, codec: Codec, framing: Framing) -> Block | None:
+        payloads: list[bytes] = []
+        reasons: list[str] = []
+        for payload in block.frames.payloads():
+            try:
+                payloads.append(codec.encode(block.codec.decode(payload)))
+            except (CannotDecode, CannotEncode) as error:
+                reasons.append(str(error))
+        frames = Frames(framing.join(self._encoded(payloads)), len(payloads), framing) if payloads else None
+        if not reasons and frames is not None:
+            return block.with_frames(frames, codec)
+        if frames is None:
+            self._err.take(block, reasons)
+            return None
+        block.receipt.fork(1)
+        refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
+        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons)
+        return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
+
+    # walflow.contract.Inlet
+
+    async def take(self) -> list[Block]:
+        assert self._arrived is not None
+        self._up()
+        while not self._queue:
+            self._arrived.clear()
+            await self._arrived.wait()
+        queue, self._queue = self._queue, []
+        return queue
+
+    def serve(self, accept: Callable[[Block], None]) -> None:
+        self._up()
+        while self._queue:  # an ack may bring more within the call, and these come behind what waits
+            queue, self._queue = self._queue, []
+            for block in queue:
+                self._hand_over(accept, block)
+        self._accept = accept
+
+    def _up(self) -> None:
+        self._context.up()
+        if not self._taking:
+            self._taking = True
+            if self.replaceable and self.reason is None:  # not before: others take what it cannot yet
+                self.restore()
+
+    def messages(self, block: Block) -> list[bytes]:
+        frames = block.frames
+        if self._framing is MESSAGES or self._framing is None:
+            return frames.payloads()
+        starts = [0, *frames.framing.index(frames.data)]
+        return [frames.data[start:end] for start, end in pairwise(starts)]
+
+    def share(self) -> tuple[int, int | None]:
+        shares = [window.share(self.name) for window in self.windows]
+        counts = [events for _, events in shares if events is not None]
+        return min((size for size, _ in shares), default=0), min(counts, default=None)
+
+    def ack(self, block: Block) -> None:
+        frames = block.frames
+        size = len(frames.data)
+        self._acked.value += frames.count
+        self._acked_bytes.value += size
+        self._held -= size
+        self._outcomes += 1
+        block.receipt.ack(self.name)
+
+    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        self._failed.value += block.frames.count - done
+        self._let_go(block.frames)
+        block.receipt.fail(cause, done, self.name)
+
+    def _let_go(self, frames: Frames) -> None:
+        self._held -= len(frames.data)
+        self._outcomes += 1
+
+    def reject(self, block: Block, reason: str) -> None:
+        self._let_go(block.frames)
+        self._err.take(block, [reason] * block.frames.count)
+
+    def triggered(self) -> bool:
+        return self.reason is not None
+
+    def trigger(self, reason: str) -> None:
+        if self.reason is None:
+            self.log.warning("breaker triggered", reason=reason)
+        self.reason = reason
+        for gate in self.gates:
+            gate.trigger(self.name, reason)
+        self.on_trigger()
+        if self.replaceable:
+            self._fail_queue(f"takes no more: {reason}")
+
+    def restore(self) -> None:
+        if self.reason is not None:
+            self.log.info("breaker restored", was=self.reason)
+            self.reason = None
+        for gate in self.gates:
+            gate.restore(self.name)
+
+    def on_reopen(self, call: Callable[[], None]) -> None:
+        self._on_reopen = call
+
+    def reopen(self) -> None:
+        if self._on_reopen is None:
+            return
+        try:
+            self._on_reopen()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._context.failed(error)

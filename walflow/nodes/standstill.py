@@ -1,0 +1,102 @@
+"""What stands still says so: a source that may send nothing more, and of which nothing was delivered for ten looks, one
+a second. Looks are counted and not seconds, so that a process that was stopped for a while accuses no one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from walflow.metrics import Metrics
+from walflow.nodes.build import ConnectorNodes
+
+EVERY: Final = 1.0  # seconds between looks
+PATIENCE: Final = 10  # looks
+
+
+class Standstill(NamedTuple):
+    """`reason`: why the source may not send. `held_by`: a line for each sink or operator that has what it sent."""
+
+    source: str
+    seconds: int
+    reason: str
+    held_by: Sequence[str]
+
+    def __str__(self) -> str:
+        held = "; ".join(self.held_by) or "no sink and no operator holds events of it"
+        return f"{self.source} has stood still for {self.seconds} s: {self.reason}; {held}"
+
+
+class _Unchanged:
+    """For how many looks a value has been the same."""
+
+    def __init__(self, read: Callable[[], object]) -> None:
+        self.looks = 0
+        self._read = read
+        self._value: object = None
+
+    def look(self) -> None:
+        value = self._read()
+        self.looks = self.looks + 1 if value == self._value and value is not None else 0
+        self._value = value
+
+
+class _Source:
+    def __init__(self, nodes: ConnectorNodes) -> None:
+        self.nodes = nodes
+        self.said = False
+        self.log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
+        self._still = _Unchanged(self._delivered)
+        self._holders = [(holder, _Unchanged(holder.outcomes)) for holder in nodes.source.holders]
+
+    @property
+    def seconds(self) -> int:
+        """0: it moves, or has nothing to send."""
+        return round(self._still.looks * EVERY) if self._still.looks >= PATIENCE else 0
+
+    def look(self) -> None:
+        self._still.look()
+        for _, unchanged in self._holders:
+            unchanged.look()
+
+    def found(self) -> Standstill:
+        node = self.nodes.source
+        reasons = [f"{by}: {reason}" for by, reason in node.gate.reasons.items()] or ["its window is full"]
+        held_by: list[str] = []
+        for holder, unchanged in self._holders:
+            held = holder.held()
+            if held:
+                settled = f", none settled for {unchanged.looks * EVERY:.0f} s" if unchanged.looks else ""
+                held_by.append(f"{holder.name} holds {held}{settled}")
+        return Standstill(node.name, self.seconds, "; ".join(reasons), held_by)
+
+    def _delivered(self) -> tuple[int, int] | None:
+        outlet = self.nodes.source.outlet
+        return (outlet.run, outlet.delivered) if outlet is not None and outlet.stuck else None
+
+
+class Standstills:
+    def __init__(self, connectors: Sequence[ConnectorNodes], metrics: Metrics) -> None:
+        self._sources = [_Source(nodes) for nodes in connectors if nodes.source.linked]
+        for source in self._sources:
+            metrics.gauge("standstill_seconds", _seconds_of(source), **source.nodes.plan.labels)
+
+    def look(self) -> None:
+        """To be called once a second. One line when a source has come to a standstill, and one when it moves again."""
+        for source in self._sources:
+            source.look()
+            if source.seconds and not source.said:
+                found = source.found()
+                source.log.warning(
+                    "standing still", seconds=found.seconds, reason=found.reason, held_by=list(found.held_by)
+                )
+            elif source.said and not source.seconds:
+                source.log.info("moving again")
+            source.said = source.seconds > 0
+
+    def now(self) -> list[Standstill]:
+        return [source.found() for source in self._sources if source.seconds]
+
+
+def _seconds_of(source: _Source) -> Callable[[], float]:
+    return lambda: source.seconds

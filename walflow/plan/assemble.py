@@ -1,0 +1,114 @@
+"""FlowConfig + registry -> Assembly, or diagnostics.
+
+Each flow is planned by itself: its connectors, its pipelines, then its links. What only all flows together show (cycles,
+depth, which log lies upstream) is checked in the Assembly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walflow import codecs, framing, lang
+from walflow.contract import Ports
+from walflow.diagnostics import Diagnostic, Report, Span, error, has_errors, in_order
+from walflow.lang.config import Flow, FlowConfig, NodeId
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan
+from walflow.plan.claims import Claims
+from walflow.plan.connectors import plan_connector
+from walflow.plan.cycles import check_cycles
+from walflow.plan.depth import check_depth
+from walflow.plan.domains import split
+from walflow.plan.graph import Graph, Port
+from walflow.plan.links import GraphNode, check_links, check_unlinked
+from walflow.plan.pipelines import plan_pipeline
+from walflow.plugins import NotLoadable
+from walflow.registry import Registry, connectors
+
+
+def load(
+    files: Sequence[str | Path], registry: Registry | None = None, *, allow_cycles: bool = False
+) -> tuple[Assembly | None, list[Diagnostic]]:
+    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case.
+    `allow_cycles`: a flow may feed itself through a log."""
+    config, found = lang.load(files)
+    try:
+        # now, and not when the first event of a log is decoded: what goes wrong is an error of the start
+        codecs.registered()
+        framing.registered()
+        assembly, more = assemble(config, connectors() if registry is None else registry, allow_cycles=allow_cycles)
+    except NotLoadable as refused:
+        assembly, more = None, [error(str(refused))]
+    found = in_order([*found, *more])
+    return (None if has_errors(found) else assembly), found
+
+
+def assemble(
+    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False
+) -> tuple[Assembly | None, list[Diagnostic]]:
+    found: list[Diagnostic] = []
+    report = found.append
+    claims = Claims(report)
+    flows = [_plan_flow(flow, registry, claims, report) for flow in config.flows]
+    written = {link: span for flow in flows for link, span in flow.links.items()}
+    assembly = split(
+        Assembly(
+            tuple(plan for flow in flows for plan in flow.connectors),
+            tuple(plan for flow in flows for plan in flow.pipelines),
+            tuple(written),
+        )
+    )
+    if config.sound and not has_errors(found):  # else what is not linked may be what went wrong
+        for flow in flows:
+            if flow.whole:
+                check_unlinked(flow.nodes, flow.links, {plan.id: plan for plan in flow.pipelines}, report)
+        check_cycles(assembly, written, report, allowed=allow_cycles)
+        if not has_errors(found):
+            check_depth(assembly, written, report)
+        _check_logs(assembly, report)
+    found = in_order(found)
+    return (None if has_errors(found) else assembly), found
+
+
+@dataclass(frozen=True)
+class _FlowPlan:
+    """`links`: with where each is written. `whole`: nothing of it got lost to an error."""
+
+    connectors: list[ConnectorPlan]
+    pipelines: list[PipelinePlan]
+    nodes: dict[NodeId, GraphNode]
+    links: dict[Link, Span]
+    whole: bool
+
+
+def _plan_flow(flow: Flow, registry: Registry, claims: Claims, report: Report) -> _FlowPlan:
+    nodes: dict[NodeId, GraphNode] = {}
+    made: list[ConnectorPlan] = []
+    pipelines: list[PipelinePlan] = []
+    for config in flow.connectors:
+        plan, nodes[config.id] = plan_connector(config, registry, report)
+        if plan is not None:
+            claims.add(plan.connector.claims(), f"connector `{plan.id}`", config.created)
+            made.append(plan)
+    for each in flow.pipelines:
+        pipeline = plan_pipeline(each, registry, report)
+        nodes[each.id] = GraphNode(Ports(pipeline.inputs, pipeline.outputs), False, each.created)
+        pipelines.append(pipeline)
+        for operator in pipeline.operators:
+            claimed = [*operator.operator.claims(), *(operator.run_as.connector.claims() if operator.run_as else ())]
+            claims.add(claimed, f"operator `{pipeline.id}/{operator.name}`", operator.created)
+    return _FlowPlan(made, pipelines, nodes, check_links(flow, nodes, report), flow.whole)
+
+
+def _check_logs(assembly: Assembly, report: Report) -> None:
+    """Some operators go by the positions that a log on disk gives."""
+    graph = Graph(assembly)
+    for pipeline in assembly.pipelines:
+        for operator in pipeline.operators:
+            if not operator.operator.needs_log:
+                continue
+            place = Port(pipeline.id, operator.name)
+            sources = [node for node in graph.connectors if place in graph.places_of(node)]
+            if sources and not any(graph.connectors[node].connector.positions for node in sources):
+                names = f"{', '.join(f'`{node.name}`' for node in sources)} gives events no positions"
+                hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
+                report(error(f"{operator.kind} needs a log on disk upstream", operator.created, hint))

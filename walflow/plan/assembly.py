@@ -1,0 +1,111 @@
+"""The checked graph that the runtime builds its nodes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from walflow.compile.resolve import Expression
+from walflow.contract import Connector, Ports
+from walflow.diagnostics import Span
+from walflow.event import Codec
+from walflow.framing import Incoming, Outgoing
+from walflow.lang.config import NodeId
+from walflow.operators import Operator
+
+
+class Link(NamedTuple):
+    source: NodeId
+    source_port: str
+    target: NodeId
+    target_port: str
+
+
+@dataclass(frozen=True)
+class ConnectorPlan:
+    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` frames what
+    comes in, `postframing` what goes out. `defined` and `settings`: where it and each value of its `config` are
+    written."""
+
+    id: NodeId
+    kind: str  # the type named in the flow file: tcp_server
+    connector: Connector
+    codec: Codec | None
+    preframing: Incoming | None
+    postframing: Outgoing | None
+    defined: Span | None = field(default=None, compare=False, repr=False)
+    settings: Mapping[str | int, Span] = field(default_factory=dict[str | int, Span], compare=False, repr=False)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {**self.id.labels, "type": self.kind}
+
+
+class PlannedSelect(NamedTuple):
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input, a stream or
+    an output of an operator (`batch/out`) into an output, a stream or an operator (`batch`). `what` is None for `event`
+    as it is, `where` and `having` for no condition."""
+
+    source: str
+    target: str
+    what: Expression | None = None
+    where: Expression | None = None
+    having: Expression | None = None
+    span: Span | None = None
+
+    @property
+    def plain(self) -> bool:
+        """All events pass as they are."""
+        return self.what is None and self.where is None and self.having is None
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """An operator for the runtime to make a node of; `kind` is qos::wal, say. Events come to it at the place of its name
+    and leave at `NAME/PORT`. `run_as`: it ends an ack domain, so it is this connector within its pipeline."""
+
+    name: str
+    kind: str
+    operator: Operator
+    created: Span = field(compare=False, repr=False)
+    run_as: ConnectorPlan | None = None
+
+    @property
+    def ports(self) -> Ports:
+        return self.operator.ports_used()
+
+    @property
+    def exits(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}/{port}" for port in self.ports.outputs)
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """Streams and operators lie between selects; none has the name of a port, and none leads back to itself."""
+
+    id: NodeId
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    selects: tuple[PlannedSelect, ...]
+    streams: tuple[str, ...] = ()
+    operators: tuple[OperatorPlan, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its metrics."""
+        return {**self.id.labels, "type": "pipeline"}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where events are within it: what a select may be from, and the operators."""
+        exits = [exit for operator in self.operators for exit in operator.exits]
+        return (*self.inputs, *self.streams, *(operator.name for operator in self.operators), *exits)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """All deployed flows together: a checked graph."""
+
+    connectors: tuple[ConnectorPlan, ...]
+    pipelines: tuple[PipelinePlan, ...]
+    links: tuple[Link, ...]

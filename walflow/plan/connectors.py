@@ -1,0 +1,70 @@
+"""A connector as a flow file declares it -> its plan, or what is wrong with it."""
+
+from functools import partial
+
+from walflow.compile.constant import Constant
+from walflow.contract import Connector
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of
+from walflow.errors import WalflowError
+from walflow.lang.config import ConnectorConfig
+from walflow.plan.assembly import ConnectorPlan
+from walflow.plan.links import GraphNode
+from walflow.plan.settings import check_keys, config_of, wire
+from walflow.plan.validate import configure
+from walflow.plugins import NotLoadable
+from walflow.registry import Registry, find
+
+
+def plan_connector(
+    config: ConnectorConfig, registry: Registry, report: Report
+) -> tuple[ConnectorPlan | None, GraphNode]:
+    """The plan is None where something is wrong; what is known of its ports, links are checked against all the same."""
+    if config.defined.source is not config.created.source:
+        report = partial(_with_creation, report, config.created)
+    unknown = GraphNode(None, False, config.created)
+    kind = config.type.text
+    try:
+        of = find(kind, registry)
+    except NotLoadable as refused:
+        report(error(str(refused), config.type.span))
+        return None, unknown
+    if of is None:
+        hint = did_you_mean(kind, registry) or f"there are {one_of(sorted(registry)).replace(' or ', ' and ')}"
+        # tremor's own words: scripts look for them
+        report(error(f"Unknown connector type {kind}", config.type.span, hint))
+        return None, unknown
+    check_keys(config, of, report)
+    framed = wire(config, of, report)
+    constant = config_of(config, of)
+    connector = _configured(config, of, constant, report)
+    if connector is not None:
+        written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
+        plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
+        return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional)
+    if of.ports_used is not Connector.ports_used:  # which of its ports it uses is its configuration's to say
+        return None, unknown
+    return None, GraphNode(of.ports, of.forwards, config.created, of.output_optional)
+
+
+def _with_creation(report: Report, created: Span, diagnostic: Diagnostic) -> None:
+    """What is wrong in a module's definition was created somewhere, and that is the file at hand."""
+    hint = f"{diagnostic.hint}; created at {created}" if diagnostic.hint else f"created at {created}"
+    report(diagnostic._replace(hint=hint))
+
+
+def _configured(
+    config: ConnectorConfig, of: type[Connector], constant: Constant | None, report: Report
+) -> Connector | None:
+    if "config" not in config.settings and not config.complete:
+        return None
+    kind = config.type.text
+    try:
+        connector, found = configure(kind, of, constant, config.defined)
+    except WalflowError as refused:
+        connector, found = None, [error(str(refused), constant.span if constant else config.defined)]
+    except Exception as failed:  # noqa: BLE001 - a stranger's validator may raise anything; the line names it
+        message = f"connector type {kind} cannot check its config: {type(failed).__name__}: {failed}"
+        connector, found = None, [error(message, config.type.span)]
+    for diagnostic in found:
+        report(diagnostic)
+    return connector

@@ -1,0 +1,177 @@
+"""Flows that feed themselves.
+
+Events that go round through pipelines alone would never leave a call. Events that go round through a log are stored and
+sent again for ever: of one event come as many as the disk takes. So both are errors; the second may be meant
+(`--allow-cycles`).
+
+A loop goes on through pipelines and logs (`forwards`), and ends at every other connector: an
+echo to a `tcp_server` is none. `err` ports close no loop through a log: an error that is itself rejected is not sent
+round again. What a `select` sends into `err` is an event like any other.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from walflow.diagnostics import Report, Span, error
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, Link, PipelinePlan
+from walflow.plan.graph import ERR, Port
+
+WIDEST: Final = 100  # columns of a drawing
+
+Edges = Mapping[Port, Sequence[Port]]
+
+
+class _Loop(NamedTuple):
+    """`closing`: the link that stands last in the file."""
+
+    nodes: Sequence[NodeId]
+    closing: Link
+
+
+def check_cycles(assembly: Assembly, written: Mapping[Link, Span], report: Report, *, allowed: bool) -> None:
+    """`written`: where each link of the flow files stands. `allowed`: those through a log are."""
+    in_line = list(_loops(_in_line(assembly), written))
+    for loop in in_line:
+        names = " -> ".join(node.name for node in (*loop.nodes, loop.nodes[0]))
+        report(error(f"these pipelines are linked in a circle: {_shortened(names)}", written[loop.closing]))
+    if in_line or allowed:
+        return
+    for loop in _loops(_through_logs(assembly), written):
+        connectors = [node.name for node in loop.nodes if node.kind == "connector"]
+        message = f"this flow feeds itself: what leaves the log `{connectors[0]}` comes back to it"
+        hint = f"{_drawing(loop.nodes)}\nwhere this is meant: `--allow-cycles`"
+        report(error(message, written[loop.closing], hint))
+
+
+# ---- where events go on
+
+
+def _in_line(assembly: Assembly) -> Edges:
+    """Within one call: what a pipeline rejects, too."""
+    edges = _within(assembly.pipelines)
+    for pipeline in assembly.pipelines:
+        if ERR in pipeline.outputs:
+            for name in pipeline.places:
+                edges[Port(pipeline.id, name)].append(Port(pipeline.id, ERR))
+    return _linked(edges, assembly.links)
+
+
+def _through_logs(assembly: Assembly) -> Edges:
+    edges = _within(assembly.pipelines)
+    for plan in assembly.connectors:
+        if plan.connector.forwards:
+            ports = plan.connector.ports_used()
+            outputs = [Port(plan.id, name) for name in ports.outputs if name != ERR]
+            edges.update({Port(plan.id, name): outputs for name in ports.inputs})
+    return _linked(edges, assembly.links)
+
+
+def _within(pipelines: Sequence[PipelinePlan]) -> dict[Port, list[Port]]:
+    edges: dict[Port, list[Port]] = defaultdict(list)
+    for pipeline in pipelines:
+        for select in pipeline.selects:
+            edges[Port(pipeline.id, select.source)].append(Port(pipeline.id, select.target))
+        for operator in pipeline.operators:
+            edges[Port(pipeline.id, operator.name)] += [Port(pipeline.id, exit) for exit in operator.exits]
+    return edges
+
+
+def _linked(edges: dict[Port, list[Port]], links: Sequence[Link]) -> Edges:
+    for link in links:
+        edges[Port(link.source, link.source_port)].append(Port(link.target, link.target_port))
+    return edges
+
+
+# ---- loops
+
+
+def _loops(edges: Edges, written: Mapping[Link, Span]) -> Iterator[_Loop]:
+    """One of each knot: the shortest by way of its last link."""
+    knot_of = {port: number for number, knot in enumerate(_knots(edges)) for port in knot}
+    closing: dict[int, Link] = {}
+    for link in sorted(written, key=lambda link: written[link].start):
+        source, target = _ends(link)
+        knot = knot_of.get(source)
+        if knot is not None and knot == knot_of.get(target):
+            closing[knot] = link
+    for link in closing.values():
+        source, target = _ends(link)
+        way = _shortest(target, source, edges)
+        nodes = [port.node for port in way]
+        yield _Loop([node for before, node in zip([None, *nodes], nodes, strict=False) if node != before], link)
+
+
+def _ends(link: Link) -> tuple[Port, Port]:
+    return Port(link.source, link.source_port), Port(link.target, link.target_port)
+
+
+def _shortest(begin: Port, end: Port, edges: Edges) -> Sequence[Port]:
+    before: dict[Port, Port | None] = {begin: None}
+    waiting = deque([begin])
+    while end not in before:
+        here = waiting.popleft()
+        for port in edges.get(here, ()):
+            if port not in before:
+                before[port] = here
+                waiting.append(port)
+    way = [end]
+    while (earlier := before[way[-1]]) is not None:
+        way.append(earlier)
+    return way[::-1]
+
+
+def _knots(edges: Edges) -> Iterator[Sequence[Port]]:
+    """Ports that lead to each other: Tarjan's strongly connected components, with a stack of its own."""
+    index: dict[Port, int] = {}
+    low: dict[Port, int] = {}
+    open_: dict[Port, None] = {}  # in the order they were found
+    for begin in list(edges):
+        if begin in index:
+            continue
+        waiting: list[tuple[Port, Iterator[Port]]] = []
+
+        def enter(port: Port) -> None:
+            index[port] = low[port] = len(index)
+            open_[port] = None
+            waiting.append((port, iter(edges.get(port, ()))))  # noqa: B023  # called before the next turn
+
+        enter(begin)
+        while waiting:
+            here, ways = waiting[-1]
+            port = next(ways, None)
+            if port is None:
+                waiting.pop()
+                if waiting:
+                    above = waiting[-1][0]
+                    low[above] = min(low[above], low[here])
+                if low[here] == index[here]:
+                    knot = [open_.popitem()[0]]
+                    while knot[-1] != here:
+                        knot.append(open_.popitem()[0])
+                    if len(knot) > 1:
+                        yield knot
+            elif port not in index:
+                enter(port)
+            elif port in open_:
+                low[here] = min(low[here], index[port])
+
+
+# ---- in words
+
+
+def _drawing(nodes: Sequence[NodeId]) -> str:
+    chain = _shortened(" -> ".join(node.name for node in nodes))
+    return f"┌─> {chain} ─┐\n└{'─' * (len(chain) + 5)}┘"
+
+
+def _shortened(chain: str) -> str:
+    if len(chain) <= WIDEST:
+        return chain
+    names = chain.split(" -> ")
+    first, last = names[:3], names[-3:]
+    left_out = len(names) - len(first) - len(last)
+    short = [name if len(name) <= WIDEST // 6 else f"{name[: WIDEST // 6]}…" for name in (*first, *last)]
+    middle = [f"… {left_out} more …"] if left_out > 0 else []
+    return " -> ".join([*short[: len(first)], *middle, *short[len(first) :]])

@@ -1,0 +1,60 @@
+"""How deep a block's way is: pipelines and operators hand on within one call, which the interpreter bounds.
+
+A log on disk ends such a call, and the next one begins behind it; a buffer in memory does not.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+from typing import Final
+
+from walflow.diagnostics import Report, Span, error
+from walflow.plan.assembly import Assembly, Link
+from walflow.plan.graph import ERR, Port
+
+DEEPEST: Final = (
+    64  # pipelines and operators in a row; 1,000 calls are the interpreter's bound, and one costs up to ten
+)
+BUFFER: Final = 4  # what a buffer counts for: it stores, acks and sends within the call
+
+
+def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report) -> None:
+    """Names the first link that leads too deep."""
+    after: dict[Port, dict[Port, int]] = defaultdict(dict)  # each step with what it counts for
+    for link in assembly.links:
+        after[Port(link.source, link.source_port)][Port(link.target, link.target_port)] = 0
+    for pipeline in assembly.pipelines:
+        for select in pipeline.selects:
+            after[Port(pipeline.id, select.source)][Port(pipeline.id, select.target)] = 1
+        for operator in pipeline.operators:
+            after[Port(pipeline.id, operator.name)].update({Port(pipeline.id, exit): 1 for exit in operator.exits})
+        if ERR in pipeline.outputs:
+            for name in pipeline.places:
+                after[Port(pipeline.id, name)].setdefault(Port(pipeline.id, ERR), 1)
+    for plan in assembly.connectors:
+        if plan.connector.forwards and not plan.connector.positions:
+            ports = plan.connector.ports_used()
+            for name in ports.inputs:
+                after[Port(plan.id, name)].update({Port(plan.id, to): BUFFER for to in ports.outputs if to != ERR})
+    depths = _depths(after)
+    links = [link for link in written if depths[Port(link.source, link.source_port)] > DEEPEST]
+    if links:
+        first = min(links, key=lambda link: (depths[Port(link.source, link.source_port)], written[link].start))
+        depth = depths[Port(first.source, first.source_port)]
+        message = f"more than {DEEPEST} pipelines and operators in a row: here it is {depth}"
+        hint = f"a log on disk between them begins a new row; a buffer in memory counts for {BUFFER}"
+        report(error(message, written[first], hint))
+
+
+def _depths(after: Mapping[Port, Mapping[Port, int]]) -> Counter[Port]:
+    """The longest way to each port. What goes round (through a buffer, as was allowed) has none."""
+    before = Counter(port for steps in after.values() for port in steps)
+    depths: Counter[Port] = Counter()
+    waiting = deque(port for port in after if not before[port])
+    while waiting:
+        here = waiting.popleft()
+        for port, cost in after.get(here, {}).items():
+            depths[port] = max(depths[port], depths[here] + cost)
+            before[port] -= 1
+            if not before[port]:
+                waiting.append(port)
+    return depths

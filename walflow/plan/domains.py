@@ -1,0 +1,50 @@
+"""An operator that ends one ack domain and begins the next is a connector in the middle of a pipeline.
+
+Here it becomes one in earnest: what is selected into it leaves the pipeline by a port of its own and is linked to the
+connector, what the connector sends comes back by another. So it is supervised, measured, drained, printed and looked
+into as every log is, and nothing behind this has to know.
+"""
+
+from dataclasses import replace
+
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, Link, PipelinePlan, PlannedSelect
+from walflow.plan.graph import ERR
+
+
+def split(assembly: Assembly) -> Assembly:
+    linked = {(link.source, link.source_port) for link in assembly.links}
+    connectors = list(assembly.connectors)
+    pipelines: list[PipelinePlan] = []
+    links = list(assembly.links)
+    for pipeline in assembly.pipelines:
+        reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
+        for operator in pipeline.operators:
+            if operator.run_as is not None:
+                connectors.append(operator.run_as)
+                links += _links(pipeline.id, operator.name, operator.run_as.id, reports=reports)
+                pipeline = _without(pipeline, operator.name, reports=reports)
+        pipelines.append(pipeline)
+    return Assembly(tuple(connectors), tuple(pipelines), tuple(links))
+
+
+def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool) -> list[Link]:
+    links = [
+        Link(pipeline, operator, connector, "in"),
+        Link(connector, "out", pipeline, f"{operator}/out"),
+    ]
+    # an event that no link takes is logged at the connector's own err port, not dropped at the pipeline's
+    return [*links, Link(connector, ERR, pipeline, f"{operator}/err")] if reports else links
+
+
+def _without(pipeline: PipelinePlan, operator: str, *, reports: bool) -> PipelinePlan:
+    """The operator's place is an output now, and its exits are inputs."""
+    exits = [f"{operator}/out", *([f"{operator}/err"] if reports else [])]
+    rejected = (PlannedSelect(f"{operator}/err", ERR),) if reports else ()
+    return replace(
+        pipeline,
+        inputs=(*pipeline.inputs, *exits),
+        outputs=(*pipeline.outputs, operator),
+        selects=(*pipeline.selects, *rejected),
+        operators=tuple(one for one in pipeline.operators if one.name != operator),
+    )

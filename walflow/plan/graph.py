@@ -1,0 +1,227 @@
+"""Who reaches whom along the links: what `check` prints and what the runtime decides by.
+
+Connectors are the ends of paths: what a sink half acks is forgotten upstream, what a source half sends is new. One
+thing goes on behind a sink: an event it rejects leaves by its `err` port, and its outcome is then that of the path
+behind. So reachability follows `err` through a sink; a path as it is printed does not.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from walflow.lang.config import NodeId
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link
+
+ERR = "err"
+
+
+class Port(NamedTuple):
+    node: NodeId
+    name: str
+
+
+class Path(NamedTuple):
+    """The links from a port of a source to a port of a sink, in order."""
+
+    links: tuple[Link, ...]
+
+    @property
+    def source(self) -> NodeId:
+        return self.links[0].source
+
+    @property
+    def sink(self) -> NodeId:
+        return self.links[-1].target
+
+
+class Stops(NamedTuple):
+    """What a source, or an exit of an operator that chooses, obeys: breakers of sinks, and operators that choose. What
+    lies behind those stops them alone."""
+
+    sinks: frozenset[NodeId]
+    choosers: frozenset[Port]
+
+
+class _Trail(NamedTuple):
+    """The links so far, last first: what many paths have in common is there once."""
+
+    before: "_Trail | None"
+    link: Link
+
+    def path(self) -> Path:
+        links: list[Link] = []
+        trail: _Trail | None = self
+        while trail:
+            links.append(trail.link)
+            trail = trail.before
+        return Path(tuple(reversed(links)))
+
+
+Edges = Mapping[Port, tuple[Port, ...]]
+
+
+class Graph:
+    """Built once from a checked Assembly; every question is a pure function of it."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.connectors: Mapping[NodeId, ConnectorPlan] = {plan.id: plan for plan in assembly.connectors}
+        self._links: dict[Port, list[Link]] = defaultdict(list)
+        for link in assembly.links:
+            self._links[Port(link.source, link.source_port)].append(link)
+        self._within: dict[Port, list[Port]] = defaultdict(list)
+        for pipeline in assembly.pipelines:
+            through = {operator.name: operator.exits for operator in pipeline.operators}
+            for name in pipeline.places:
+                targets = [select.target for select in pipeline.selects if select.source == name]
+                targets += through.get(name, ())
+                # what a pipeline rejects leaves by its err port, selected into it or not
+                implied = [ERR] if ERR in pipeline.outputs and ERR not in targets else []
+                self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]
+        self.choosers = {
+            Port(pipeline.id, operator.name): operator
+            for pipeline in assembly.pipelines
+            for operator in pipeline.operators
+            if operator.operator.chooses
+        }
+        # an event that is rejected leaves its block, as one that is filtered does
+        self._losing = {
+            Port(pipeline.id, name)
+            for pipeline in assembly.pipelines
+            for name in (
+                *(select.source for select in pipeline.selects if not select.plain),
+                *(operator.name for operator in pipeline.operators if not operator.operator.whole),
+                ERR,
+            )
+        } | {Port(plan.id, ERR) for plan in assembly.connectors}
+        self._forward = self._edges()
+        self._backward = _reversed(self._forward)
+
+    def _edges(self) -> Edges:
+        edges: dict[Port, tuple[Port, ...]] = {port: tuple(to) for port, to in self._within.items()}
+        for port, links in self._links.items():
+            edges[port] = tuple(Port(link.target, link.target_port) for link in links)
+        for plan in self.connectors.values():
+            ports = plan.connector.ports_used()
+            if ERR in ports.outputs:
+                edges |= {Port(plan.id, name): (Port(plan.id, ERR),) for name in ports.inputs}
+        return edges
+
+    def paths(self) -> Iterator[Path]:
+        """Every way from a source to a sink, lazily: a flow of many diamonds has very many."""
+        for port in list(self._links):
+            if port.node in self.connectors:
+                yield from self._paths_from(port)
+
+    def _paths_from(self, port: Port) -> Iterator[Path]:
+        waiting: list[tuple[Port, _Trail | None]] = [(port, None)]
+        while waiting:
+            here, trail = waiting.pop()
+            further: list[tuple[Port, _Trail | None]] = []
+            for link in self._links.get(here, []):
+                longer = _Trail(trail, link)
+                if link.target in self.connectors:
+                    yield longer.path()
+                entry = Port(link.target, link.target_port)
+                further += [(port, longer) for port in self._exits(entry)]
+            waiting += reversed(further)
+
+    def _exits(self, entry: Port) -> Iterator[Port]:
+        """The outputs of a pipeline that an input leads to, through its streams or not, each once."""
+        seen = {entry}
+        waiting = [entry]
+        while waiting:
+            fresh = [port for port in self._within.get(waiting.pop(), []) if port not in seen]
+            seen |= set(fresh)
+            waiting += reversed(fresh)
+            yield from dict.fromkeys(port for port in fresh if port not in self._within)
+
+    def sinks_of(self, source: NodeId) -> frozenset[NodeId]:
+        """Every connector that what `source` sends may end in, by whatever port it leaves."""
+        reached = _reach(self._outputs(source), self._forward)
+        return frozenset(port.node for port in reached if self._is_input(port))
+
+    def sources_of(self, sink: NodeId) -> frozenset[NodeId]:
+        """Every connector whose reading has to stop while `sink` cannot take more."""
+        reached = _reach(self._inputs(sink), self._backward)
+        return frozenset(port.node for port in reached if self._is_source(port))
+
+    def stopped_by(self, source: NodeId) -> "Stops":
+        return self.stops(self._outputs(source))
+
+    def stops(self, begin: Iterable[Port]) -> "Stops":
+        """What stops the events that leave by these ports."""
+        whole = _reach(begin, {port: to for port, to in self._forward.items() if port not in self.choosers})
+        sinks = frozenset(port.node for port in whole if self._is_input(port))
+        return Stops(sinks, frozenset(port for port in whole if port in self.choosers))
+
+    def sinks_behind(self, port: Port) -> frozenset[NodeId]:
+        return frozenset(reached.node for reached in _reach([port], self._forward) if self._is_input(reached))
+
+    def exits(self, chooser: Port) -> list[Port]:
+        return [Port(chooser.node, name) for name in self.choosers[chooser].exits]
+
+    def places_of(self, source: NodeId) -> frozenset[Port]:
+        """All ports and places that what `source` sends comes by."""
+        return frozenset(_reach(self._outputs(source), self._forward))
+
+    def behind_log(self, sink: NodeId) -> bool:
+        """A transactional source lies upstream: what `sink` acks is forgotten there."""
+        return any(self.connectors[source].connector.transactional for source in self.sources_of(sink))
+
+    def sole_path(self, source: NodeId, sink: NodeId) -> bool:
+        """No event of `source` comes to `sink` by two ways. True where none comes at all."""
+        between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
+        begins = [port for port in self._outputs(source) if port in between]
+        parts = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
+        joins = any(sum(of in between for of in self._backward.get(port, ())) > 1 for port in between)
+        return len(begins) <= 1 and not parts and not joins
+
+    def logs_behind(self, path: Path) -> frozenset[NodeId]:
+        """Whose events come by it: its source, or where that is a sink that rejects, the logs before it."""
+        if self.connectors[path.source].connector.transactional:
+            return frozenset({path.source})
+        begin = [Port(path.source, path.links[0].source_port)]
+        return frozenset(
+            port.node
+            for port in _reach(begin, self._backward)
+            if self._is_source(port) and self.connectors[port.node].connector.transactional
+        )
+
+    def losing(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
+        """Pipelines, and sinks that reject, between the two by which a block may go on with fewer events than it had."""
+        between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
+        return frozenset(port.node for port in between if port in self._losing)
+
+    def _outputs(self, node: NodeId) -> list[Port]:
+        return [Port(node, name) for name in self.connectors[node].connector.ports_used().outputs]
+
+    def _inputs(self, node: NodeId) -> list[Port]:
+        return [Port(node, name) for name in self.connectors[node].connector.ports_used().inputs]
+
+    def _is_input(self, port: Port) -> bool:
+        plan = self.connectors.get(port.node)
+        return plan is not None and port.name in plan.connector.ports_used().inputs
+
+    def _is_source(self, port: Port) -> bool:
+        """A sink that has nothing but `err` hands on what others sent."""
+        plan = self.connectors.get(port.node)
+        outputs = plan.connector.ports_used().outputs if plan else ()
+        return port.name in outputs and set(outputs) != {ERR}
+
+
+def _reach(begin: Iterable[Port], edges: Edges) -> set[Port]:
+    reached = set(begin)
+    waiting = list(reached)
+    while waiting:
+        fresh = set(edges.get(waiting.pop(), ())) - reached
+        reached |= fresh
+        waiting += fresh
+    return reached
+
+
+def _reversed(edges: Edges) -> Edges:
+    back: dict[Port, tuple[Port, ...]] = {}
+    for port, targets in edges.items():
+        for target in targets:
+            back[target] = (*back.get(target, ()), port)
+    return back

@@ -1,0 +1,153 @@
+"""Whether the links of a flow can stand."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from walflow.contract import Ports
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
+from walflow.lang.config import Flow, LinkConfig, LinkEnd, NodeId
+from walflow.plan.assembly import Link, PipelinePlan
+from walflow.plan.graph import ERR
+
+
+class GraphNode(NamedTuple):
+    """`ports` is None where they are not known because the node itself is wrong (said already)."""
+
+    ports: Ports | None
+    forwards: bool
+    created: Span
+    output_optional: bool = False
+
+
+Nodes = Mapping[NodeId, GraphNode]
+
+
+def check_links(flow: Flow, nodes: Nodes, report: Report) -> dict[Link, Span]:
+    """With where each is written."""
+    links: dict[Link, Span] = {}
+    for config in flow.links:
+        link = _link(config, flow, nodes, report)
+        if link in links:
+            report(error("this link stands twice: every event would come twice", config.span))
+        elif link:
+            links[link] = config.span
+    return links
+
+
+def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link | None:
+    source, target = config.source, config.target
+    known = [_is_known(end, flow, nodes, report) for end in (source, target)]
+    if source.node.kind == target.node.kind == "connector":
+        hint = "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`"
+        report(error("a connector cannot be linked to a connector directly", config.span, hint))
+        return None
+    if source.node == target.node:
+        report(error(f"pipeline `{source.node.name}` is linked to itself", config.span))
+        return None
+    if not all(known):
+        return None
+    source_port = _port(source, nodes, "output", report)
+    target_port = _port(target, nodes, "input", report)
+    return Link(source.node, source_port, target.node, target_port) if source_port and target_port else None
+
+
+def _is_known(end: LinkEnd, flow: Flow, nodes: Nodes, report: Report) -> bool:
+    if end.node in nodes:
+        return True
+    if flow.whole:
+        kind, name = end.node.kind, end.node.name
+        others = [node.name for node in nodes if node.kind == kind and node.flow == flow.alias]
+        other_kind: Literal["connector", "pipeline"] = "pipeline" if kind == "connector" else "connector"
+        if NodeId(flow.alias, other_kind, name) in nodes:
+            hint = f"there is a {other_kind} of that name: `/{other_kind}/{name}`"
+        else:
+            hint = did_you_mean(name, others) or f"create it: `create {kind} {name} from …;`"
+        report(error(f"unknown {kind} `{name}`", end.span, hint))
+    return False
+
+
+def _port(end: LinkEnd, nodes: Nodes, direction: str, report: Report) -> str | None:
+    ports = nodes[end.node].ports
+    default = "in" if direction == "input" else "out"
+    name = end.port.text if end.port else default
+    if ports is None:
+        return None
+    these, others = (ports.inputs, ports.outputs) if direction == "input" else (ports.outputs, ports.inputs)
+    if name in these:
+        return name
+    span = end.port.span if end.port else end.span
+    what = f"{end.node.kind} `{end.node.name}`"
+    if not these:
+        verb = "to it" if direction == "input" else "from it"
+        report(error(f"{what} has no {direction}s: nothing can be linked {verb}", span))
+    elif name in others:
+        wrong = "output" if direction == "input" else "input"
+        report(error(f"`{name}` is an {wrong} of {what}, not an {direction}", span, _list(direction, these)))
+    else:
+        hint = did_you_mean(name, these) or _list(direction, these)
+        report(error(f"{what} has no {direction} `{name}`", span, hint))
+    return None
+
+
+def _list(direction: str, ports: Sequence[str]) -> str:
+    many = len(ports) > 1
+    return f"its {direction}{'s are' if many else ' is'} {one_of(ports).replace(' or ', ' and ')}"
+
+
+def check_unlinked(
+    nodes: Nodes, links: Collection[Link], pipelines: Mapping[NodeId, PipelinePlan], report: Report
+) -> None:
+    outgoing = Counter((link.source, link.source_port) for link in links)
+    incoming = Counter(link.target for link in links)
+    linked = {node for node, _ in outgoing} | set(incoming)
+    for node, at in nodes.items():
+        if at.ports is None:
+            continue
+        if node not in linked:
+            report(warning(f"{node.kind} `{node.name}` is created, never linked", at.created, "it does nothing"))
+        elif node.kind == "connector":
+            _check_connector(node, at, outgoing, report)
+        else:
+            _check_pipeline(node, at, outgoing, incoming, pipelines[node], report)
+
+
+def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
+    assert at.ports is not None
+    reads = any(outgoing[node, port] for port in at.ports.outputs)
+    if ERR in at.ports.outputs and not outgoing[node, ERR]:
+        hint = "events it rejects are logged, counted and dropped"
+        report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
+    unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
+    for port in () if at.output_optional else unread:
+        # a server or a console that is only written to is nothing odd; a log without a reader fills up
+        if at.forwards:
+            hint = "nothing reads it, so it fills up and stops its sources"
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+        elif reads:
+            hint = "what it reads is dropped"
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+
+
+def _check_pipeline(
+    node: NodeId,
+    at: GraphNode,
+    outgoing: Counter[tuple[NodeId, str]],
+    incoming: Counter[NodeId],
+    plan: PipelinePlan,
+    report: Report,
+) -> None:
+    if not incoming[node]:
+        report(warning(f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it"))
+    selected = {select.target for select in plan.selects}
+    rejects = any(not select.plain for select in plan.selects)
+    for port in plan.outputs:
+        if outgoing[node, port]:
+            continue
+        if port in selected:
+            hint = "events selected into it end there, and count as delivered"
+        elif port == ERR and rejects:
+            hint = "events it rejects are logged, counted and dropped"
+        else:
+            continue
+        report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))

@@ -1,0 +1,64 @@
+"""Which selects of a pipeline are compiled together: those that are linked by streams. An operator ends a region."""
+
+from collections.abc import Iterator, Sequence
+
+from walflow.compile.program import Term
+from walflow.compile.region import Region, Rule
+from walflow.compile.resolve import Expression
+from walflow.plan.assembly import PipelinePlan, PlannedSelect
+
+
+def region_of(plan: PipelinePlan, entry: str) -> Region:
+    places = {name: [_rule(select) for select in _from(plan, name)] for name in _places(plan, entry)}
+    return Region(f"{plan.id}/{entry}", entry, places)
+
+
+def regions(plan: PipelinePlan) -> Iterator[Region]:
+    """Those that do something to an event, each where events come to it from without."""
+    exits = [exit for operator in plan.operators for exit in operator.exits]
+    waiting = [*plan.inputs, *exits]
+    for entry in waiting:
+        selects = _from(plan, entry)
+        if not selects:
+            continue
+        if is_plain(plan, selects):
+            waiting += [one.target for one in selects if one.target in plan.streams and one.target not in waiting]
+        else:
+            yield region_of(plan, entry)
+
+
+def is_plain(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
+    """All events pass as they are, and no two ways meet again within the pipeline: there is nothing to compile."""
+    return all(select.plain for select in selects) and not _rejoins(plan, selects)
+
+
+def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
+    seen: set[str] = set()
+    for select in selects:
+        reached = {select.target}
+        if select.target in plan.streams:
+            reached |= {one.target for name in _places(plan, select.target) for one in _from(plan, name)}
+        if reached & seen:
+            return True
+        seen |= reached
+    return False
+
+
+def _places(plan: PipelinePlan, entry: str) -> list[str]:
+    found = [entry]
+    for name in found:
+        found += [one.target for one in _from(plan, name) if one.target in plan.streams and one.target not in found]
+    return list(dict.fromkeys(found))
+
+
+def _from(plan: PipelinePlan, name: str) -> Sequence[PlannedSelect]:
+    return [select for select in plan.selects if select.source == name]
+
+
+def _rule(select: PlannedSelect) -> Rule:
+    what, where, having = map(_term, (select.what, select.where, select.having))
+    return Rule(what, where, having, select.target, select.span)
+
+
+def _term(expression: Expression | None) -> Term | None:
+    return None if expression is None else expression.term

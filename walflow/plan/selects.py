@@ -1,0 +1,191 @@
+"""Whether the selects of a pipeline can stand."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+
+from walflow.compile.nodes import Name
+from walflow.contract import Ports
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
+from walflow.lang.config import PipelineConfig, SelectConfig
+from walflow.plan.graph import ERR
+
+Operators = Mapping[str, Ports | None]  # None where its ports are not known because it is wrong itself (said already)
+
+STREAM = Ports(("in",), ("out",))
+
+
+def place(name: Name, port: Name | None, default: str, operators: Operators) -> str:
+    """What a select is from or into, as plan.Select has it."""
+    if name.text not in operators or (default == "in" and (port is None or port.text == "in")):
+        return name.text
+    return f"{name.text}/{port.text if port else default}"
+
+
+def check_selects(
+    pipeline: PipelineConfig, inputs: Sequence[str], outputs: Sequence[str], operators: Operators, report: Report
+) -> None:
+    if not pipeline.whole:
+        return
+    found: list[Diagnostic] = []
+    within = _Within(pipeline, operators, found.append)
+    for select in pipeline.selects:
+        within.check_source(select, inputs)
+        within.check_target(select, outputs)
+    _check_names(pipeline, {*inputs, *outputs}, found.append)
+    _check_circles(pipeline, found.append)
+    if not found:
+        _warn_of_loose_ends(pipeline, operators, found.append)
+    for name in pipeline.uncreated:
+        hint = f"so it is not checked; create it: `create operator {name.text};`"
+        found.append(warning(f"operator `{name.text}` is defined, never created", name.span, hint))
+    for diagnostic in found:
+        report(diagnostic)
+
+
+class _Within:
+    def __init__(self, pipeline: PipelineConfig, operators: Operators, report: Report) -> None:
+        self._operators = operators
+        self._nodes = [*(name.text for name in pipeline.streams), *operators]
+        self._uncreated = {name.text for name in pipeline.uncreated}
+        self._report = report
+
+    def check_source(self, select: SelectConfig, inputs: Sequence[str]) -> None:
+        if self._is_known(select.source, inputs, "input", "from"):
+            ports = self._operators.get(select.source.text, STREAM)
+            if ports is not None:
+                self._check_port(select.source, select.source_port, "out", ports.outputs, "output")
+
+    def check_target(self, select: SelectConfig, outputs: Sequence[str]) -> None:
+        if self._is_known(select.target, outputs, "output", "into"):
+            ports = self._operators.get(select.target.text, STREAM)
+            if ports is not None:
+                self._check_port(select.target, select.target_port, "in", ports.inputs, "input")
+
+    def _is_known(self, name: Name, ports: Sequence[str], direction: str, word: str) -> bool:
+        if name.text in ports or name.text in self._nodes:
+            return True
+        if name.text in self._uncreated:
+            hint = f"add `create operator {name.text};`"
+            self._report(error(f"operator `{name.text}` is defined, not created", name.span, hint))
+            return False
+        near = did_you_mean(name.text, [*ports, *self._nodes, *self._uncreated])
+        add = f"add it: `{word} {', '.join([*ports, name.text])}`"
+        self._report(error(f"this pipeline has no {direction} `{name.text}`", name.span, near or add))
+        return False
+
+    def _check_port(self, node: Name, port: Name | None, default: str, ports: Sequence[str], direction: str) -> None:
+        text = port.text if port else default
+        if node.text not in self._operators:
+            if text not in {"in", "out"}:
+                self._report(error(f"`{node.text}` has no port `{text}`", port.span if port else node.span))
+            return
+        if text in ports:
+            return
+        its = f"its {direction}{'s are' if len(ports) > 1 else ' is'} {one_of(ports).replace(' or ', ' and ')}"
+        hint = (did_you_mean(text, ports) if port else None) or its
+        self._report(
+            error(f"operator `{node.text}` has no {direction} `{text}`", port.span if port else node.span, hint)
+        )
+
+
+def _check_names(pipeline: PipelineConfig, ports: set[str], report: Report) -> None:
+    first: dict[str, Name] = {}
+    for what, name in _created(pipeline):
+        if name.text in ports:
+            report(
+                error(f"`{name.text}` is a port of this pipeline already", name.span, f"name the {what} otherwise")
+            )
+        if name.text in first:
+            hint = f"first at {first[name.text].span}"
+            report(error(f"{what} `{name.text}` is created twice", name.span, hint))
+        if "/" in name.text:
+            report(
+                error(f"`{name.text}`: what stands behind a `/` is a port", name.span, f"name the {what} otherwise")
+            )
+        first.setdefault(name.text, name)
+
+
+def _created(pipeline: PipelineConfig) -> Iterator[tuple[str, Name]]:
+    yield from (("stream", name) for name in pipeline.streams)
+    yield from (("operator", operator.name) for operator in pipeline.operators)
+
+
+def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
+    """Selects and operators run in line, as pipelines do."""
+    nodes = {name.text for _, name in _created(pipeline)}
+    after: dict[str, list[str]] = defaultdict(list)
+    for select in pipeline.selects:
+        if select.source.text in nodes and select.target.text in nodes:
+            after[select.source.text].append(select.target.text)
+    circle = _first_circle(after)
+    if circle:
+        closing = next(s for s in pipeline.selects if (s.source.text, s.target.text) == circle[-2:])
+        message = f"events would go round in this pipeline: {' -> '.join(circle)}"
+        report(error(message, closing.source.span.to(closing.target.span)))
+
+
+def _first_circle(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Its first node again at the end. With a stack of its own: chains may be long."""
+    done: set[str] = set()
+    for begin in after:
+        path: dict[str, None] = {}  # in order, and quick to ask
+        waiting: list[Iterator[str]] = [iter([begin])]
+        while waiting:
+            node = next(waiting[-1], None)
+            if node is None:
+                waiting.pop()
+                if path:
+                    done.add(path.popitem()[0])
+            elif node in path:
+                nodes = list(path)
+                return (*nodes[nodes.index(node) :], node)
+            elif node not in done:
+                path[node] = None
+                waiting.append(iter(after.get(node, ())))
+    return ()
+
+
+def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: Report) -> None:
+    sources = {place(s.source, s.source_port, "out", operators) for s in pipeline.selects}
+    targets = {select.target.text for select in pipeline.selects}
+    _warn_of_loose_ports(pipeline, sources, targets, report)
+    for name in pipeline.streams:
+        if name.text not in sources:
+            report(_nothing_selected_from("stream", name.text, name))
+        elif name.text not in targets:
+            report(warning(f"nothing is selected into stream `{name.text}`", name.span, "no event comes to it"))
+    for operator in pipeline.operators:
+        name, ports = operator.name, operators[operator.name.text]
+        exits = [f"{name.text}/{port}" for port in ports.outputs] if ports else []
+        unread = [exit for exit in exits if exit not in sources]
+        if name.text not in targets and unread == exits:
+            report(warning(f"operator `{name.text}` is created, never used", name.span, "it does nothing"))
+        elif name.text not in targets:
+            report(warning(f"nothing is selected into operator `{name.text}`", name.span, "no event comes to it"))
+        else:
+            for exit in unread:
+                shown = name.text if exit == f"{name.text}/out" else exit
+                report(_nothing_selected_from("operator", shown, name))
+
+
+def _warn_of_loose_ports(
+    pipeline: PipelineConfig, sources: AbstractSet[str], targets: AbstractSet[str], report: Report
+) -> None:
+    hint = "events that come to it end there, and count as delivered"
+    if pipeline.inputs is None and "in" not in sources:
+        report(warning("nothing is selected from `in` in this pipeline", pipeline.defined, hint))
+    for port in pipeline.inputs or ():
+        if port.text not in sources:
+            report(warning(f"nothing is selected from `{port.text}` in this pipeline", port.span, hint))
+    for port in pipeline.outputs or ():
+        if port.text not in targets and port.text != ERR:
+            report(
+                warning(
+                    f"nothing is selected into `{port.text}` in this pipeline", port.span, "no event leaves by it"
+                )
+            )
+
+
+def _nothing_selected_from(what: str, shown: str, name: Name) -> Diagnostic:
+    hint = "events selected into it end there, and count as delivered"
+    return warning(f"nothing is selected from {what} `{shown}`", name.span, hint)
