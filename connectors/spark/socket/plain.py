@@ -12,8 +12,8 @@ from typing import Final
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Consumers
-from connectors.spark.heads import Heads
-from connectors.spark.sending import Sending, readable
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.socket.sending import Sending, readable
 from pyspark_walflow.wire import PREFACE
 from walflow import Half
 from walflow.net.deadline import within
@@ -41,7 +41,7 @@ class PlainPort:
         config: SparkConfig,
         log: Log,
         consumers: Consumers,
-        heads: Heads,
+        durable_end: DurableEnd,
         half: Half,
         hand_over: HandOver,
     ) -> None:
@@ -50,7 +50,7 @@ class PlainPort:
         self._consumers = consumers
         self._half = half
         self._hand_over = hand_over
-        self._sending = Sending(log, consumers, heads, half, config.max_lines_per_second)
+        self._sending = Sending(log, consumers, durable_end, half, config.max_lines_per_second)
         self._refused = half.counter("refused_connections_total")
         self._reader = ""  # who it is
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

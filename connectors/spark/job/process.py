@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, Self, TypeVar
 
-from connectors.spark.noise import Splitter
+from connectors.spark.job.driver_log import Splitter
 
 CHUNK: Final = 64 << 10
 TERM_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.spark.publications import KEPT_ONCE
+from connectors.spark.results.publications import KEPT_ONCE
 from pyspark_walflow.wire import Code, RequestRefused
-from tests.connectors.spark.results_world import PATH, Bench, pieces, rows_of
+from tests.connectors.spark.results.results_world import PATH, Bench, pieces, rows_of
 from walflow.codecs import STRING
 from walflow.disk import RealDisk
 from walflow.relay.tag import Tags

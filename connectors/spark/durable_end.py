@@ -5,7 +5,7 @@ import asyncio
 from walflow.wal import Log
 
 
-class Heads:
+class DurableEnd:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._waiting: dict[asyncio.Future[None], int] = {}

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.noise import LONGEST, DriverLine, Noise, Splitter
+from connectors.spark.job.driver_log import LONGEST, DriverLine, DriverLog, Splitter
 from pyspark_walflow.discreet import LEFT_OUT
 
 AT = "26/11/21 23:28:54"
@@ -27,7 +27,7 @@ QUIET = [
 
 @pytest.mark.parametrize("line", QUIET)
 def test_what_every_start_and_every_failure_says_is_for_debugging(line: str) -> None:
-    assert Noise().feed(line).level == "debug"
+    assert DriverLog().feed(line).level == "debug"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_what_every_start_and_every_failure_says_is_for_debugging(line: str) -> 
     ],
 )
 def test_what_is_worth_reading_keeps_its_level(line: str, level: str, text: str) -> None:
-    assert Noise().feed(line) == DriverLine(level, text)
+    assert DriverLog().feed(line) == DriverLine(level, text)
 
 
 def test_a_traceback_is_its_last_line() -> None:
-    noise = Noise()
+    driver_log = DriverLog()
     lines = [
         "Traceback (most recent call last):",
         '  File "job.py", line 3, in pipeline',
@@ -56,23 +56,25 @@ def test_a_traceback_is_its_last_line() -> None:
         "KeyError: 'amount'",
         "after it",
     ]
-    levels = [noise.feed(line).level for line in lines]
+    levels = [driver_log.feed(line).level for line in lines]
     assert levels == ["debug", "debug", "debug", "warning", "debug"], "a message may have several lines"
-    assert noise.decisive == f"KeyError at job.py:3; {LEFT_OUT}"
-    assert noise.feed(f"{AT} INFO SparkContext: x").level == "debug"
-    assert noise.feed("printed by the job").level == "info"
+    assert driver_log.decisive == f"KeyError at job.py:3; {LEFT_OUT}"
+    assert driver_log.feed(f"{AT} INFO SparkContext: x").level == "debug"
+    assert driver_log.feed("printed by the job").level == "info"
 
 
 def test_the_workers_traceback_in_a_lost_task_is_told_by_its_last_line() -> None:
-    noise = Noise()
+    driver_log = DriverLog()
     record = f"{AT} WARN TaskSetManager: Lost task 1.0 in stage 7.0 (TID 16): PythonException: Traceback (most recent call last):"
-    told = [noise.feed(line) for line in (record, '  File "worker.py", line 2', "ModuleNotFoundError: No module 'x'")]
+    told = [
+        driver_log.feed(line) for line in (record, '  File "worker.py", line 2', "ModuleNotFoundError: No module 'x'")
+    ]
     assert [line.level for line in told] == ["warning", "debug", "warning"]
     assert told[2].text == "ModuleNotFoundError: No module 'x'"
 
 
 def test_the_message_of_an_exception_may_have_several_lines() -> None:
-    noise = Noise()
+    driver_log = DriverLog()
     told = [
         f"{AT} ERROR Executor: Exception in task 0.0 in stage 5.0 (TID 11)",
         "org.apache.spark.sql.execution.streaming.state.StateStoreException: [KEY_SCHEMA] Provided schema does not match",
@@ -80,7 +82,7 @@ def test_the_message_of_an_exception_may_have_several_lines() -> None:
         "\tat org.apache.spark.sql.execution.Foo",
         "printed by the job",
     ]
-    assert [noise.feed(line).level for line in told] == ["debug", "debug", "debug", "debug", "info"]
+    assert [driver_log.feed(line).level for line in told] == ["debug", "debug", "debug", "debug", "info"]
 
 
 LOST = "WARN TaskSetManager: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 executor driver)"
@@ -108,11 +110,11 @@ TOLD = (
     ],
 )
 def test_what_an_event_held_is_for_debugging_alone(printed: str, told: list[str] | None) -> None:
-    noise = Noise()
-    lines = [noise.feed(line) for line in printed.split("\n")]
+    driver_log = DriverLog()
+    lines = [driver_log.feed(line) for line in printed.split("\n")]
     loud = [line.text for line in lines if line.level != "debug"]
     assert loud, "that something failed is said"
-    assert "sesame" not in str(loud) + noise.decisive
+    assert "sesame" not in str(loud) + driver_log.decisive
     if told is not None:
         assert loud == told
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from connectors.spark.staging import Staged
+from connectors.spark.results.staging import Staged
 from walflow.wal.directory import Directory
 
 FILE: Final = "publications"

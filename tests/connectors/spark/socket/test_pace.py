@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from connectors.spark.pace import BURST, TICK, Pace
+from connectors.spark.socket.pace import BURST, TICK, Pace
 
 RATES = st.integers(1, 1_000_000)
 

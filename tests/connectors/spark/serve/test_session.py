@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.link import FROM_CLIENTS, ReceivedFrames
+from connectors.spark.serve.link import FROM_CLIENTS, ReceivedFrames
 from pyspark_walflow import wire
 from pyspark_walflow.wire import PREFACE, Code, Damaged, FrameKind, RequestRefused, Right, WireKey
 from tests.connectors.spark.bridge_world import TOKEN, Peer, Raw, World

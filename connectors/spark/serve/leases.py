@@ -3,7 +3,7 @@
 import datetime
 from typing import NamedTuple
 
-from connectors.spark.link import SparkLink
+from connectors.spark.serve.link import SparkLink
 from pyspark_walflow.wire import Code, RequestRefused
 
 

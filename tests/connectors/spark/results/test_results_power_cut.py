@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from pyspark_walflow.wire import Code, RequestRefused
-from tests.connectors.spark.results_world import Bench, rows_of
+from tests.connectors.spark.results.results_world import Bench, rows_of
 from walflow.testing import PowerCut, SimulatedDisk, images
 
 pytestmark = pytest.mark.test

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from typing import TypeVar
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.results import Results
+from connectors.spark.results.results import Results
 from walflow.codecs import JSON
 from walflow.disk import Disk
 from walflow.event import Codec

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Final, NamedTuple, TypeVar
 
-from connectors.spark.heads import Heads
+from connectors.spark.durable_end import DurableEnd
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow import DiskFull, Half
 from walflow.wal import Commit, Log
@@ -42,9 +42,9 @@ class RangePlan(NamedTuple):
 
 
 class LogRanges:
-    def __init__(self, log: Log, heads: Heads, half: Half) -> None:
+    def __init__(self, log: Log, durable_end: DurableEnd, half: Half) -> None:
         self._log = log
-        self._heads = heads
+        self._durable_end = durable_end
         self._half = half
         self._extract = RangeReader(log)
         self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
@@ -104,7 +104,7 @@ class LogRanges:
 
     async def plan(self, start: int, rows: int, size: int) -> RangePlan:
         """At least the events of the record that holds `start`, unless `rows` is less. Raises RequestRefused."""
-        after = self._heads.next
+        after = self._durable_end.next
         if start >= after:
             return RangePlan(start, 0)
         behind = self._extract.behind(start)

@@ -8,11 +8,11 @@ from typing import Final, cast
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import Consumers
-from connectors.spark.heads import Heads
-from connectors.spark.leases import Leases
-from connectors.spark.link import SparkLink, Stranger
-from connectors.spark.ranges import LogRanges
-from connectors.spark.session import Session, SessionStaging, refusal
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.serve.leases import Leases
+from connectors.spark.serve.link import SparkLink, Stranger
+from connectors.spark.serve.ranges import LogRanges
+from connectors.spark.serve.session import Session, SessionStaging, refusal
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused, control
 from walflow import Inlet, Outlet
 from walflow.net import Contexts
@@ -38,7 +38,7 @@ class SparkBridge:
         log_id: str,
         token: str,
         consumers: Consumers,
-        heads: Heads,
+        durable_end: DurableEnd,
         ranges: LogRanges,
         results: SessionStaging | None,
         inlet: Inlet,
@@ -48,7 +48,7 @@ class SparkBridge:
         self.token = token
         self.declared: Sequence[str] = config.consumers
         self.consumers = consumers
-        self.heads = heads
+        self.durable_end = durable_end
         self.ranges = ranges
         self.results = results
         self.leases = Leases()

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_walflow.client import Client
 from pyspark_walflow.wire import Code, RequestRefused
-from tests.connectors.spark.results_world import rows_of
+from tests.connectors.spark.results.results_world import rows_of
 from tests.pyspark_walflow.bay import Bay, publish, stage
 from tests.system.daemon import PATIENCE
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.noise import DriverLine, Noise
-from connectors.spark.process import Process, spawn
+from connectors.spark.job.driver_log import DriverLine, DriverLog
+from connectors.spark.job.process import Process, spawn
 from walflow import Half, Misconfigured
 from walflow.net import Address
 from walflow.net.reconnect import Backoff, Retry
@@ -115,10 +115,10 @@ class Driver:
         except OSError as error:
             return unstartable(self._config, error)
         self._log.info("spark starting", pid=process.pid)
-        noise = Noise()
+        driver_log = DriverLog()
         # a task group would be cancelled with the block, and the lines of a stop are worth reading
         readers = [
-            asyncio.ensure_future(process.lines("stderr", lambda line: self._print(noise.feed(line)))),
+            asyncio.ensure_future(process.lines("stderr", lambda line: self._print(driver_log.feed(line)))),
             asyncio.ensure_future(process.lines("stdout", lambda line: self._print(DriverLine("info", line)))),
         ]
         try:
@@ -126,14 +126,14 @@ class Driver:
                 try:
                     outcome = await self._follow(process)
                 except asyncio.CancelledError:
-                    noise.stopping = True
+                    driver_log.stopping = True
                     raise
         finally:
             await asyncio.wait(readers, timeout=LAST_LINES)
             for reader in readers:
                 reader.cancel()
             await asyncio.gather(*readers, return_exceptions=True)
-        return outcome or DriverEnd(_death(await process.wait(), noise.decisive))
+        return outcome or DriverEnd(_death(await process.wait(), driver_log.decisive))
 
     def _find_token(self) -> str:
         """A file for the driver to read: the token itself is in no environment and no command line."""

@@ -17,7 +17,7 @@ import pytest
 from pyspark_walflow import wire
 from tests.connectors.spark.bridge_world import TOKEN, World
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "spark-protocol.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "spark-protocol.md"
 TEXT = PAGE.read_text()
 KINDS = {name: int(number) for number, name in re.findall(r"^\| (\d+) \| `([A-Z]+)` \|", TEXT, re.MULTILINE)}
 CODES = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \|$", TEXT.partition("## Errors")[2], re.MULTILINE)

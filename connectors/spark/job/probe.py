@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.driver import DriverEnd, command, environment_of, make_plan, outcome_of, unstartable
-from connectors.spark.noise import Noise
-from connectors.spark.process import spawn
+from connectors.spark.job.driver import DriverEnd, command, environment_of, make_plan, outcome_of, unstartable
+from connectors.spark.job.driver_log import DriverLog
+from connectors.spark.job.process import spawn
 from walflow import Objection
 
 
@@ -31,9 +31,9 @@ async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
         process = await spawn(command(config), plan, environment_of(config, plan), config.stop_grace / 1e9)
     except OSError as error:
         return unstartable(config, error)
-    noise = Noise()
+    driver_log = DriverLog()
     async with process, asyncio.TaskGroup() as group:
-        group.create_task(process.lines("stderr", lambda line: _heard(noise, line)))
+        group.create_task(process.lines("stderr", lambda line: _heard(driver_log, line)))
         group.create_task(process.lines("stdout", lambda line: None))
         async for report in process.reports():
             match report.get("event"):
@@ -43,8 +43,8 @@ async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
                     return outcome_of(report, lasting=True)
                 case _:
                     pass
-    return DriverEnd(f"the driver ended without an answer: {noise.decisive or 'see its log with `walflow run`'}")
+    return DriverEnd(f"the driver ended without an answer: {driver_log.decisive or 'see its log with `walflow run`'}")
 
 
-def _heard(noise: Noise, line: str) -> None:
-    noise.feed(line)
+def _heard(driver_log: DriverLog, line: str) -> None:
+    driver_log.feed(line)

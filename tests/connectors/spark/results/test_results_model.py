@@ -9,7 +9,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from pyspark_walflow.wire import Code, RequestRefused
-from tests.connectors.spark.results_world import PATH, Bench, rows_of
+from tests.connectors.spark.results.results_world import PATH, Bench, rows_of
 from walflow.testing import PowerCut, SimulatedDisk
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from typing import Final, Protocol, TypeVar, cast
 
 from connectors.spark.consumers import Consumers
-from connectors.spark.heads import Heads
-from connectors.spark.leases import Leases
-from connectors.spark.link import SparkLink, Stranger
-from connectors.spark.ranges import Data, LogRanges
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.serve.leases import Leases
+from connectors.spark.serve.link import SparkLink, Stranger
+from connectors.spark.serve.ranges import Data, LogRanges
 from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
 from walflow import Counter
@@ -52,7 +52,7 @@ class Bridge(Protocol):
     token: str
     declared: Sequence[str]
     consumers: Consumers
-    heads: Heads
+    durable_end: DurableEnd
     ranges: LogRanges
     leases: Leases
     results: SessionStaging | None
@@ -142,7 +142,7 @@ class Session:
     async def _wait(self, fields: Fields) -> None:
         consumer = self._consumer_or_none(fields)
         seconds = min(LONGEST_WAIT, _integer(fields, "ms") / 1000)
-        await self._patiently(self._bridge.heads.wait(_integer(fields, "position"), seconds))
+        await self._patiently(self._bridge.durable_end.wait(_integer(fields, "position"), seconds))
         await self._ok(self._heads(consumer))
 
     async def _plan(self, fields: Fields) -> None:
@@ -224,7 +224,7 @@ class Session:
         heads: dict[str, object] = {
             "log": bridge.log_id,
             "floor": bridge.consumers.floor,
-            "next": bridge.heads.next,
+            "next": bridge.durable_end.next,
         }
         if consumer is not None:
             heads["committed"] = bridge.consumers.committed(consumer)
@@ -235,7 +235,7 @@ class Session:
             raise self._bridge.consumers.below_floor(first)
         if first > end:
             raise RequestRefused(Code.PROTOCOL, f"a range from {first} to {end} has its end before its beginning")
-        after = self._bridge.heads.next
+        after = self._bridge.durable_end.next
         if end > after:
             raise RequestRefused(
                 Code.BEYOND_HEAD, f"position {end - 1} is not there yet: the log ends before {after}"

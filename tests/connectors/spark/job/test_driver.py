@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.driver import Driver
+from connectors.spark.job.driver import Driver
 from walflow.net import Address
 from walflow.testing import Fatal, MemoryOutlet, VirtualScheduler
 

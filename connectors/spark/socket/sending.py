@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from connectors.spark.consumers import PLAIN, Consumers
-from connectors.spark.heads import Heads
-from connectors.spark.lines import Lines, SparkLine
-from connectors.spark.pace import Pace
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.socket.lines import Lines, SparkLine
+from connectors.spark.socket.pace import Pace
 from pyspark_walflow.wire import RequestRefused
 from walflow import DiskFull, Half
 from walflow.wal import Log
@@ -27,9 +27,9 @@ WAIT: Final = 60.0  # seconds between looks at a log to which nothing is added
 
 
 class Sending:
-    def __init__(self, log: Log, consumers: Consumers, heads: Heads, half: Half, per_second: int) -> None:
+    def __init__(self, log: Log, consumers: Consumers, durable_end: DurableEnd, half: Half, per_second: int) -> None:
         self._consumers = consumers
-        self._heads = heads
+        self._durable_end = durable_end
         self._half = half
         self._rate = per_second
         self._lines = Lines(log, consumers.committed(PLAIN), half)
@@ -84,7 +84,7 @@ class Sending:
             await asyncio.sleep(LOOK_AGAIN)
             return
         if not self._read:
-            await self._heads.wait(self._lines.position, WAIT)
+            await self._durable_end.wait(self._lines.position, WAIT)
 
     async def _commit(self, count: int, peer: str) -> None:
         try:

@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.publications import Publications, PublishIntent
-from connectors.spark.staging import Staging, StagingLimits, StagingRun, too_large
+from connectors.spark.results.publications import Publications, PublishIntent
+from connectors.spark.results.staging import Staging, StagingLimits, StagingRun, too_large
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId, Unusable, WalflowError
 from walflow.disk import Disk

@@ -45,7 +45,7 @@ class DriverLine(NamedTuple):
     text: str
 
 
-class Noise:
+class DriverLog:
     """`feed` it the lines of stderr in their order. A traceback becomes its last line, a Java stack its first."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.lines import Lines, line
+from connectors.spark.socket.lines import Lines, line
 from walflow.codecs import JSON, make
 from walflow.event import Block, Codec, Framing
 from walflow.framing import LINES, WHOLE
