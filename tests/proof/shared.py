@@ -1,4 +1,4 @@
-"""`python -m tests.testing.shared`: how much of what a soak calls distinct is the same in several stories. Stories differ
+"""`python -m tests.proof.shared`: how much of what a soak calls distinct is the same in several stories. Stories differ
 by their events, so what is there before the first one they have in common."""
 
 from random import Random
@@ -6,14 +6,14 @@ from typing import Annotated, Final
 
 import typer
 
-from walflow.testing.proof import Proof
-from walflow.testing.soak import sources_of
+from tests.proof.proof import Proof
+from tests.proof.soak import sources_of
 
 SOURCES: Final = {
-    "generated": ("walflow.testing.stories", 240, 60),
-    "scripted": ("walflow.testing.scripts", 240, 60),
-    "import": ("walflow.testing.imports", 240, 60),
-    "sidecar": ("tests.testing.sidecar", 24, 12),
+    "generated": ("tests.proof.stories", 240, 60),
+    "scripted": ("tests.proof.scripts", 240, 60),
+    "import": ("tests.proof.imports", 240, 60),
+    "sidecar": ("tests.proof.sidecar", 24, 12),
 }
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from walflow.testing.proof import Story
-from walflow.testing.stories import Generated
+from tests.proof.proof import Story
+from tests.proof.stories import Generated
 
 
 def broken(seed: int) -> Story:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from tests.proof.judge import Broken, LogPromises, OpenLog, without_the_newest
+from tests.proof.proof import USUAL, Effort, Story
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept, PowerCut, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises, OpenLog, without_the_newest
-from walflow.testing.proof import USUAL, Effort, Story
 from walflow.wal import Commit, Log, LogOptions, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
 from walflow.wal.skip import skip

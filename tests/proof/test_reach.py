@@ -29,7 +29,7 @@ def test_every_branch_of_the_engine_is_reached(tmp_path: Path) -> None:
     data, report = str(tmp_path / "data"), tmp_path / "report.json"
     coverage = [sys.executable, "-m", "coverage"]
     watch = ["--rcfile=/dev/null", "--branch", "--source=walflow.wal", f"--data-file={data}"]
-    subprocess.run([*coverage, "run", *watch, "-m", "tests.testing.reach"], cwd=HERE, check=True)
+    subprocess.run([*coverage, "run", *watch, "-m", "tests.proof.reach"], cwd=HERE, check=True)
     left_out = ",".join(f"*/walflow/wal/{tool}" for tool in TOOLS)
     output = ["json", "--rcfile=/dev/null", f"--data-file={data}", "-o", str(report), f"--omit={left_out}"]
     subprocess.run([*coverage, *output], cwd=HERE, check=True, capture_output=True)

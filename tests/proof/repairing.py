@@ -13,14 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import Final, Self
 
+from tests.proof.judge import Broken, LogPromises
+from tests.proof.proof import Effort, Story
+from tests.proof.scripts import CHUNKS, a_chunk_of_another_log, spoil
+from tests.proof.stories import Life
 from walflow.cli.wal.repair import Account, mend
 from walflow.disk import RealDisk
 from walflow.errors import WalflowError
 from walflow.testing.disk import Kept, MemoryDisk, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises
-from walflow.testing.proof import Effort, Story
-from walflow.testing.scripts import CHUNKS, a_chunk_of_another_log, spoil
-from walflow.testing.stories import Life
 from walflow.wal import LogOptions
 from walflow.wal.format import CHUNK_COPY, CHUNK_START
 

@@ -1,4 +1,4 @@
-"""`python -m walflow.testing.soak --minutes N`: stories of power cuts for as long as one likes.
+"""`python -m tests.proof.soak --minutes N`: stories of power cuts for as long as one likes.
 
 It goes on where it ended (`--state`), and tells no story twice. Two stories have different events, so they have no image
 in common but the few in which there is no event yet.
@@ -17,17 +17,19 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from walflow.testing.judge import Broken
-from walflow.testing.ledger import Ledger, Row
-from walflow.testing.proof import Proof, Story
+from tests.proof.judge import Broken
+from tests.proof.ledger import Ledger, Row
+from tests.proof.proof import Proof, Story
 
 Source = Callable[[int], Story]
 
 OURS: Final = (
-    "walflow.testing.stories",
-    "walflow.testing.scripts",
-    "walflow.testing.imports",
-    "walflow.testing.relayed",
+    "tests.proof.stories",
+    "tests.proof.scripts",
+    "tests.proof.imports",
+    "tests.proof.relayed",
+    "tests.proof.sidecar",
+    "tests.proof.repairing",
 )
 SAVE_SECONDS: Final = 5.0
 A_MOMENT: Final = 1e-3

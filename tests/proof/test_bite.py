@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.testing.repairing import Repair
-from tests.testing.sidecar import FilePromises, Sidecar
+from tests.proof.imports import Import
+from tests.proof.judge import Broken
+from tests.proof.proof import Effort, Proof
+from tests.proof.relayed import Relayed
+from tests.proof.repairing import Repair
+from tests.proof.scripts import SCRIPTS, scripted
+from tests.proof.sidecar import FilePromises, Sidecar
+from tests.proof.stories import Generated
 from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
-from walflow.testing.imports import Import
-from walflow.testing.judge import Broken
-from walflow.testing.proof import Effort, Proof
-from walflow.testing.relayed import Relayed
-from walflow.testing.scripts import SCRIPTS, scripted
-from walflow.testing.stories import Generated
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
 from walflow.wal.cursor import Acked
 from walflow.wal.tail import Tail

@@ -6,10 +6,10 @@ from functools import partial
 from random import Random
 from typing import Final, NamedTuple, Protocol
 
+from tests.proof.judge import Broken, Promises
+from tests.proof.ledger import DEPTHS, Row
 from walflow.testing.cuts import images
 from walflow.testing.disk import Image, MemoryDisk, SimulatedDisk
-from walflow.testing.judge import Broken, Promises
-from walflow.testing.ledger import DEPTHS, Row
 
 
 class Effort(NamedTuple):

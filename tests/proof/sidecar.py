@@ -8,11 +8,11 @@ from typing import Final, Self
 from connectors.file.appending import Appending
 from connectors.file.output import GRACE, CannotWrite, FileBatch
 from connectors.file.ranges import WrittenPositions
+from tests.proof.judge import Broken
+from tests.proof.proof import USUAL, Effort, Story
 from walflow.disk import Landed
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
-from walflow.testing.judge import Broken
-from walflow.testing.proof import USUAL, Effort, Story
 
 PATH: Final = "/out.log"
 LOG: Final = "of this log"

@@ -1,10 +1,10 @@
-"""`python -m tests.testing.reach FILE`: one quick telling of every story there is, for coverage to watch."""
+"""`python -m tests.proof.reach FILE`: one quick telling of every story there is, for coverage to watch."""
 
 from random import Random
 
-from walflow.testing.proof import Effort, Proof, Story
-from walflow.testing.scripts import SCRIPTS, scripted
-from walflow.testing.stories import Generated
+from tests.proof.proof import Effort, Proof, Story
+from tests.proof.scripts import SCRIPTS, scripted
+from tests.proof.stories import Generated
 
 QUICK = Effort((3, 1), (0.02,))
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import Final, Self
 
+from tests.proof.judge import Appended, Broken, LogPromises, positions
+from tests.proof.proof import Effort, Story
 from walflow.errors import WalflowError
 from walflow.testing.disk import MemoryDisk, SimulatedDisk
-from walflow.testing.judge import Appended, Broken, LogPromises, positions
-from walflow.testing.proof import Effort, Story
 from walflow.wal import LogOptions
 from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked

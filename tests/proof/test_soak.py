@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from walflow.testing.ledger import Ledger, Row
+from tests.proof.ledger import Ledger, Row
 
 HERE = Path(__file__).parents[2]
 
 
 def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "walflow.testing.soak", *arguments]
+    command = [sys.executable, "-m", "tests.proof.soak", *arguments]
     environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
     return subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
 
@@ -41,7 +41,7 @@ def test_it_goes_on_where_it_ended_and_prints_a_ledger(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_one_story_again() -> None:
-    done = soak("--only", "sidecar", "--seed", "3", "--also", "tests.testing.sidecar")
+    done = soak("--only", "sidecar", "--seed", "3")
     assert (done.returncode, done.stderr) == (0, "")
     assert "distinct=" in done.stdout
 
@@ -49,12 +49,12 @@ def test_one_story_again() -> None:
 @pytest.mark.nightly
 def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
-    done = soak("--minutes", "1", "--state", str(state), "--also", "tests.testing.broken", "--only", "broken")
+    done = soak("--minutes", "1", "--state", str(state), "--also", "tests.proof.broken", "--only", "broken")
     assert done.returncode == 1
     assert "promised events are gone" in done.stdout
     assert "again: --only broken --seed" in done.stdout
     assert json.loads(state.read_bytes())["broken"]
-    again = soak("--minutes", "1", "--state", str(state), "--also", "tests.testing.broken")
+    again = soak("--minutes", "1", "--state", str(state), "--also", "tests.proof.broken")
     assert again.returncode == 1, "it does not go on as if nothing had been"
 
 
@@ -62,7 +62,7 @@ def test_a_broken_promise_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_what_was_proved_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     state = tmp_path / "ledger.json"
-    command = [sys.executable, "-m", "walflow.testing.soak", "--minutes", "9", "--state", str(state)]
+    command = [sys.executable, "-m", "tests.proof.soak", "--minutes", "9", "--state", str(state)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=HERE, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         while not Ledger.load(str(state)).total.runs:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from tests.proof.judge import Broken, LogPromises
+from tests.proof.proof import Effort, Story
+from tests.proof.stories import PATH, Life
 from walflow.event import Block, Receipt
 from walflow.relay import Checkpoints, LogSink, Syncing
 from walflow.relay.tag import Tags
 from walflow.testing.disk import PowerCut, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises
-from walflow.testing.proof import Effort, Story
-from walflow.testing.stories import PATH, Life
 from walflow.testing.world import Fatal, MemoryInlet, VirtualScheduler
 from walflow.wal import Commit, Log, LogOptions
 from walflow.wal.format import pack_meta

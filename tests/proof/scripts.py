@@ -5,11 +5,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Literal
 
+from tests.proof.judge import Broken, LogPromises, OpenLog, checkpoint
+from tests.proof.proof import DEEP, Effort, Story
+from tests.proof.stories import Life, Once
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, WalflowError
 from walflow.testing.disk import Kept, SimulatedDisk
-from walflow.testing.judge import Broken, LogPromises, OpenLog, checkpoint
-from walflow.testing.proof import DEEP, Effort, Story
-from walflow.testing.stories import Life, Once
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import (
     CHECKSUM,
