@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from connectors.spark.results.staging import Staged
+from walflow.durable import replace
 from walflow.wal.directory import Directory
 
 FILE: Final = "publications"
@@ -105,16 +106,7 @@ class Publications:
         self._save(self._queries, None)
 
     def _save(self, queries: dict[str, Published], intent: PublishIntent | None) -> None:
-        directory, name = self._directory, f"{FILE}.tmp"
-        directory.unlink(name)
-        fd = directory.create(name)
-        try:
-            directory.write(name, fd, [_pack(queries, intent)], 0)
-            directory.sync(name, fd)
-        finally:
-            directory.disk.close(fd)
-        directory.rename(name, FILE)
-        directory.sync_names()
+        replace(self._directory, FILE, [_pack(queries, intent)])
         self._queries, self.intent = queries, intent
 
 

@@ -3,6 +3,7 @@
 import secrets
 
 from walflow import Half, Unusable
+from walflow.durable import replace
 from walflow.net.files import warn_if_open
 from walflow.net.secrets import Secret
 from walflow.wal import Log
@@ -22,22 +23,9 @@ def find_token(configured: Secret | None, log: Log, half: Half) -> tuple[str, st
     directory = log.directory
     path = directory.file(FILE)
     if FILE not in directory.disk.names(directory.path):
-        _make(log)
+        replace(directory, FILE, [secrets.token_urlsafe(32).encode() + b"\n"])
         half.log.info("token made", file=path)
     return _read(path, half), path
-
-
-def _make(log: Log) -> None:
-    directory, temporary = log.directory, f"{FILE}.tmp"
-    directory.unlink(temporary)
-    fd = directory.create(temporary)
-    try:
-        directory.write(temporary, fd, [secrets.token_urlsafe(32).encode() + b"\n"], 0)
-        directory.sync(temporary, fd)
-    finally:
-        directory.disk.close(fd)
-    directory.rename(temporary, FILE)
-    directory.sync_names()
 
 
 def _read(path: str, half: Half) -> str:
