@@ -48,6 +48,7 @@ def test_once_it_has_returned_only_the_new_ones_are_left(lies: tuple[str, ...], 
     disk.lies = frozenset(lies)
     replace(DiskFolder(disk, "/d"), "f", PIECES)
     assert {image.files["/d/f"].data for image in images(disk, Random(1), 64)} == left
+    assert not disk._fds
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else() -> None:
@@ -63,6 +64,12 @@ def test_the_descriptor_that_is_kept_is_of_the_file_that_now_has_the_name() -> N
     disk.write(fd, [b"more"], len(NEW))
     disk.close(fd)
     assert disk.content("/d/f") == NEW + b"more"
+
+
+def test_a_file_of_another_process_is_not_taken_for_the_new_one() -> None:
+    disk = MemoryDisk({"/d/f": OLD})
+    with pytest.raises(FileExistsError):
+        DiskFolder(disk, "/d").create("f")
 
 
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "rename", "sync_directory"])
