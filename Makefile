@@ -35,7 +35,7 @@ nightly: $(VENV)/.lint chromium strace logrotate java node rsyslog redis ## the 
 	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
-	@$(RUN) -m walflow.testing.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1) --also tests.testing.sidecar --also tests.testing.repairing
+	@$(RUN) -m tests.proof.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1)
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, one by one; goes on where it ended

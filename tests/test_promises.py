@@ -305,13 +305,13 @@ HELD = {
         "system/test_spark_kill.py::test_ten_kills_while_spark_reads_and_commits",
     ],
     "each batch of a query on Spark is taken once": [
-        "connectors/spark/test_results.py::test_a_batch_is_published_once",
-        "connectors/spark/test_results.py::test_it_is_known_after_a_restart",
+        "connectors/spark/results/test_results.py::test_a_batch_is_published_once",
+        "connectors/spark/results/test_results.py::test_it_is_known_after_a_restart",
         "system/test_spark_pipeline.py::test_each_window_once_and_right_across_kills_of_spark_and_of_the_daemon",
     ],
     "127.0.0.1:1 gives each event at most once to Spark's own socket source": [
         "system/test_plain_socket.py::test_kills_repeat_nothing",
-        "connectors/spark/test_plain.py::test_a_crash_repeats_nothing",
+        "connectors/spark/socket/test_plain.py::test_a_crash_repeats_nothing",
     ],
     "the log in s takes up to 1,073,741,824 bytes on disk, then it stops its sources": [
         "connectors/spark/test_spark.py::test_a_full_log_stops_its_sources_until_the_slowest_has_committed"
@@ -327,7 +327,7 @@ HELD = {
 
 
 # Promises that only a page makes, as it has them.
-SESSION = "connectors/spark/test_session.py::"
+SESSION = "connectors/spark/serve/test_session.py::"
 STREAM = "pyspark_walflow/test_stream.py::"
 READER = "pyspark_walflow/test_reader.py::"
 WRITTEN = {
@@ -357,12 +357,12 @@ WRITTEN = {
         "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
     ],
     ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [
-        "connectors/spark/test_noise.py::test_what_an_event_held_is_for_debugging_alone",
+        "connectors/spark/job/test_driver_log.py::test_what_an_event_held_is_for_debugging_alone",
         "pyspark_walflow/test_condense.py::test_what_an_event_held_is_not_told",
         "system/test_spark_mistakes.py::test_an_event_that_does_not_fit_is_in_no_line",
     ],
     ("howto/spark-pipeline.md", "The variable of `token` is never passed."): [
-        "connectors/spark/test_driver.py::test_the_driver_gets_what_spark_reads_and_what_the_flow_names_and_no_secret",
+        "connectors/spark/job/test_driver.py::test_the_driver_gets_what_spark_reads_and_what_the_flow_names_and_no_secret",
     ],
     ("reference/spark-protocol.md", "reads what came meanwhile before it judges"): [
         "system/test_spark_standstill.py::test_a_proof_that_came_while_the_daemon_stood_still_is_in_time",

@@ -6,15 +6,15 @@ from typing import ClassVar, Final
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Consumers
-from connectors.spark.driver import Driver
-from connectors.spark.heads import Heads
-from connectors.spark.listener import SparkBridge
-from connectors.spark.plain import PROMISE, PlainPort
-from connectors.spark.probe import probe
-from connectors.spark.ranges import LogRanges
-from connectors.spark.results import Results
-from connectors.spark.secret import find_token
-from connectors.spark.session import SessionStaging
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.job.driver import Driver
+from connectors.spark.job.probe import probe
+from connectors.spark.results.results import Results
+from connectors.spark.serve.listener import SparkBridge
+from connectors.spark.serve.ranges import LogRanges
+from connectors.spark.serve.secret import find_token
+from connectors.spark.serve.session import SessionStaging
+from connectors.spark.socket.plain import PROMISE, PlainPort
 from walflow import Guarantee, Inlet, Objection, Outlet
 from walflow.net import Address, SocketOptions
 from walflow.net.sockets import listen_tcp
@@ -80,8 +80,8 @@ class _Running:
         self._token, self._token_file = find_token(config.token, log, out)
         self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
         names = [*config.consumers, PLAIN] if config.socket_url is not None else config.consumers
-        self._heads = Heads(log)
-        self._ranges = LogRanges(log, self._heads, out)
+        self._durable_end = DurableEnd(log)
+        self._ranges = LogRanges(log, self._durable_end, out)
         self._consumers = Consumers(log, names, out, self._checkpoints.acked)
         measured = measure(log, inlet, _Unread(log))
 
@@ -90,7 +90,7 @@ class _Running:
             self._ranges.committed(commit)
 
         self._writer = LogSink(
-            log, inlet, Tags(), self._heads.moved, self._checkpoints, committed, on_full=self._tell_full
+            log, inlet, Tags(), self._durable_end.moved, self._checkpoints, committed, on_full=self._tell_full
         )
 
     async def serve(self) -> None:
@@ -112,7 +112,7 @@ class _Running:
             self._log.uuid,
             self._token,
             self._consumers,
-            self._heads,
+            self._durable_end,
             self._ranges,
             results,
             self._inlet,
@@ -135,7 +135,7 @@ class _Running:
         config = self._config
         async with asyncio.TaskGroup() as group:
             if config.socket_url is not None:
-                plain = PlainPort(config, self._log, self._consumers, self._heads, self._out, bridge.hand_over)
+                plain = PlainPort(config, self._log, self._consumers, self._durable_end, self._out, bridge.hand_over)
                 group.create_task(plain.run())
             if config.runs_spark:
                 driver = Driver(config, self._out, address, self._token_file, self._log.uuid)

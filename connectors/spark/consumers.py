@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half, WalflowError
+from walflow.durable import replace
 from walflow.wal import Log
 
 FILE: Final = "consumers"
@@ -185,17 +186,7 @@ class Consumers:
         return line + b"crc32 %08x\n" % zlib.crc32(line)
 
     def _write(self, text: bytes) -> None:
-        """fsync before the rename: a crash between leaves the old file, not half of a new one."""
-        directory, temporary = self._directory, f"{FILE}.tmp"
-        directory.unlink(temporary)
-        fd = directory.create(temporary)
-        try:
-            directory.write(temporary, fd, [text], 0)
-            directory.sync(temporary, fd)
-        finally:
-            directory.disk.close(fd)
-        directory.rename(temporary, FILE)
-        directory.sync_names()
+        replace(self._directory, FILE, [text])
 
     def _load(self) -> dict[str, Cursor]:
         log, floor, after = self._half.log, self._log.low + 1, self._log.durable + 1

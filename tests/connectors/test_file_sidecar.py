@@ -1,4 +1,4 @@
-"""log -> file: what of it is on disk when the power goes, down to the single sync. `tests/testing/sidecar.py` cuts it at
+"""log -> file: what of it is on disk when the power goes, down to the single sync. `tests/proof/sidecar.py` cuts it at
 random; here each case stands alone."""
 
 import os
@@ -16,7 +16,7 @@ from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
 from tests.connectors.world import DeadlyDisk, Killed, appending
-from tests.testing.sidecar import LOG, PATH, is_known
+from tests.proof.sidecar import LOG, PATH, is_known
 from walflow.disk import RecordingDisk
 from walflow.testing import PowerCut, SimulatedDisk, images
 

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from tests.testing.repairing import DAMAGES, Repair
-from tests.testing.sidecar import Sidecar
+from tests.proof.imports import Import
+from tests.proof.proof import Effort, Proof
+from tests.proof.repairing import DAMAGES, Repair
+from tests.proof.scripts import SCRIPTS, scripted
+from tests.proof.sidecar import Sidecar
+from tests.proof.stories import Generated
 from tests.wal.test_power_cut import FOUND
-from walflow.testing.imports import Import
-from walflow.testing.proof import Effort, Proof
-from walflow.testing.scripts import SCRIPTS, scripted
-from walflow.testing.stories import Generated
 
 QUICK = Effort((6, 3), (0.1,))
 MORE = Effort((16, 4), (0.2,))

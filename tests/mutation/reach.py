@@ -20,6 +20,7 @@ from tests.mutation.rows import ROOT, targets
 TESTS: Final = (
     "tests/mutation/bites.py",
     "tests/wal",
+    "tests/test_durable.py",
     "tests/cli/test_wal.py",
     "tests/cli/test_wal_export.py",
     "tests/cli/test_wal_progress.py",

@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 def targets() -> list[str]:
     engine = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "walflow/wal").rglob("*.py"))
-    return [*engine, *(f"connectors/file/{name}.py" for name in SIDECAR)]
+    return [*engine, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
 
 
 def table(files: list[str] | None = None) -> list[Row]:

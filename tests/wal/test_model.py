@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.proof.judge import charged, positions
 from tests.wal.tools import EVERYTHING, checkpoint
 from walflow.testing import SimulatedDisk
 from walflow.testing.cuts import power_cut
-from walflow.testing.judge import charged, positions
 from walflow.wal import Commit, Log, LogOptions, Record
 
 Shape = tuple[int, int, bool]

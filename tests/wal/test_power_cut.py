@@ -6,16 +6,16 @@ from random import Random
 
 import pytest
 
-from tests.testing.repairing import DAMAGES, Repair
-from tests.testing.sidecar import Sidecar
+from tests.proof.imports import Import
+from tests.proof.ledger import Row
+from tests.proof.proof import Proof, Story
+from tests.proof.relayed import Relayed
+from tests.proof.repairing import DAMAGES, Repair
+from tests.proof.scripts import SCRIPTS, scripted
+from tests.proof.sidecar import Sidecar
+from tests.proof.stories import Generated
 from tests.wal.tools import EVERYTHING, checkpoint, put
 from walflow.testing import PowerCut, SimulatedDisk, images
-from walflow.testing.imports import Import
-from walflow.testing.ledger import Row
-from walflow.testing.proof import Proof, Story
-from walflow.testing.relayed import Relayed
-from walflow.testing.scripts import SCRIPTS, scripted
-from walflow.testing.stories import Generated
 from walflow.wal import Log, LogOptions
 
 SEEN: set[int] = set()  # hashes of all images so far: one is counted once

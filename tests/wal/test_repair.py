@@ -1,5 +1,5 @@
 """What `walflow wal repair` does to a directory, called as the command calls it. With power cuts:
-tests/testing/repairing.py; as a person sees it: tests/cli/test_wal.py."""
+tests/proof/repairing.py; as a person sees it: tests/cli/test_wal.py."""
 
 import errno
 import os
@@ -11,12 +11,12 @@ from random import Random
 import pytest
 
 from tests.cli.wal_tools import flip
-from tests.testing.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
+from tests.proof.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
+from tests.proof.scripts import CHUNKS
 from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, QuickDisk, commit, payloads, put
 from walflow.errors import DirectoryLocked
 from walflow.testing import SimulatedDisk, images
-from walflow.testing.scripts import CHUNKS
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START, SLOT, record_size
 from walflow.wal.inspect import look

@@ -14,6 +14,7 @@ from typing import Final
 import google_crc32c
 
 from walflow.disk import Disk, RealDisk, remedy
+from walflow.durable import DiskFolder, replace_and_keep
 from walflow.errors import DirectoryLocked, Unusable
 
 HEADER: Final = b"walflow seen keys 1\n"
@@ -55,7 +56,7 @@ class SeenFile:
     def __init__(self, directory: str, most: int, disk: Disk | None = None) -> None:
         """Raises DirectoryLocked, and Unusable where there can be no such directory."""
         self._disk = disk = disk or RealDisk()
-        self._directory = directory
+        self._folder = DiskFolder(disk, directory)
         self._path = os.path.join(directory, "seen")
         self._most = most
         self._fd: int | None = None
@@ -93,19 +94,9 @@ class SeenFile:
 
     def write_anew(self, keys: Sequence[bytes]) -> None:
         """These and no others, as `write`."""
-        disk, path = self._disk, f"{self._path}.new"
-        disk.unlink(path)
-        fd = disk.open(path, create=True)
-        try:
-            disk.write(fd, [HEADER + _packed(keys)], 0)
-            disk.sync(fd)
-            disk.rename(path, self._path)  # synced before: a crash leaves the old keys or the new ones
-            disk.sync_directory(self._directory)
-        except OSError:
-            disk.close(fd)
-            raise
+        fd = replace_and_keep(self._folder, "seen", [HEADER + _packed(keys)], temporary="seen.new")
         if self._fd is not None:
-            disk.close(self._fd)
+            self._disk.close(self._fd)
         self._fd, self._stored, self._sound = fd, len(keys), True
 
     def _read(self) -> tuple[list[bytes], str | None]:

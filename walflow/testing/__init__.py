@@ -1,5 +1,5 @@
-"""For tests: the world a connector runs in (`world`), and disks in memory, with the power cuts that prove what the
-log promises (`disk`, `cuts`, `judge`, `stories`, `soak`)."""
+"""For tests, a stranger's too: the world a connector runs in (`world`), disks in memory (`disk`), and what a power cut
+may leave of one (`cuts`). What proves the log with them is no part of the package: `tests/proof`, beside the source."""
 
 from walflow.testing.cuts import images
 from walflow.testing.disk import Image, MemoryDisk, PowerCut, SimulatedDisk

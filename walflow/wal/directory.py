@@ -185,6 +185,9 @@ class Directory:
                 raise self._failed("open", "", error) from error
             raise self._stop("sync", "", error) from error
 
+    def close(self, fd: int) -> None:
+        self.disk.close(fd)
+
     def _check(self) -> None:
         if self._stopped is not None:
             raise self._stopped

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from walflow.durable import DiskFolder, replace
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -48,16 +49,16 @@ class Quarantine:
 
     def report(self, gap: Gap, pages: Pages | None, **more: str) -> None:
         """Once: after a restart the same damage may be met again. `more` is added to the report."""
-        path = os.path.join(self._folder, stem(gap))
+        name = stem(gap)
         self._disk.makedir(self._folder)
         self._disk.sync_directory(self._directory.path)  # or a power cut takes the folder, and what is in it
-        if self._disk.is_file(f"{path}.json"):
+        if self._disk.is_file(os.path.join(self._folder, f"{name}.json")):
             self._disk.sync_directory(self._folder)  # who wrote it may have been killed before
             return
         if pages is not None and gap.size:
-            self._save(f"{path}.bytes", _pieces(pages, gap.offset, gap.size))
+            self._save(f"{name}.bytes", _pieces(pages, gap.offset, gap.size))
         text = json.dumps({**gap._asdict(), **more, "reported_ns": time.time_ns()}, indent=1) + "\n"
-        self._save(f"{path}.json", [text.encode()])
+        self._save(f"{name}.json", [text.encode()])
 
     def move(self, name: str) -> str:
         """A whole file, or whatever has that name, that no record can be read from. Returns where it is now."""
@@ -73,21 +74,9 @@ class Quarantine:
         self._disk.sync_directory(self._directory.path)
         return f"{FOLDER}/{target}"
 
-    def _save(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Under a temporary name until it is whole: a crash leaves no half report that passes for one."""
-        temporary = os.path.join(self._folder, "saving.tmp")
-        self._disk.unlink(temporary)
-        fd = self._disk.open(temporary, exclusive=True)
-        try:
-            offset = 0
-            for piece in pieces:
-                self._disk.write(fd, [piece], offset)
-                offset += len(piece)
-            self._disk.sync(fd)
-        finally:
-            self._disk.close(fd)
-        self._disk.rename(temporary, path)
-        self._disk.sync_directory(self._folder)
+    def _save(self, name: str, pieces: Iterable[bytes]) -> None:
+        """A crash leaves no half report that passes for one."""
+        replace(DiskFolder(self._disk, self._folder), name, pieces, temporary="saving.tmp")
 
 
 class Losses:

@@ -13,6 +13,7 @@ import uuid
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from walflow.durable import replace
 from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -207,14 +208,7 @@ def _read_meta(directory: Directory) -> bytes | None:
 
 
 def write_meta(directory: Directory, identity: bytes) -> None:
-    fd = directory.create("meta.tmp")
-    try:
-        directory.write("meta.tmp", fd, [pack_meta(identity)], 0)
-        directory.sync("meta.tmp", fd)
-    finally:
-        directory.disk.close(fd)
-    directory.rename("meta.tmp", "meta")
-    directory.sync_names()
+    replace(directory, "meta", [pack_meta(identity)])
 
 
 def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:

@@ -283,7 +283,7 @@ def _several_logs(directory: Directory, keep: str) -> list[RepairStep]:
     kept = _kept(files, known, keep)
     steps = [_split(directory, log, files) for log in sorted(known - {kept})]
     what = f"{directory.file('meta')} is gone or damaged: write that this is log {kept.hex()}"
-    return [*steps, RepairStep(what, lambda: _name(directory, kept))]
+    return [*steps, RepairStep(what, lambda: write_meta(directory, kept))]
 
 
 def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
@@ -315,7 +315,7 @@ def _split(directory: Directory, log: bytes, files: _Files) -> RepairStep:
 
 def _move_out(directory: Directory, target: Directory, log: bytes, names: list[str], *, cursor: bool) -> None:
     target.disk.makedir(target.path)
-    _name(target, log)
+    write_meta(target, log)
     if cursor and not os.path.lexists(target.file("cursor")):
         _copy(directory, target, "cursor", 2 * SLOT)
     target.sync_names()
@@ -328,11 +328,6 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
         directory.disk.rename(directory.file(name), _free(target.file(name)))
     target.sync_names()
     directory.sync_names()
-
-
-def _name(directory: Directory, log: bytes) -> None:
-    directory.unlink("meta.tmp")
-    write_meta(directory, log)
 
 
 def _copy(source: Directory, target: Directory, name: str, size: int) -> None:

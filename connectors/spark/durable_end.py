@@ -1,0 +1,32 @@
+"""Where the log ends, and who waits for more."""
+
+import asyncio
+
+from walflow.wal import Log
+
+
+class DurableEnd:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._waiting: dict[asyncio.Future[None], int] = {}
+
+    @property
+    def next(self) -> int:
+        """The position after the last one that is durable."""
+        return self._log.durable + 1
+
+    def moved(self) -> None:
+        for waiting, position in self._waiting.items():
+            if self.next > position and not waiting.done():
+                waiting.set_result(None)
+
+    async def wait(self, position: int, seconds: float) -> int:
+        """`next`, as soon as it is larger than `position` or after so many seconds."""
+        if self.next <= position and seconds > 0:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[waiting] = position
+            try:
+                await asyncio.wait([waiting], timeout=seconds)
+            finally:
+                del self._waiting[waiting]
+        return self.next

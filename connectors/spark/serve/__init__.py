@@ -1,0 +1,1 @@
+"""The port that Spark talks to: `listener` lets peers in, `link` cuts their frames, `session` answers them."""

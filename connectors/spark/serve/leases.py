@@ -1,0 +1,60 @@
+"""Who plans for which consumer: one connection each, for as long as it lives."""
+
+import datetime
+from typing import NamedTuple
+
+from connectors.spark.serve.link import SparkLink
+from pyspark_walflow.wire import Code, RequestRefused
+
+
+class Lease(NamedTuple):
+    """`scan`: the checkpoint it plans for, empty where the client does not say; `who`: its process, for people."""
+
+    text: str
+    scan: str
+    who: str
+    since: datetime.datetime
+    link: SparkLink
+
+
+class Leases:
+    def __init__(self) -> None:
+        self._held: dict[str, Lease] = {}
+
+    def check(self, consumer: str, text: str, scan: str, who: str) -> None:
+        """Raises RequestRefused where another one holds it."""
+        held = self._held.get(consumer)
+        if held is not None and held.text != text:
+            raise _refusal(consumer, held, scan, who)
+
+    def take(self, consumer: str, text: str, scan: str, who: str, link: SparkLink) -> None:
+        """The same text takes over from an older connection, which is closed. Raises RequestRefused."""
+        self.check(consumer, text, scan, who)
+        held = self._held.get(consumer)
+        now = datetime.datetime.now(datetime.UTC)
+        self._held[consumer] = Lease(text, scan, who, now, link)
+        if held is not None and held.link is not link:
+            held.link.abort()
+
+    def scan_of(self, consumer: str) -> str:
+        """Of the checkpoint that is planned for now; empty where there is none, or its client does not say."""
+        held = self._held.get(consumer)
+        return held.scan if held is not None else ""
+
+    def ended(self, link: SparkLink) -> None:
+        self._held = {consumer: lease for consumer, lease in self._held.items() if lease.link is not link}
+
+
+def _refusal(consumer: str, held: Lease, scan: str, who: str) -> RequestRefused:
+    """The same checkpoint again comes after a planner that is just ending; two checkpoints stay two."""
+    holder = f"{held.who} since {held.since:%Y-%m-%dT%H:%M:%SZ}"
+    if scan and held.scan and scan != held.scan:
+        return RequestRefused(
+            Code.TAKEN,
+            f"consumer {consumer!r} is read by {holder}, and {who} asks for it too. A consumer is read once: a second "
+            "query, or a second read of the stream within one query, needs a load() with a consumer of its own, which "
+            "the flow declares",
+        )
+    return RequestRefused(
+        Code.LEASED, f"consumer {consumer!r} is planned by {holder}; stop that query, or declare another consumer"
+    )

@@ -1,0 +1,171 @@
+"""Ranges of positions as frames of the protocol: read, verified and summed on threads, one slice ahead of the peer."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
+from typing import Final, NamedTuple, TypeVar
+
+from connectors.spark.durable_end import DurableEnd
+from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
+from walflow import DiskFull, Half
+from walflow.wal import Commit, Log
+from walflow.wal.format import record_size
+from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
+
+Found = TypeVar("Found")
+
+THREADS: Final = 2  # readers wait for memory and the disk's cache, not for one another
+
+
+class Data(NamedTuple):
+    """A DATA frame in two pieces, and how many of the asked positions are in it."""
+
+    head: bytes
+    records: bytes
+    rows: int
+
+
+class LostRange(NamedTuple):
+    """Positions `first` to `last`, both included. `empty`: no event was ever acked there."""
+
+    first: int
+    last: int
+    reason: str
+    empty: bool
+
+
+class RangePlan(NamedTuple):
+    end: int
+    size: int
+
+
+class LogRanges:
+    def __init__(self, log: Log, durable_end: DurableEnd, half: Half) -> None:
+        self._log = log
+        self._durable_end = durable_end
+        self._half = half
+        self._extract = RangeReader(log)
+        self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
+        self._quarantined = half.counter("quarantined_events_total")
+        self._told = 0
+        self.tell_gaps()
+
+    def close(self) -> None:
+        """After all reads were cancelled."""
+        self._threads.shutdown()
+
+    def committed(self, commit: Commit) -> None:
+        """Remembers where it lies."""
+        record, chunk, end = commit.entries[0]
+        self._extract.note(
+            chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
+        )
+
+    async def read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
+        """In order, and all of it. To be closed. Raises RequestRefused."""
+        for low, high, skipped in self._parts(first, end):
+            async with aclosing(self._read(low, high)) as found:
+                async for one in found:
+                    if skipped and isinstance(one, Data):
+                        yield LostRange(low, low + one.rows - 1, "an operator skipped them", empty=True)
+                    else:
+                        yield one
+                    low = low + one.rows if isinstance(one, Data) else one.last + 1
+
+    def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """What is acked above every consumer's position is damaged or was skipped; the last: whether it is acked."""
+        at = first
+        for low, last in self._log.unacked(first, end - 1):
+            if at < low:
+                yield at, low, True
+            yield low, last + 1, False
+            at = last + 1
+        if at < end:
+            yield at, end, True
+
+    async def _read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
+        walk = self._extract.begin(first, end)
+        coming = self._threads.submit(_next, walk, first, end)
+        try:
+            while (found := await _result(coming)) is not None:
+                if isinstance(found, Loss):
+                    lost = self._lost(found)  # before the walk goes on, which closes the file
+                    coming = self._threads.submit(_next, walk, first, end)
+                    yield lost
+                else:
+                    data, passed = found
+                    self._extract.passed(passed)
+                    coming = self._threads.submit(_next, walk, first, end)
+                    yield data
+        finally:
+            coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
+
+    async def plan(self, start: int, rows: int, size: int) -> RangePlan:
+        """At least the events of the record that holds `start`, unless `rows` is less. Raises RequestRefused."""
+        after = self._durable_end.next
+        if start >= after:
+            return RangePlan(start, 0)
+        behind = self._extract.behind(start)
+        if behind > start:  # a thousand million empty positions are not sent in portions
+            return RangePlan(min(behind, after), 0)
+        whole = await self._end_of_record(start)
+        reach = self._extract.reach(start, after, size)
+        end = min(start + rows, max(whole, reach))
+        return RangePlan(end, self.size(start, end))
+
+    def size(self, first: int, end: int) -> int:
+        """Bytes, about."""
+        return self._extract.size(first, end)
+
+    async def _end_of_record(self, position: int) -> int:
+        walk = self._extract.begin(position, position + 1)
+        coming = self._threads.submit(walk.next)
+        try:
+            found = await _result(coming)
+        finally:
+            coming.add_done_callback(lambda _: walk.close())
+        return position + 1 if found is None else found.last + 1
+
+    def _lost(self, loss: Loss) -> LostRange:
+        try:
+            lost = self._extract.settle(loss)
+        except Trimmed as error:
+            raise RequestRefused(Code.BELOW_FLOOR, str(error)) from error
+        if not lost:
+            return LostRange(
+                loss.first, loss.last, "a crash left nothing there, and nothing there was acked", empty=True
+            )
+        self.tell_gaps()
+        reason = loss.gap.reason
+        for gap in self._log.gaps:  # what was known before knows better
+            if gap.first <= loss.first <= gap.last:
+                reason = gap.reason
+        return LostRange(loss.first, loss.last, reason, empty=False)
+
+    def tell_gaps(self) -> None:
+        """What was damaged is kept in quarantine/ and will not come; the operator must hear of it."""
+        for gap in self._log.gaps[self._told :]:
+            self._quarantined.value += gap.last - gap.first + 1
+            self._half.log.error("quarantined", found=str(gap))
+        self._told = len(self._log.gaps)
+
+
+def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, RecordSlice] | Loss | None:
+    """On a thread, with the checksum over the whole."""
+    found = walk.next()
+    if not isinstance(found, RecordSlice):
+        return found
+    seed = SEED.pack(found.seed)
+    checksum = zlib.crc32(found.data, zlib.crc32(seed))
+    head = HEADER.pack(len(seed) + len(found.data), checksum, FrameKind.DATA) + seed
+    rows = min(found.last, end - 1) - max(found.first, first) + 1
+    return Data(head, found.data, rows), found
+
+
+async def _result(coming: "Future[Found]") -> Found:
+    try:
+        return await asyncio.wrap_future(coming)
+    except DiskFull as error:
+        raise RequestRefused(Code.NO_SPACE, str(error)) from error

@@ -1,0 +1,36 @@
+"""The token that proves who may read and commit: the flow's, or one that is made at the first start."""
+
+import secrets
+
+from walflow import Half, Unusable
+from walflow.durable import replace
+from walflow.net.files import warn_if_open
+from walflow.net.secrets import Secret
+from walflow.wal import Log
+
+FILE = "token"
+
+
+def find_token(configured: Secret | None, log: Log, half: Half) -> tuple[str, str]:
+    """The token, and the file that has it (empty where it stands elsewhere). Raises NoSecret or Unusable."""
+    if configured is not None:
+        token = configured.read().get_secret_value()
+        if not token:
+            raise Unusable("the configured token is empty; name a file, env or credential that has one")
+        if configured.file is not None:
+            warn_if_open(configured.file, "token", half.log)
+        return token, configured.file or ""
+    directory = log.directory
+    path = directory.file(FILE)
+    if FILE not in directory.disk.names(directory.path):
+        replace(directory, FILE, [secrets.token_urlsafe(32).encode() + b"\n"])
+        half.log.info("token made", file=path)
+    return _read(path, half), path
+
+
+def _read(path: str, half: Half) -> str:
+    token = Secret(file=path).read().get_secret_value()
+    if not token:
+        raise Unusable(f"{path}: is empty; remove it, and a new token is made")
+    warn_if_open(path, "token", half.log)
+    return token

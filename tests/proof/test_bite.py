@@ -1,0 +1,185 @@
+"""Do the proofs bite? A disk or a log with one thing wrong must break a promise, in few images."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.proof.imports import Import
+from tests.proof.judge import Broken
+from tests.proof.proof import Effort, Proof
+from tests.proof.relayed import Relayed
+from tests.proof.repairing import Repair
+from tests.proof.scripts import SCRIPTS, scripted
+from tests.proof.sidecar import FilePromises, Sidecar
+from tests.proof.stories import Generated
+from walflow.relay import Checkpoints
+from walflow.testing import MemoryDisk, SimulatedDisk
+from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
+from walflow.wal.cursor import Acked
+from walflow.wal.tail import Tail
+
+pytestmark = pytest.mark.test
+
+SKIPPED = next(number for number in range(len(SCRIPTS)) if scripted(number).name.startswith("skipped ("))
+
+
+def a_disk_that_lies(*lies: str) -> Callable[[SimulatedDisk], None]:
+    def spoil(disk: SimulatedDisk) -> None:
+        disk.lies = frozenset(lies)
+
+    return spoil
+
+
+def a_disk_that_spoils_neighbours(disk: SimulatedDisk) -> None:
+    disk.spoils_neighbours = True
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [a_disk_that_lies("sync"), a_disk_that_lies("sync_directory"), a_disk_that_spoils_neighbours],
+    ids=["sync lies", "sync_directory lies", "neighbours"],
+)
+@pytest.mark.parametrize("source", [Generated, Sidecar])
+def test_a_disk_that_is_worse_than_what_the_log_is_made_for(
+    source: Callable[[int], Any], spoil: Callable[[SimulatedDisk], None]
+) -> None:
+    def tell() -> None:
+        for seed in range(30):
+            story = source(seed)
+            spoil(story.disk)
+            Proof(story, Random(seed)).run()
+
+    with pytest.raises(Broken):
+        tell()
+
+
+@pytest.mark.parametrize("lie", ["sync", "sync_directory"])
+@pytest.mark.parametrize("source", [Import, Repair, lambda seed: scripted(SKIPPED)], ids=["import", "repair", "skip"])
+def test_an_operator_on_a_disk_that_lies(source: Callable[[int], Any], lie: str) -> None:
+    story = source(0)
+    story.disk.lies = frozenset({lie})
+    with pytest.raises(Broken):
+        Proof(story, Random(0)).run()
+
+
+class CommitsBeforeTheSync(Log):
+    """Its source is told while the bytes are in the page cache."""
+
+    def commit(self) -> Commit | None:
+        commit = super().commit()
+        if commit is not None:
+            commit._relaxed = True
+        return commit
+
+
+class UnlinksBeforeTheCursor(Log):
+    def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
+        checkpoint = super().checkpoint(force=force)
+        if checkpoint is not None and checkpoint.dropped:
+            checkpoint._directory.unlink(checkpoint.dropped[0].name)
+            checkpoint._directory.sync_names()
+        return checkpoint
+
+
+class ForgetsAnAck(Log):
+    """A position that nobody acked goes with its neighbour."""
+
+    def ack(self, first: int, last: int) -> None:
+        super().ack(first, last + 1)
+
+
+class GivesPositionsAgain(Log):
+    def _start(self) -> None:
+        super()._start()
+        self.next = max(1, self.next - 1)
+
+
+class GoesOnInTheOldChunk(Log):
+    """What a failed write-back may have left in the page cache alone is not written again."""
+
+    def _start(self) -> None:
+        settle = Tail.settle
+        Tail.settle = lambda self: False  # type: ignore[method-assign]  # a patch: what is wrong with it is the test
+        try:
+            super()._start()
+        finally:
+            Tail.settle = settle  # type: ignore[method-assign]
+
+
+class NeverSyncsNames(Log):
+    def __init__(self, options: LogOptions, disk: MemoryDisk) -> None:
+        sync = disk.sync_directory
+        disk.sync_directory = lambda path: sync(path) if path == "/" else None  # type: ignore[method-assign]
+        super().__init__(options, disk)
+
+
+class SaysNothing(Log):
+    """Of what it cannot read."""
+
+    def lose(self, gap: Gap, pages: object) -> bool:
+        return not self.acked.add(gap.first, gap.last)
+
+
+class LosesTheLowest(Log):
+    def _start(self) -> None:
+        super()._start()
+        if self.durable > self.low + 5:
+            self.acked = Acked(self.low + 1)
+
+
+BROKEN = [
+    CommitsBeforeTheSync,
+    UnlinksBeforeTheCursor,
+    ForgetsAnAck,
+    GivesPositionsAgain,
+    GoesOnInTheOldChunk,
+    NeverSyncsNames,
+    SaysNothing,
+    LosesTheLowest,
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_log_with_one_thing_wrong(broken: type[Log]) -> None:
+    quick = Effort((6, 3), (0.1,))
+
+    def tell() -> None:
+        for seed in range(1, len(SCRIPTS)):
+            Proof(Generated(seed, effort=quick, open_log=broken), Random(seed)).run()
+            Proof(scripted(seed, broken), Random(seed)).run()
+
+    with pytest.raises(Broken):
+        tell()
+
+
+class HearsOfNoCommit(Checkpoints):
+    """The cursor follows acks alone."""
+
+    def committed(self) -> None: ...
+
+
+def test_a_cursor_that_does_not_follow_commits() -> None:
+    with pytest.raises(Broken, match="its newest file is "):
+        Proof(Relayed(0, checkpoints=HearsOfNoCommit), Random(0)).run()
+
+
+def test_what_is_said_of_a_broken_promise() -> None:
+    story = Generated(3)
+    story.disk.lies = frozenset({"sync"})
+    with pytest.raises(Broken, match=r"promised events are gone, .*<Log .*generated 3: operation \d+, .* of what"):
+        Proof(story, Random(3)).run()
+
+
+def test_the_file_must_have_each_event_once() -> None:
+    promises = FilePromises()
+    disk = MemoryDisk({"/out.log": b"1 one\n1 one\n"})
+    promises.events[1] = b"1 one\n"
+    with pytest.raises(Broken, match="twice"):
+        promises.intact(disk)
+    promises.acked.add(1)
+    with pytest.raises(Broken, match="event 1 was acked and is not in the file"):
+        promises.intact(MemoryDisk())
+    with pytest.raises(Broken, match="is no event"):
+        promises.intact(MemoryDisk({"/out.log": b"1 one\nelse\n"}))

@@ -1,0 +1,42 @@
+"""The stories that are cut at every operation reach every branch of the engine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+
+# they look into a log, repair one or make one, while nobody uses it; they have tests of their own
+TOOLS = ("build.py", "inspect/*", "range_reader.py", "repair.py", "skip.py")
+
+UNREACHED = {
+    ("directory.py", "Directory.release"): "twice: where opening failed, and the log was closed all the same",
+    ("directory.py", "Directory.failure"): "asked by the daemon alone, after a close: tests/faults/test_eio.py",
+    ("log.py", "Log.failure"): "the same",
+    (
+        "reader.py",
+        "Reader._open_file",
+    ): "the disk of the stories opens what is there: tests/wal/test_reader.py, test_eio.py",
+    ("reader.py", "Reader.read"): "no descriptor left in the middle of a read: tests/wal/test_reader.py",
+}
+
+
+@pytest.mark.nightly
+def test_every_branch_of_the_engine_is_reached(tmp_path: Path) -> None:
+    data, report = str(tmp_path / "data"), tmp_path / "report.json"
+    coverage = [sys.executable, "-m", "coverage"]
+    watch = ["--rcfile=/dev/null", "--branch", "--source=walflow.wal", f"--data-file={data}"]
+    subprocess.run([*coverage, "run", *watch, "-m", "tests.proof.reach"], cwd=HERE, check=True)
+    left_out = ",".join(f"*/walflow/wal/{tool}" for tool in TOOLS)
+    output = ["json", "--rcfile=/dev/null", f"--data-file={data}", "-o", str(report), f"--omit={left_out}"]
+    subprocess.run([*coverage, *output], cwd=HERE, check=True, capture_output=True)
+    missed = {
+        (Path(path).name, function or "at import"): (found["missing_lines"], found["missing_branches"])
+        for path, file in json.loads(report.read_bytes())["files"].items()
+        for function, found in file["functions"].items()
+        if found["missing_lines"] or found["missing_branches"]
+    }
+    assert missed.keys() == UNREACHED.keys(), {place: missed[place] for place in missed.keys() - UNREACHED.keys()}
