@@ -199,6 +199,9 @@ WHERE: Final = Walflow("walflow without its wal: `where` on one member, and echo
 TWO: Final = Walflow("walflow without its wal: `where` on two members, and echo", LOOK / "two.troy")
 TARGET: Final = Walflow("walflow without its wal: two members make a new event, and echo", LOOK / "target.troy")
 INSERT: Final = Walflow("walflow without its wal: `patch … insert`, and echo", LOOK / "insert.troy")
+TEN: Final = Walflow("walflow without its wal: `where` on ten members, and echo", LOOK / "ten.troy")
+PACKED: Final = Walflow("walflow without its wal: `where` on one member of msgpack, and echo", LOOK / "msgpack.troy")
+PACKED_PASS: Final = Walflow("walflow without its wal: echo of msgpack", LOOK / "msgpack_pass.troy")
 PARSING: Final = Rsyslog("rsyslog, queue in memory, mmjsonparse, `if` on one member, forwards", IN_MEMORY, PARSES)
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
 MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
@@ -207,6 +210,9 @@ BARE: Final = BareEcho()
 
 PATCHED: Final = Load(added=',"seen":true')
 STAMPED: Final = Load(stamped=True)
+STAMPED_LONG: Final = Load(stamped=True, size=1000)
+WIDE: Final = Load(stamped=True, wide=True, size=150)
+STAMPED_PACKED: Final = Load(stamped=True, speaks="msgpack")
 LONG: Final = Load(size=1000)
 SINGLE: Final = Load(connections=50, lines_per_write=1)
 PACED: Final = Load(rate=1000)
@@ -235,6 +241,14 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("look-insert", INSERT, Load(stamped=True, added=',"seen":true'), LOOKS),
     Loaded("look-wal", FILTER, STAMPED, LOOKS, note=", its wal before it"),
     Loaded("look-rsyslog", PARSING, STAMPED, LOOKS, baseline="rsyslog mmjsonparse"),
+    Loaded("look-long-pass", PLAIN_ECHO, STAMPED_LONG, LOOKS, note=", 1,000 bytes", baseline="pass, 1,000 bytes"),
+    Loaded("look-long-where", WHERE, STAMPED_LONG, LOOKS, note=", 1,000 bytes"),
+    Loaded(
+        "look-wide-pass", PLAIN_ECHO, WIDE, LOOKS, note=", 150 bytes, eleven members", baseline="pass, eleven members"
+    ),
+    Loaded("look-wide-ten", TEN, WIDE, LOOKS, note=", 150 bytes, eleven members"),
+    Loaded("look-packed-pass", PACKED_PASS, STAMPED_PACKED, LOOKS, baseline="pass, msgpack"),
+    Loaded("look-packed-where", PACKED, STAMPED_PACKED, LOOKS),
     Loaded("long-echo", ECHO, LONG, LONG_LINES),
     Loaded("long-plain", PLAIN_ECHO, LONG, LONG_LINES, baseline="without wal"),
     Loaded("long-rsyslog-disk", DISK, LONG, LONG_LINES, baseline="rsyslog disk"),

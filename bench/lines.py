@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import msgspec
 from websockets.frames import Frame, Opcode
 
 CYCLE: Final = 1 << 20  # bytes of different lines before they begin again
@@ -14,9 +15,10 @@ REDIS_STREAM: Final = b"s"
 class Load:
     """`rate`: lines a second on each connection; 0: as fast as they come back. `lines_per_write`: 0 for writes as
     large as the socket takes. `window`: bytes underway, all connections. `mute`: connections beside them that send
-    what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line.
+    what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line;
+    "msgpack" for the same values, each behind its length.
     `added`: what the system under test inserts before the end of each object. `stamped`: five members, one of them a
-    timestamp in nanoseconds; `picked`: `seq` and `level` of these come back."""
+    timestamp in nanoseconds; `wide`: six more; `picked`: `seq` and `level` of these come back."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1
@@ -24,9 +26,10 @@ class Load:
     lines_per_write: int = 0
     window: int = 8 << 20
     mute: int = 0
-    speaks: Literal["lines", "redis", "ws"] = "lines"
+    speaks: Literal["lines", "redis", "ws", "msgpack"] = "lines"
     added: str = ""
     stamped: bool = False
+    wide: bool = False
     picked: bool = False
 
 
@@ -43,25 +46,33 @@ class Cycle:
 
 
 def outgoing(load: Load) -> Cycle:
-    lines = stamped_lines(load.size) if load.stamped else made_lines(load.size)
+    lines = _lines(load)
     if load.speaks == "redis":
         commands = [_xadd(line[:-1]) for line in lines.splitlines(keepends=True)]
         return Cycle(b"".join(commands), len(commands[0]))
     if load.speaks == "ws":
         return _messages(lines, mask=True)
+    if load.speaks == "msgpack":
+        return _packed(lines)
     return Cycle(lines, load.size)
 
 
 def returning(load: Load) -> Cycle:
     added = load.added.encode()
-    data = stamped_lines(load.size) if load.stamped else made_lines(load.size)
+    data = _lines(load)
     if load.picked:
         picked = [{name: json.loads(line)[name] for name in ("seq", "level")} for line in data.splitlines()]
         lines = [json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in picked]
         return Cycle(b"".join(lines), len(lines[0]))
     if load.speaks == "ws":
         return _messages(data, mask=False)
+    if load.speaks == "msgpack":
+        return _packed(data)
     return Cycle(data.replace(b"}\n", added + b"}\n") if added else data, load.size + len(added))
+
+
+def _lines(load: Load) -> bytes:
+    return stamped_lines(load.size, wide=load.wide) if load.stamped else made_lines(load.size)
 
 
 def made_lines(size: int) -> bytes:
@@ -74,10 +85,11 @@ def made_lines(size: int) -> bytes:
     return b"".join(lines)
 
 
-def stamped_lines(size: int) -> bytes:
+def stamped_lines(size: int, *, wide: bool = False) -> bytes:
     lines: list[bytes] = []
+    more = '"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,' if wide else ""
     for number in range(CYCLE // size):
-        head = f'{{"seq":1{number:09},"ts":1790000000{number:09},"level":"info","ok":true,"pad":"'
+        head = f'{{"seq":1{number:09},"ts":1790000000{number:09},"level":"info","ok":true,{more}"pad":"'
         lines.append(f'{head}{"x" * (size - len(head) - 3)}"}}\n'.encode())
         assert len(lines[-1]) == size, "too short for these fields"
     return b"".join(lines)
@@ -86,6 +98,13 @@ def stamped_lines(size: int) -> bytes:
 def _messages(lines: bytes, *, mask: bool) -> Cycle:
     """As a client sends them, masked, or a server."""
     frames = [Frame(Opcode.TEXT, line).serialize(mask=mask) for line in lines.splitlines()]
+    return Cycle(b"".join(frames), len(frames[0]))
+
+
+def _packed(lines: bytes) -> Cycle:
+    """Behind eight bytes of length, as the preprocessor `length-prefixed` takes them."""
+    payloads = [msgspec.msgpack.encode(json.loads(line)) for line in lines.splitlines()]
+    frames = [len(payload).to_bytes(8) + payload for payload in payloads]
     return Cycle(b"".join(frames), len(frames[0]))
 
 
