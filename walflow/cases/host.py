@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, NoReturn
 import structlog
 from structlog.testing import capture_logs
 
-from walflow.assemble import NodeId
 from walflow.cases.folder import BadCase, Case, Given
 from walflow.cases.subject import Subject
 from walflow.cases.values import Json, value_of
@@ -22,9 +21,10 @@ from walflow.diagnostics import did_you_mean, one_of
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
+from walflow.lang.config import NodeId
 from walflow.metrics import CountedValue, Metrics
-from walflow.runtime.graph import ConnectorNodes, build
-from walflow.runtime.surroundings import RunContext
+from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.run_context import RunContext
 from walflow.testing.world import VirtualScheduler
 
 LOG: Final = "walflow test"  # where all events seem to come from

@@ -10,20 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, cast
 
-from walflow.assemble import assemble, load
 from walflow.cases.folder import BadCase, Case
 from walflow.compile.nodes import Array, Expr, Field, Literal, Name, RecordNode, Text
 from walflow.contract import CodecUse, Connector, Ports
 from walflow.diagnostics import Diagnostic, Source, Span, has_errors, in_order
-from walflow.flow.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd
-from walflow.flow.graph import ERR
-from walflow.flow.plan import Assembly, ConnectorPlan, Link, NodeId
 from walflow.framing import LENGTH_PREFIXED, Outgoing
 from walflow.lang.ast import Arg
+from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd, NodeId
 from walflow.lang.deploy import pipeline
 from walflow.lang.files import read
 from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query
+from walflow.plan import load
+from walflow.plan.assemble import assemble
+from walflow.plan.assembly import Assembly, ConnectorPlan, Link
+from walflow.plan.graph import ERR
 
 FLOW: Final = "test"
 PIPELINE: Final = "pipeline"
