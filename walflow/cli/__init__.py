@@ -74,6 +74,7 @@ def app() -> typer.Typer:
     from walflow.cli.run import run
     from walflow.cli.schema import schema
     from walflow.cli.status import status
+    from walflow.cli.test import run_cases
     from walflow.cli.wal import wal_app
 
     program = typer.Typer(
@@ -87,6 +88,7 @@ def app() -> typer.Typer:
     program.command()(check)
     program.command()(graph)
     program.command()(new)
+    program.command("test")(run_cases)
     program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")

@@ -1,0 +1,15 @@
+"""Folders with a pipeline or a flow, an input, and what is expected of it: `walflow test`.
+
+`folder` finds the cases and reads their files. `subject` makes of the pipeline, or of the flow with its connectors taken
+away, an Assembly whose ends are the test's. `host` sends the input through the daemon's own nodes, with the clock of the
+test, and keeps what leaves by each end. `compare` says what differs from what is expected, and `judge` does all this for
+one case. `junit` writes the file that CI servers read.
+
+    for case in find([Path("tests/language")]).cases:
+        print(case.name, judge(case).problems)
+"""
+
+from walflow.cases.folder import BadCase, Case, find
+from walflow.cases.judge import Judgement, judge, update
+
+__all__ = ["BadCase", "Case", "Judgement", "find", "judge", "update"]

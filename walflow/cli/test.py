@@ -1,0 +1,151 @@
+"""`walflow test`: folders with a pipeline or a flow, an input, and what is expected of it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from walflow.admin.text import printable
+
+if TYPE_CHECKING:
+    from walflow.cases import Case, Judgement
+    from walflow.cases.junit import Timed
+
+EX_FINDINGS = 1
+EX_DATAERR = 65
+EX_NOINPUT = 66
+EX_CANTCREAT = 73
+
+
+def run_cases(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders with cases, at any depth.", show_default=False)
+    ],
+    name: Annotated[
+        list[str] | None, typer.Option("--name", "-k", metavar="TEXT", help="Only cases with this in their name.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only cases with this tag in case.toml.")
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Write what came into the files that say what is expected.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results there too, as JUnit's XML.")
+    ] = None,
+) -> None:
+    """Run pipelines and flows over an input, and compare what comes with what is expected.
+
+    A case is a folder with one of `pipeline.trickle` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
+    each port (`out.jsonl`, `err.jsonl`), or with `error.txt`, what is said where it is refused. Nothing is opened, sent
+    or waited for: connectors are taken away, and time is what the events say.
+
+    Exit codes: 0 all is as expected, 1 something is not, 65 a case cannot be run, 66 there is none.
+    """
+    from walflow.cases import find
+
+    found = find(folders)
+    cases = list(_chosen(found.cases, name or [], tag or []))
+    stray = list(() if name or tag else found.bad.values())
+    if not cases and not stray:
+        raise _end("no case there" if not found.cases else "no case has that name, or that tag", EX_NOINPUT)
+    for bad in stray:
+        typer.echo(f"BAD  {printable(str(bad))}")
+    if update:
+        raise typer.Exit(_update(cases, failed=bool(stray)))
+    timed = list(_judged(cases))
+    if junit is not None:
+        _write_junit(junit, timed)
+    judged = [one.judgement for one in timed]
+    bad_count = sum(one.bad for one in judged) + len(stray)
+    typer.echo(_summary(judged, bad_count, sum(one.seconds for one in timed)))
+    missing = len(stray) > 0 and not cases
+    raise typer.Exit(
+        EX_NOINPUT
+        if missing
+        else EX_DATAERR
+        if bad_count
+        else EX_FINDINGS
+        if any(one.problems for one in judged)
+        else 0
+    )
+
+
+def _chosen(cases: "Sequence[Case]", names: Sequence[str], tags: Sequence[str]) -> "Iterator[Case]":
+    from walflow.cases import BadCase
+
+    for case in cases:
+        if names and not any(name in case.name for name in names):
+            continue
+        try:
+            if tags and not any(tag in case.settings.tags for tag in tags):
+                continue
+        except BadCase:
+            pass  # it is said when its turn comes
+        yield case
+
+
+def _judged(cases: "Sequence[Case]") -> "Iterator[Timed]":
+    from walflow.cases import judge
+    from walflow.cases.junit import Timed
+
+    with _progress(len(cases)) as bar:
+        task = bar.add_task("testing", total=len(cases))
+        for case in cases:
+            begin = time.perf_counter()
+            judgement = judge(case)
+            yield Timed(judgement, time.perf_counter() - begin)
+            bar.advance(task)
+            if judgement.problems:
+                typer.echo(f"{'BAD ' if judgement.bad else 'FAIL'} {printable(case.name)}")
+                for line in judgement.problems:
+                    typer.echo(f"  {printable(line)}")
+
+
+def _progress(count: int) -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("testing"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _update(cases: "Sequence[Case]", *, failed: bool) -> int:
+    from walflow.cases import BadCase, update
+
+    written = 0
+    for case in cases:
+        try:
+            for path in update(case):
+                typer.echo(f"written: {printable(str(path))}")
+                written += 1
+        except BadCase as bad:
+            failed = True
+            typer.echo(f"BAD  {printable(str(bad))}")
+    count = f"{written} {'file' if written == 1 else 'files'} written"
+    typer.echo(count if written else "nothing to write: all is as expected")
+    return EX_DATAERR if failed else 0
+
+
+def _summary(judged: "Sequence[Judgement]", bad: int, seconds: float) -> str:
+    failed = sum(bool(one.problems) and not one.bad for one in judged)
+    passed = sum(not one.problems for one in judged)
+    counts = [(passed, "passed"), (failed, "failed"), (bad, "cannot be run")]
+    shown = ", ".join(f"{count} {what}" for count, what in counts if count)
+    return f"{shown}; {sum(one.events for one in judged)} events, {seconds:.2f} s"
+
+
+def _write_junit(path: Path, timed: "Sequence[Timed]") -> None:
+    from walflow.cases.junit import junit
+
+    try:
+        path.write_bytes(junit(timed))
+    except OSError as error:
+        raise _end(f"--junit {path}: {error.strerror}", EX_CANTCREAT) from None
+
+
+def _end(line: str, code: int) -> typer.Exit:
+    typer.echo(f"walflow: {printable(line)}", err=True)
+    return typer.Exit(code)
