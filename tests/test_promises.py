@@ -348,12 +348,12 @@ WRITTEN = {
         f"{READER}test_a_new_checkpoint_is_refused_where_another_one_has_committed",
         f"{STREAM}test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing",
     ],
-    ("reference/spark-source.md", "`committed`: behind what the consumer has committed"): [
+    ("reference/spark-source.md", "`committed`: the first position that the consumer has not committed"): [
         f"{READER}test_a_new_checkpoint_that_is_accepted_begins_behind_what_its_consumer_has",
         f"{STREAM}test_where_a_new_query_begins",
     ],
     ("reference/spark-source.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
-    ("reference/spark-source.md", "Where that one has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
+    ("reference/spark-source.md", "If that Python has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
         "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
     ],
     ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [
