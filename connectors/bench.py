@@ -35,50 +35,55 @@ class CannotReplay(WalflowError):
 
 
 class Bench(Connector):
-    """Sends the lines of a file again and again, and counts and times what reaches it. When its source has sent all
-    it should, or `stop_after_…` has come, the daemon drains and stops, and what was measured goes to stdout."""
+    """Measures a flow. The source sends the lines of a file again and again. The sink counts events and measures how
+    long each took to reach it. The daemon drains and stops when the source has sent everything, or when
+    `stop_after_events` or `stop_after_secs` is reached. Then the report goes to stdout."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
     path: str | None = Field(
         default=None,
-        description="The file to send; `.gz`, `.xz`, `.zst` and `.lz4` are decompressed. It is held in memory. Default: "
-        "this is a sink alone.",
+        description="The file to send. `.gz`, `.xz`, `.zst` and `.lz4` are decompressed. The whole file is held in "
+        "memory. Default: none, the connector is only a sink.",
     )
     interval: int | None = Field(
         default=None,
         gt=0,
         strict=True,
-        description="Nanoseconds from one event to the next; those that are late follow at once. Default: as fast as the "
-        "flow takes them.",
+        description="Nanoseconds from one event to the next. An event that is late is sent at once. Default: as fast "
+        "as the flow accepts events.",
     )
     chunk_size: int | None = Field(
         default=None,
         ge=1,
-        description="Sends so many bytes at a time instead of lines; name preprocessors that find the events.",
+        description="Sends this many bytes at a time instead of lines. Preprocessors then have to find the events in "
+        "them.",
     )
     iters: int | None = Field(default=None, ge=1, description="How often the file is sent. Default: no limit.")
     base64: bool = Field(
-        default=False, description="Whether each line (or chunk) is base64, and is decoded before it is sent."
+        default=False, description="Whether each line (or chunk) is base64 and is decoded before it is sent."
     )
     is_transactional: bool = Field(
         default=False,
-        description="tremor's. Accepted and not used: what a sink fails is counted and logged either way.",
+        description="A key of tremor's, accepted and not used: events that a sink fails are always counted and logged.",
     )
-    structured: bool = Field(default=False, description="Whether the report is JSON, on one line.")
+    structured: bool = Field(default=False, description="Whether the report is one line of JSON.")
     stop_after_events: int | None = Field(
-        default=None, ge=1, description="Stops when so many events were measured here. Default: no limit."
+        default=None, ge=1, description="Stops after this many measured events. Default: no limit."
     )
     stop_after_secs: int = Field(
-        default=0, ge=0, description="Stops after so many seconds of measuring. Default: no limit."
+        default=0, ge=0, description="Stops after measuring for this many seconds. Default: no limit."
     )
-    warmup_secs: int = Field(default=0, ge=0, description="Seconds at the start whose events are not measured.")
+    warmup_secs: int = Field(
+        default=0, ge=0, description="Seconds at the start during which events are not measured."
+    )
     significant_figures: int = Field(
         default=2,
         ge=1,
         le=5,
-        description="Digits to which a latency is recorded. The report takes seconds with 4, and some 20 with 5.",
+        description="Number of significant digits of a recorded latency. With 4, the report takes seconds; with 5, "
+        "about 20 seconds.",
     )
 
     @model_validator(mode="after")
@@ -94,7 +99,7 @@ class Bench(Connector):
         return Guarantee(
             source="made for measuring: an event that a sink fails is not sent again",
             sink="made for measuring: an event is acked, measured and dropped",
-            warnings=("what reaches it is gone, from the log before it too",) if behind_log else (),
+            warnings=("what reaches it is dropped, and the log upstream deletes it too",) if behind_log else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

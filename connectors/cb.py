@@ -1,6 +1,8 @@
-"""Tests what travels back: a source that counts acks and fails, a sink that does as each event says.
+"""Tests acks, fails and breaker signals: a source that counts acks and fails, a sink that does what each event tells
+it.
 
-Made for tests of walflow and of connectors. The lines on stderr are tremor's own: scripts look for them.
+Made for tests of walflow and of connectors. The lines on stderr are the same as tremor's, because scripts look for
+them.
 """
 
 import asyncio
@@ -37,7 +39,7 @@ RESTORE = {"restore", "open"}
 
 
 class AskedToFail(WalflowError):
-    """The event said so."""
+    """The event asked to be failed."""
 
 
 class NoSuchEvents(WalflowError):
@@ -45,20 +47,22 @@ class NoSuchEvents(WalflowError):
 
 
 class Cb(Connector):
-    """Sends the lines of `paths`, waits for an ack or a fail of each, says on stderr which came, and stops the
-    daemon. As a sink it obeys an event's `cb`, or its metadata `$cb`: `ack`, `fail`, `trigger` (`close`), `restore`
-    (`open`), one or an array of them; it acks nothing by itself."""
+    """Made for tests. The source sends the lines of `paths`, waits for an ack or a fail of each, writes on stderr which
+    came, and stops the daemon. The sink does what the event's field `cb`, or its metadata `$cb`, says: `ack`, `fail`,
+    `trigger` (or `close`), `restore` (or `open`), or an array of these. It acks nothing else."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     transactional: ClassVar[bool] = True
 
-    paths: list[str] = Field(default_factory=list[str], description="Files to send, a line an event, in turns.")
+    paths: list[str] = Field(
+        default_factory=list[str], description="Files to send. Each line is an event. The files take turns."
+    )
     timeout: int = Field(
-        default=10 * NANOS, ge=0, strict=True, description="How long to wait for the last answers, in nanoseconds."
+        default=10 * NANOS, ge=0, strict=True, description="Nanoseconds to wait for the last acks and fails."
     )
     expect_batched: bool = Field(
         default=False,
-        description="Whether an answer to the last event of each file is enough: a batch is answered by one.",
+        description="Whether an ack or a fail of each file's last event is enough, because a batch gets only one.",
     )
 
     @model_validator(mode="after")
@@ -72,8 +76,8 @@ class Cb(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="made for tests: every event is sent once, and what becomes of it is said on stderr",
-            sink="made for tests: an event is acked, failed or left without an answer as it says itself",
+            source="made for tests: every event is sent once, and its ack or fail is written to stderr",
+            sink="made for tests: an event is acked, failed or left unanswered, as the event itself says",
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
@@ -98,7 +102,7 @@ class _Sink:
             self._obey(event)
 
     def close(self) -> None:
-        """What got no answer gets one now: no other answer will come."""
+        """Fails the events that were left unanswered, because no other answer will come."""
         unanswered, self._unanswered = self._unanswered, []
         for event in unanswered:
             self._inlet.fail(event, AskedToFail("the event asked for no answer, and the connector stops"))

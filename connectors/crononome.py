@@ -1,7 +1,7 @@
-"""An event whenever a cron expression says so, in UTC.
+"""Events at the times of cron expressions, in UTC.
 
-Each entry has one time that is next. It is looked at every second, by the wall clock, so that a clock which was set
-and a machine that has slept are noticed; times that were passed meanwhile give one event an entry, and not one each.
+Each entry has one next time. It is compared every second with the wall clock, so that a clock that was set and a
+machine that has slept are noticed. Times that passed meanwhile make one event for each entry, not one for each time.
 """
 
 import re
@@ -33,12 +33,13 @@ FIELDS: Final = ("second", "minute", "hour", "day of the month", "month", "day o
 class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(description="What the events and their metadata say of it.")
+    name: str = Field(description="The entry's name. Its events and their metadata carry it.")
     expr: str = Field(
-        description="Second, minute, hour, day of the month, month, day of the week (1 is Sunday), and a year if wanted; "
-        "or @hourly, @daily, @weekly, @monthly, @yearly. A day must fit both of its fields. In UTC."
+        description="Six fields: second, minute, hour, day of the month, month, day of the week (1 is Sunday). A "
+        "seventh field, the year, is optional. Or one of @hourly, @daily, @weekly, @monthly, @yearly. A day must "
+        "match both of its fields. All times are UTC."
     )
-    payload: object = Field(default=None, description="Goes into the events, if there is one.")
+    payload: object = Field(default=None, description="A value that each event of this entry carries.")
 
     @field_validator("expr")
     @classmethod
@@ -48,15 +49,15 @@ class Entry(BaseModel):
 
 
 class Crononome(Connector):
-    """Sends `{"connector": "crononome", "ingest_ns": …, "id": n, "trigger": {"name": …, "payload": …}}`, with
-    `$crononome.trigger` the entry's name."""
+    """A source of events at the times of cron expressions, in UTC. It sends `{"connector": "crononome", "ingest_ns": …,
+    "id": n, "trigger": {"name": …, "payload": …}}`. The metadata `$crononome.trigger` holds the entry's name."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     entries: list[Entry] = Field(
         min_length=1,
-        description="When there are events, and what is in them.",
+        description="The times of the events, and their content.",
         examples=[[{"name": "hourly", "expr": "0 0 * * * * *"}]],
     )
 
@@ -66,8 +67,8 @@ class Crononome(Connector):
         now = time.time()
         ended = [entry.name for entry in self.entries if Times(entry.expr).after(now) is None]
         return Guarantee(
-            source="a time that comes while the flow takes no events makes none; of those that pass while the machine "
-            "sleeps, one an entry is made up; an event that a sink fails is not made again",
+            source="no event is made for a time at which the flow accepts none. After the machine has slept, each "
+            "entry makes one event for all the times that it missed. An event that a sink fails is not sent again",
             warnings=tuple(f"the time of entry {name!r} never comes" for name in ended),
         )
 
@@ -91,7 +92,7 @@ class Crononome(Connector):
 
 
 class Times:
-    """What an expression means. Raises ValueError with a line for the flow file's author."""
+    """The times of one cron expression. Raises ValueError with a line for the flow file's author."""
 
     def __init__(self, expr: str) -> None:
         text = ALIASES.get(expr.strip().lower(), expr)
@@ -121,7 +122,7 @@ class Times:
 
 
 def _is_plain(field: str, number: int) -> bool:
-    """Nothing of the library's own (`l`, `#`, `r`, `h`), which tremor has not."""
+    """Whether tremor reads this field too: the library's own extensions (`l`, `#`, `r`, `h`) are refused."""
     words = {4: MONTHS, 5: DAYS}.get(number, [])
     one = "|".join([*words, "[1-7]" if number == 5 else "[0-9]{1,4}"])
     any_day = r"|\?" if number in (3, 5) else ""
@@ -159,7 +160,7 @@ class Ringing:
             stream.close()
 
     def _begin(self) -> None:
-        """From now on: what has passed makes nothing."""
+        """Starts from the present time: times that have passed make no event."""
         now = self._now()
         self._due = [times.after(now) for _, times in self._entries]
         self._wait()
@@ -200,7 +201,7 @@ class Ringing:
             self._wait()
 
     def _now(self) -> float:
-        """What the clock says, but not less than before unless it was set back by more than a trim."""
+        """The wall clock's time, but never less than before, unless the clock was set back by more than SET_BACK."""
         now = self._wall()
         if now < self._looked - SET_BACK:
             self._out.log.warning("clock set back", seconds=round(self._looked - now))

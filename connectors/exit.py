@@ -11,15 +11,17 @@ NANOS = 1_000_000_000
 
 
 class Exit(Connector):
-    """Any event stops the daemon, with exit code 0. An event's own `delay` and `graceful` come before those here."""
+    """The first event stops the daemon, with exit code 0. If the event has fields `delay` or `graceful`, they override
+    the keys below."""
 
     ports: ClassVar[Ports] = Ports(inputs=("in",), outputs=())
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
-    delay: int = Field(default=0, ge=0, strict=True, description="Time from the event to the stop, in nanoseconds.")
+    delay: int = Field(default=0, ge=0, strict=True, description="Nanoseconds from the event to the stop.")
     graceful: bool = Field(
         default=True,
-        description="Whether what is under way is delivered before, as on SIGTERM. `false`: stops at once.",
+        description="Whether events that were already read are delivered first, as on SIGTERM. `false`: the daemon "
+        "stops at once.",
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
@@ -49,7 +51,7 @@ class Exit(Connector):
 
 
 def _first(block: Block) -> dict[str, object]:
-    """Nothing, where it is no record."""
+    """The first event of the block, or an empty record if the event is no record."""
     try:
         event = block.codec.decode(block.frames.payloads()[0])
     except CannotDecode:

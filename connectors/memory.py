@@ -1,4 +1,4 @@
-"""A buffer between a source and its sinks: like a log, and gone with the process."""
+"""A buffer in memory between a source and its sinks. It works like a log, but its events are lost with the process."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
 
 class Stopped(WalflowError):
-    """It stopped before it had room for these events. They may be sent again."""
+    """The buffer stopped before it had room for these events. They may be sent again."""
 
 
 class Memory(Connector):
@@ -24,21 +24,28 @@ class Memory(Connector):
     forwards: ClassVar[bool] = True
 
     max_elements: int | None = Field(
-        default=None, ge=1, description="How many events it holds until every sink has acked them.", examples=[1000]
+        default=None,
+        ge=1,
+        description="The most events it holds. An event counts until every sink has acked it.",
+        examples=[1000],
     )
     max_bytes: int | None = Field(
-        default=None, ge=1, description="How many bytes these may have. At least one of the two bounds must be given."
+        default=None,
+        ge=1,
+        description="The most bytes that these events have together. At least one of "
+        "`max_elements` and `max_bytes` must be given.",
     )
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
+        description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
+        "window in bytes.",
     )
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Self:
         if self.max_elements is None and self.max_bytes is None:
-            raise ValueError("give max_elements, max_bytes or both: memory is not for ever")
+            raise ValueError("give max_elements, max_bytes or both: the buffer needs a bound")
         return self
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
@@ -61,7 +68,7 @@ class Memory(Connector):
 
 @dataclass(slots=True)
 class HeldBlocks:
-    """A block, and how many of its events are not acked yet."""
+    """A block, and the number of its events that are not acked yet."""
 
     block: Block
     first: int
@@ -69,7 +76,8 @@ class HeldBlocks:
 
 
 class Buffer:
-    """Its parts are those of a log: positions, what failed before what is newer, halves of what failed twice."""
+    """Made like a log: it numbers events by position, sends failed events again before newer ones, and halves a block
+    that failed twice."""
 
     def __init__(self, config: Memory, inlet: Inlet, out: Outlet) -> None:
         self._inlet = inlet
@@ -162,7 +170,8 @@ class Buffer:
     # what goes
 
     def pump(self) -> None:
-        """Sends what may be sent. A block may settle while it is being sent, hence the guard."""
+        """Sends the blocks that may be sent. A block may settle while it is being sent, so the loop guards against
+        re-entry."""
         if self._pumping or self._closed:
             self._pump_again = True
             return
@@ -228,13 +237,13 @@ class Buffer:
         self.pump()
 
     def close(self) -> None:
-        """What is not acked is lost here, and it is said."""
+        """Events that are not acked are lost here; a log line and a counter say how many."""
         self._closed = True
         while self._waiting:
             self._inlet.fail(self._waiting.popleft(), Stopped(f"{self._out.name} has stopped"))
         if self.events:
             self._lost.value += self.events
-            self._out.log.error("lost", events=self.events, cause="they were in memory, and walflow stops")
+            self._out.log.error("lost", events=self.events, cause="they were only in memory when walflow stopped")
 
 
 def _not_sent(receipt: Receipt) -> None:

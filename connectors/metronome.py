@@ -12,16 +12,17 @@ NANOS = 1_000_000_000
 
 
 class Metronome(Connector):
-    """Sends `{"connector": "metronome", "ingest_ns": …, "id": n}`, the first one after one interval."""
+    """A source of one event every `interval`. It sends `{"connector": "metronome", "ingest_ns": …, "id": n}`, the first
+    after one interval."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
-    interval: int = Field(gt=0, strict=True, description="Time from one event to the next, in nanoseconds.")
+    interval: int = Field(gt=0, strict=True, description="Nanoseconds from one event to the next.")
 
     legacy: bool = Field(
         default=False,
-        description='Events as tremor 0.11 makes them: `{"onramp": "metronome", "id": n, "ingest_ns": …}`.',
+        description='Makes events as tremor 0.11 does: `{"onramp": "metronome", "id": n, "ingest_ns": …}`.',
     )
 
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process
@@ -29,8 +30,8 @@ class Metronome(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source=(
-                "an event is made only while the flow takes events: a tick in a pause makes none, so the ids, from 0 "
-                "in each process, have no gaps; an event that a sink fails is not made again"
+                "an event is made only while the flow accepts events: a tick during a pause makes none. The ids count "
+                "from 0 in each process and have no gaps. An event that a sink fails is not sent again"
             )
         )
 

@@ -1,4 +1,4 @@
-"""A sink that swallows, a source that never speaks."""
+"""A sink that drops every event, and a source that sends none."""
 
 import asyncio
 from typing import ClassVar
@@ -7,15 +7,15 @@ from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet
 
 
 class Null(Connector):
-    """Drops what it is given and acks it; sends nothing."""
+    """As a sink, it acks and drops every event. As a source, it sends nothing."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="sends nothing, ever",
+            source="sends nothing",
             sink="an event is acked and dropped",
-            warnings=("what reaches it is gone, from the log before it too",) if behind_log else (),
+            warnings=("what reaches it is dropped, and the log upstream deletes it too",) if behind_log else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

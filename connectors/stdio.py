@@ -1,8 +1,8 @@
 """stdin as a source, stdout (or stderr) as a sink, for consoles and shell pipes.
 
-stdout is shared with other processes, so it is never made non-blocking: the sink's thread asks `poll` first and
-writes no more than a pipe then takes without waiting. A stdout that is not read stops the sources; one that is
-closed is lost for good. Where a log is upstream, what was bound for it stays there; else it is dropped.
+Other processes share stdout, so walflow never makes it non-blocking. Instead, the sink's thread calls `poll` first and
+writes no more than a pipe takes without waiting. If no program reads stdout, the sources stop. If stdout is closed, it
+cannot be opened again: a log upstream then keeps the events for it; without a log they are dropped.
 """
 
 import asyncio
@@ -29,35 +29,35 @@ LAST_DELAY: Final = 10.0
 
 
 class StdoutGone(WalflowError):
-    """The connector has stopped with blocks that stdout, or stderr, did not take."""
+    """The connector has stopped with blocks that could not be written to stdout or stderr."""
 
 
 class Stdio(Connector):
-    """Reads stdin until it ends, if anything is linked to it, and writes to stdout or stderr."""
+    """As a source, it reads stdin until stdin ends. As a sink, it writes to stdout or stderr."""
 
     # a port `stderr` wants to know by which port a block came, which an inlet does not say yet
     ports: ClassVar[Ports] = Ports(inputs=("in", "stdout"), outputs=("out", "err"))
 
     stream: Literal["stdout", "stderr"] = Field(
-        default="stdout", description="Where to write. On stderr events stand between the lines of walflow's own log."
+        default="stdout", description="Where to write. On stderr, walflow's own log lines stand between the events."
     )
 
     when_closed: Literal["hold", "drop"] | None = Field(
         default=None,
-        description="What becomes of events once the stream is closed, as by `walflow run … | head -1`. `hold`: they are "
-        "not acked, and the sources stop; `drop`: they are acked, dropped and counted. Default: `hold` where a log is "
-        "upstream, which then keeps them for the next start; else `drop`.",
+        description="What happens to events when the stream is closed, as by `walflow run … | head -1`. `hold`: they "
+        "are not acked, and the sources stop. `drop`: they are acked, dropped and counted. Default: `hold` if a log "
+        "is upstream, which then keeps them for the next start; otherwise `drop`.",
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         written = f"an event is acked after it was written to {self.stream}; whether it was read is not known"
         after = (
-            "no event is acked any more, and its sources stop"
+            "no more events are acked, and its sources stop"
             if self._holds(behind_log)
-            else "all that is bound for it is acked, dropped and counted"
+            else "every further event is acked, dropped and counted"
         )
         return Guarantee(
-            source="what was read from stdin is gone from there: a crash loses what no log has acked yet",
+            source="what was read from stdin cannot be read again: a crash loses the events that no log has acked yet",
             sink=f"{written}; once {self.stream} is closed, {after}",
         )
 
@@ -78,7 +78,8 @@ class Stdio(Connector):
 
 
 def own_descriptor(stream: TextIO | None) -> int | None:
-    """A descriptor that stays ours even if the standard one is closed and its number given to another file."""
+    """A copy of the descriptor. It stays valid even if the standard one is closed and its number is given to another
+    file."""
     if stream is None:
         return None
     try:
@@ -90,7 +91,7 @@ def own_descriptor(stream: TextIO | None) -> int | None:
 
 
 class Console:
-    """The sink half. Owns `fd`. `holds`: what a closed stream has not taken is not acked."""
+    """The sink half. Owns `fd`. `holds`: events that a closed stream did not take are not acked."""
 
     def __init__(self, inlet: Inlet, fd: int | None, name: str = "stdout", *, holds: bool = False) -> None:
         self._inlet = inlet
@@ -129,7 +130,7 @@ class Console:
             self._scheduler.call_soon(self._next)
 
     async def close(self) -> None:
-        """Lets the write in the air end; what stdout has not taken then fails."""
+        """Waits for the write that is running, then fails the events that were not written."""
         self._stopping = True
         if self._busy and self._failing is None:
             await asyncio.shield(self._stopped.wait())
@@ -167,7 +168,7 @@ class Console:
         return bool(self._writing)
 
     def _write(self) -> None:
-        """On the thread: as much as stdout takes, without ever waiting for long."""
+        """On the thread: writes as much as stdout takes without a long wait."""
         assert self._fd is not None
         room = select.poll()
         room.register(self._fd, select.POLLOUT)
@@ -242,7 +243,7 @@ class Console:
         self._waiting_bytes = 0
 
     def _leave(self, block: Block) -> None:
-        """What becomes of a block that a closed stream does not take."""
+        """Handles a block that a closed stream cannot take."""
         if not self._holds:
             self._drop(block)
         elif self._inlet.replaceable:  # another output takes it
@@ -256,12 +257,12 @@ class Console:
 
 
 def is_full(error: OSError) -> bool:
-    """stdout is a file, and what it lacks is room."""
+    """Whether stdout is a file on a disk that is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 async def read(out: Outlet, fd: int | None) -> None:
-    """The source half. Owns `fd`, and returns when it ends."""
+    """The source half. Owns `fd`. Returns when stdin ends."""
     if fd is None:
         return
     stop, stopper = os.pipe()

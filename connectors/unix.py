@@ -1,4 +1,4 @@
-"""Sockets that are files: for processes of one machine, with the file's permissions as the door."""
+"""Unix domain sockets, for processes on one machine. The permissions of the socket file say who may connect."""
 
 import asyncio
 import os
@@ -26,14 +26,14 @@ SocketPath = Annotated[str, AfterValidator(_possible)]
 
 
 class UnixSocketServer(ServerConnector):
-    """A source of what its clients send, and a sink that answers each client with its own events."""
+    """A source of what its clients send, and a sink that sends each client its own events back."""
 
     path: SocketPath = Field(
-        description="The socket file. One that a dead process left is replaced; one that is removed is made again within "
-        "a second; it is removed at the end. Its path has 107 bytes at most.",
+        description="The socket file, at most 107 bytes long. A socket file that a dead process left is replaced. If "
+        "the file is removed, walflow makes it again within a second. walflow removes it when it stops.",
     )
     permissions: str = Field(
-        default="=600", pattern=r"^(=|0o)?[0-7]{3,4}$", description="Of the file: `=600`, or octal."
+        default="=600", pattern=r"^(=|0o)?[0-7]{3,4}$", description="Permissions of the file: `=600`, or octal."
     )
 
     def claims(self) -> Sequence[Claim]:
@@ -41,8 +41,8 @@ class UnixSocketServer(ServerConnector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="what a client has sent is safe once a log has acked it; the socket itself tells the client "
-            "nothing, an echo from behind the log does",
+            source="what a client has sent is safe once a log has acked it. The socket itself does not tell the "
+            "client; an echo sent from below the log does",
             sink=SINK,
         )
 
@@ -61,15 +61,20 @@ class UnixSocketServer(ServerConnector):
     async def _keep(
         self, file: UnixListener, server: StreamServer, serving: "asyncio.Future[None]", out: Outlet
     ) -> None:
-        """Looks once a second whether clients still find the socket, and makes the file again where they do not. Raises
-        CannotListen where it cannot be made: the run ends, and the daemon is not ready until it is there."""
+        """Looks once a second whether clients can still find the socket, and makes the file again if they cannot.
+        Raises CannotListen if the file cannot be made: then the run ends, and the daemon is not ready until the file is
+        there."""
         before: socket.socket | None = None
         while not (await asyncio.wait([serving], timeout=LOOK))[0]:
             if before is not None and server.listener is not None:
                 server.listener.drop(before)  # clients that waited there have been accepted since
                 before = None
             if server.listener is not None and not file.is_there():
-                out.log.warning("socket file is gone", path=self.path, advice="no client found it; made again")
+                out.log.warning(
+                    "socket file is gone",
+                    path=self.path,
+                    advice="clients could not find it; walflow has made it again",
+                )
                 before = file.renew()
                 server.listener.add(file.socket)
                 out.log.info("listening", address=self.path)

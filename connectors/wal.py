@@ -1,9 +1,10 @@
-"""A log between a source and its sinks: what it acknowledged is delivered, whatever dies.
+"""A log on disk between a source and its sinks. An event that it has acked is delivered, even if the process, the
+machine or a sink dies.
 
-Where it is told not to wait for the disk (`sync`), or to drop what is oldest (`on_full`), it says what it may lose.
+If `sync` says not to wait for the disk, or `on_full` says to drop the oldest events, `check` says what may be lost.
 
-One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk; the source half
-sends it on, again and again, until every sink that the pipelines choose for it has acked or rejected it.
+One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk. The source half sends
+the block until every sink that the pipelines choose for it has acked or rejected it.
 """
 
 import asyncio
@@ -28,47 +29,52 @@ class Wal(Connector):
     path: str = Field(
         min_length=1,
         validation_alias=AliasChoices("path", "dir"),
-        description="Directory of the log, made if it is missing (mode 0700). `dir` is its older name.",
+        description="Directory of the log. It is made with mode 0700 if it is missing. `dir` is its older name.",
     )
-    chunk_size: int = Field(default=64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(
+        default=64 << 20, ge=1024, le=1 << 40, description="Size in bytes after which a new file begins."
+    )
     max_chunks: int = Field(
         default=16,
         ge=1,
         le=1 << 32,
-        description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk.",
+        description="The most files. The log takes at most chunk_size x max_chunks bytes on disk.",
     )
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often one event may fail before it leaves by the err port. Default: no limit.",
+        description="How often an event may fail before it leaves by the err port. Default: no limit.",
     )
 
     max_elements: int | None = Field(
         default=None,
         ge=1,
-        description="How many events may wait in the log, beside the budget in bytes. Default: no limit.",
+        description="The most events that may wait in the log, beside the limit in bytes. Default: no limit.",
     )
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
+        description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
+        "window in bytes.",
     )
 
     sync: Literal["always", "interval", "never"] = Field(
         default="always",
-        description="When the disk must have an event. `always`: before it is acked to its source. `interval`: at most "
-        "`sync_interval` after that. `never`: when the kernel likes; the log is synced when it is closed. If only "
-        "walflow dies, none of them loses anything; if the power is cut, `interval` may lose the events of the last "
-        "interval, and `never` all that the kernel had not written (half a minute of it, as a rule).",
+        description="When an event is synced to disk. `always`: before it is acked to its source. `interval`: at most "
+        "`sync_interval` after that. `never`: when the kernel writes it; the log is synced when it is closed. A crash "
+        "of walflow alone loses nothing in any mode. A power cut may lose, with `interval`, the events of the last "
+        "interval; with `never`, all that the kernel had not written (about half a minute of events, as a rule).",
     )
     sync_interval: int = Field(
-        default=1_000_000_000, ge=1_000_000, description='For `sync = "interval"`, in nanoseconds: 1 s by default.'
+        default=1_000_000_000,
+        ge=1_000_000,
+        description='For `sync = "interval"`: nanoseconds from an ack to its sync.',
     )
     on_full: Literal["block", "drop_oldest"] = Field(
         default="block",
-        description="What becomes of an event that the budget has no room for. `block`: the sources are stopped until "
-        "events were acked. `drop_oldest`: the oldest file goes, with all events in it that are not acked; each such gap "
-        "is logged and counted, and a restart does not forget the count. A full disk always blocks.",
+        description="What happens when the log is full (`chunk_size` x `max_chunks` bytes). `block`: the sources stop "
+        "until events are acked. `drop_oldest`: the oldest file is deleted, with all events in it that are not acked. "
+        "Each such gap is logged and counted, and the count survives a restart. A full disk always stops the sources.",
     )
 
     @model_validator(mode="after")
@@ -137,7 +143,7 @@ class Wal(Connector):
 
 
 class RunningLog:
-    """The parts of a log, put together; they work from here on."""
+    """The parts of a log, connected and running."""
 
     def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet) -> None:
         tags = Tags()
@@ -155,7 +161,7 @@ class RunningLog:
         self.reader.pump()
 
     def stop(self) -> None:
-        """Nothing is begun any more; what is in the air goes on."""
+        """Starts no more work. Work that has started goes on."""
         self.writer.stop()
         self.syncing.stop()
         self.checkpoints.stop()
@@ -166,7 +172,8 @@ class RunningLog:
 
 
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
-    """After what the thread has in hand, and after the runtime has heard of it: the last cursor, then the files."""
+    """Waits for the thread's work and for the runtime to see its result. Then writes the last cursor, and closes the
+    files."""
     await _on_thread(out, lambda: None)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
     await _on_thread(out, log.close)

@@ -1,4 +1,4 @@
-"""What `.option(…)` may say: one object of it, or one line about what is wrong."""
+"""The options of `.option(…)`: read into one object, or refused with one line that says what is wrong."""
 
 import difflib
 import os
@@ -28,33 +28,51 @@ class Option(NamedTuple):
 
 
 OPTIONS: Final = (
-    Option("host", "127.0.0.1", "where the daemon listens"),
-    Option("port", str(wire.DEFAULT_PORT), "its port, `url` of the connector"),
-    Option("consumer", "spark", "who reads: one of the connector's `consumers`; one streaming query at a time each"),
-    Option("tokenFile", "", "file that holds the token, for the driver; else `WALFLOW_TOKEN_FILE`, `WALFLOW_TOKEN`"),
-    Option("tls", "false", "`true`: TLS, the daemon's certificate signed by an authority that the system trusts"),
-    Option("cafile", "", "TLS, the daemon's certificate signed by what is in this file, on every host"),
+    Option("host", "127.0.0.1", "the daemon's host"),
+    Option("port", str(wire.DEFAULT_PORT), "the daemon's port, as in `url` of the connector"),
+    Option("consumer", "spark", "one of the connector's `consumers`; each may have one streaming query at a time"),
+    Option(
+        "tokenFile",
+        "",
+        "a file with the token, which only the driver reads. Default: in the driver's environment, "
+        "`WALFLOW_TOKEN_FILE` names the file, or `WALFLOW_TOKEN` is the token",
+    ),
+    Option(
+        "tls", "false", "`true`: TLS; the daemon's certificate must be signed by an authority that the system trusts"
+    ),
+    Option(
+        "cafile",
+        "",
+        "TLS; the daemon's certificate must be signed by an authority in this file, which must exist on every host",
+    ),
     Option(
         "startingPosition",
         COMMITTED,
-        "`committed`: behind what the consumer has committed; `earliest`: the first that the log has, the default of "
-        "`spark.read`; `latest`; or a position. A checkpoint goes before it",
+        "where to begin. `committed`: the first position that the consumer has not committed; `earliest`: the first "
+        "position in the log, the default of `spark.read`; `latest`; or a position. An existing checkpoint overrides "
+        "it",
     ),
     Option(
         "newCheckpoint",
         "refuse",
-        "`accept`: a new checkpoint may go on for a consumer that another one has committed for; "
-        "[what that means for the output](#a-new-checkpoint)",
+        "`accept`: a new checkpoint may continue for a consumer for which another checkpoint has committed; [what "
+        "that means for the output](#a-new-checkpoint)",
     ),
-    Option("endingPosition", LATEST, "`spark.read`: `latest` or the position to stop before"),
-    Option("maxRowsPerBatch", "200000", "rows of a micro-batch at most"),
-    Option("maxBytesPerBatch", "64m", "bytes of a micro-batch at most, about; `k`, `m`, `g` may follow"),
-    Option("numPartitions", "auto", "tasks of a batch; `auto`: one for each 16 MiB, up to the driver's processors"),
-    Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
-    Option("failOnDataLoss", "true", "`false`: what is lost is logged, and the query goes on behind it"),
-    Option("pollMs", "500", "how long the daemon is asked to wait for the next event"),
+    Option("endingPosition", LATEST, "only for `spark.read`. `latest`, or the position before which it stops"),
+    Option("maxRowsPerBatch", "200000", "the most rows of a micro-batch"),
+    Option("maxBytesPerBatch", "64m", "the most bytes of a micro-batch, about; a number, also with `k`, `m`, `g`"),
     Option(
-        "retrySeconds", "60", "how long a daemon that went away, or another query as this consumer, is waited for"
+        "numPartitions",
+        "auto",
+        "number of tasks of a batch; `auto`: one for each 16 MiB, but at most the driver's number of processors",
+    ),
+    Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
+    Option("failOnDataLoss", "true", "`false`: lost positions are logged, and the query continues after them"),
+    Option("pollMs", "500", "milliseconds that the daemon waits for the next event before it answers"),
+    Option(
+        "retrySeconds",
+        "60",
+        "seconds to wait for a daemon that went away, or for another query with the same consumer to end",
     ),
 )
 

@@ -144,19 +144,19 @@ HELD = {
         *OTHERS_AT_THE_FILE,
         f"{SHARED}test_renamed_after_a_kill_it_is_finished_under_its_new_name",
     ],
-    "an event is made only while the flow takes events": [
+    "an event is made only while the flow accepts events": [
         "connectors/test_metronome.py::test_paused_it_makes_nothing_and_ids_have_no_gap",
         "connectors/test_metronome.py::test_ids_go_on_over_the_runs_of_a_process",
     ],
-    "sends nothing, ever": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
+    "sends nothing": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "an event is acked and dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
-    "what reaches it is gone": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
-    "what was read from stdin is gone from there": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
-    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, all": [
+    "what reaches it is dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
+    "what was read from stdin cannot be read again": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
+    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, every": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "connectors/test_stdio.py::test_stdout_closed_is_lost_and_nothing_else",
     ],
-    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, no event": [
+    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, no more": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "attack/test_closed_console.py::test_head_ends_and_the_log_keeps_the_rest",
     ],
@@ -168,13 +168,13 @@ HELD = {
     "a log forgets what is acked, so what a dying peer has not read is lost": [
         "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it"
     ],
-    "an event is acked when the peer's WebSocket stack has answered a ping sent behind it": [
+    "an event is acked when the peer's WebSocket library has answered a ping sent after it": [
         "connectors/test_ws_acks.py::test_a_pong_acks_what_was_sent_before_its_ping_and_nothing_else",
         "connectors/test_ws_acks.py::test_a_pong_of_the_connection_before_acks_nothing",
         f"{WS_CLIENT}test_a_message_without_a_pong_behind_it_is_sent_again",
         f"{WS_KILLS}reaches_a_listener_that_answers_pings",
     ],
-    "a pong is the answer of the peer's WebSocket stack": [f"{WS_KILLS}reaches_a_listener_that_answers_pings"],
+    "a pong comes from the peer's WebSocket library": [f"{WS_KILLS}reaches_a_listener_that_answers_pings"],
     "an event is acked when the peer has returned it": [
         "connectors/test_ws_acks.py::test_each_event_is_acked_once_whatever_order_they_come_back_in",
         f"{WS_CLIENT}test_sent_back_is_acked_and_the_rest_is_sent_again",
@@ -234,11 +234,11 @@ HELD = {
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
         "system/test_order.py::test_without_the_sync_this_is_seen",
     ],
-    "made for tests: every event is sent once, and what becomes of it is said": [
+    "made for tests: every event is sent once, and its ack or fail is written to stderr": [
         "connectors/test_cb.py::test_all_answers_came",
         "connectors/test_cb.py::test_time_is_up",
     ],
-    "made for tests: an event is acked, failed or left without an answer": [
+    "made for tests: an event is acked, failed or left unanswered": [
         "connectors/test_cb.py::test_it_does_as_the_event_says"
     ],
     "made for measuring: an event that a sink fails is not sent again": [
@@ -249,12 +249,12 @@ HELD = {
         "connectors/test_bench.py::test_what_comes_in_the_warm_up_is_acked_and_does_not_count",
         "connectors/test_bench.py::test_in_a_flow_through_a_log_all_that_is_left_by_a_filter_is_measured_once",
     ],
-    "a time that comes while the flow takes no events makes none": [
+    "no event is made for a time at which the flow accepts none": [
         "connectors/test_crononome.py::test_in_a_pause_nothing_is_made_and_nothing_is_made_up",
         "connectors/test_crononome.py::test_a_clock_set_ahead_or_a_machine_that_slept_makes_one_event_late",
     ],
     "the time of entry 'a' never comes": ["connectors/test_crononome.py::test_what_it_says_of_itself"],
-    "best effort: what comes while the flow takes no events, or faster than it is read, the kernel drops": [
+    "best effort: the kernel drops datagrams that arrive while the flow accepts none, or faster than walflow reads them": [
         "connectors/test_udp_server.py::test_in_a_pause_the_kernel_drops_and_it_is_counted_and_said",
         "connectors/test_udp_server.py::test_a_flood_on_a_daemon_is_in_the_file_or_counted",
     ],
@@ -263,7 +263,7 @@ HELD = {
         "connectors/test_udp_client.py::test_refusals_are_counted_and_said_and_stop_nothing",
         "connectors/test_udp_client.py::test_what_the_system_does_not_take_is_held_and_sent_in_order",
     ],
-    "a log forgets what is acked, so a datagram that is lost on its way is lost": [
+    "a datagram lost on its way is lost for good, because a log deletes what is acked": [
         "connectors/test_udp_client.py::test_refusals_are_counted_and_said_and_stop_nothing"
     ],
     "0.0.0.0:1 is open to the network, and UDP has no TLS": ["connectors/test_udp_server.py::test_what_is_warned_of"],
@@ -348,12 +348,12 @@ WRITTEN = {
         f"{READER}test_a_new_checkpoint_is_refused_where_another_one_has_committed",
         f"{STREAM}test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing",
     ],
-    ("reference/spark-source.md", "`committed`: behind what the consumer has committed"): [
+    ("reference/spark-source.md", "`committed`: the first position that the consumer has not committed"): [
         f"{READER}test_a_new_checkpoint_that_is_accepted_begins_behind_what_its_consumer_has",
         f"{STREAM}test_where_a_new_query_begins",
     ],
     ("reference/spark-source.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
-    ("reference/spark-source.md", "Where that one has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
+    ("reference/spark-source.md", "If that Python has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
         "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
     ],
     ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [

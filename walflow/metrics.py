@@ -1,7 +1,7 @@
-"""What is counted and measured, gathered by name and labels.
+"""All metrics, by name and labels.
 
-The hot path adds to a plain int. Locks, text and order are the business of the scrape, which runs on the same loop
-and so never sees half of an update.
+The hot path only adds to a plain int. Text, order and consistency are the scrape's work. It runs on the same loop, so
+it never sees half of an update.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ COMMIT_BYTES: Final = tuple(float(1 << power) for power in range(9, 23, 2))
 
 
 class CountedValue:
-    """Only grows. Written from the loop alone, so it needs no lock."""
+    """A counter. Only the loop writes it, so it needs no lock."""
 
     __slots__ = ("value",)
 
@@ -25,7 +25,7 @@ class CountedValue:
 
 
 class BucketedValues:
-    """How often a value fell between which bounds: `counts[i]` up to and with `bounds[i]`, the last one above."""
+    """A histogram: `counts[i]` is the number of values up to and with `bounds[i]`, the last one of values above."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Of a gauge, now."""
+    """The present value of a gauge."""
 
     name: str
     labels: Mapping[str, str]
@@ -127,54 +127,61 @@ GATE_REASONS: Final = ("sink", "window", "drain")
 
 CATALOGUE: Final[Mapping[str, Family]] = {
     # sources
-    "received_events_total": Family("counter", "Events that came in and were sound; of a log, events sent on."),
-    "received_bytes_total": Family("counter", "Bytes of the events that came in."),
-    "rejected_events_total": Family("counter", "Events that can never succeed and left by the err port."),
+    "received_events_total": Family(
+        "counter", "Events that were received and decoded. For a log: events that it sent to sinks."
+    ),
+    "received_bytes_total": Family("counter", "Bytes of the events that were received."),
+    "rejected_events_total": Family("counter", "Events that can never be delivered and left by the err port."),
     "dropped_events_total": Family(
-        "counter", "Events at a port that leads nowhere, or bound for an output that is gone.", ("port",)
+        "counter", "Events for a port that is not linked, or for an output that is closed.", ("port",)
     ),
-    "filtered_events_total": Family("counter", "Events of a pipeline that none of its selects took; they are acked."),
+    "filtered_events_total": Family("counter", "Events of a pipeline that no select matched; they are acked."),
     "lost_events_total": Family(
-        "counter", "Events that a sink failed and that nothing upstream can send again. Of a log: never."
+        "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
     ),
-    "redelivered_events_total": Family("counter", "Events that a log sent again after a sink had failed them."),
+    "redelivered_events_total": Family("counter", "Events that a log sent again after a sink failed them."),
     "quarantined_events_total": Family(
-        "counter", "Events that a log could not read any more; their bytes are in its quarantine directory."
+        "counter", "Events that a log could not read any more. Their bytes are in its quarantine directory."
     ),
-    "inflight_bytes": Family("gauge", "Bytes sent on and not yet settled by every sink."),
-    "window_bytes": Family("gauge", "How many bytes may be in flight before the source stops reading."),
+    "inflight_bytes": Family("gauge", "Bytes that were sent and are not yet settled by every sink."),
+    "window_bytes": Family("gauge", "Bytes that may be in flight before the source stops reading."),
     "standstill_seconds": Family(
         "gauge",
-        "How long the source has been unable to send while nothing of it was delivered, from 10 s on; 0: it moves, or "
-        "has nothing to send.",
+        "Seconds for which the source could not send and none of its events was delivered, shown from 10 s on. 0: it "
+        "moves, or has nothing to send.",
     ),
-    "gate_shut": Family("gauge", "1 while the source may not read, by what keeps it from that.", ("reason",)),
+    "gate_shut": Family("gauge", "1 while the source may not read, by the reason.", ("reason",)),
     # sinks
     "acked_events_total": Family("counter", "Events that the sink has acked."),
     "acked_bytes_total": Family("counter", "Bytes of the events that the sink has acked."),
     "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
-    "orphaned_events_total": Family("counter", "Events for a client that is gone: acked and dropped."),
-    "skipped_events_total": Family("counter", "Events that stood in the file already and were not written again."),
+    "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
+    "skipped_events_total": Family("counter", "Events that were in the file already and were not written again."),
     "waiting_blocks": Family("gauge", "Blocks in the sink's queue."),
-    "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by why it does.", ("reason",)),
+    "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by the reason.", ("reason",)),
     # both halves
-    "up": Family("gauge", "1 while the connector runs and has begun to take or to give, or has finished."),
-    "restarts_total": Family("counter", "How often the connector failed and was run again."),
+    "up": Family("gauge", "1 while the connector runs and has begun to send or to receive, or has finished."),
+    "restarts_total": Family("counter", "How often the connector failed and was started again."),
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family(
-        "counter", "Connections closed because nothing crossed them, no answer to a ping, or their place was wanted."
+        "counter",
+        "Connections closed because they were idle, did not answer a ping, or had to make room for a new client.",
     ),
-    "refused_connections_total": Family("counter", "Connections closed at once: there are too many."),
+    "refused_connections_total": Family("counter", "Connections closed at once because there were too many."),
     "connections_total": Family("counter", "Connections made to the peer."),
-    "unlinked_bytes_total": Family("counter", "Bytes the peer sent that nothing is linked to take."),
+    "unlinked_bytes_total": Family(
+        "counter", "Bytes from the peer that were dropped because no pipeline is linked to the source."
+    ),
     "failed_handshakes_total": Family(
         "counter", "Connections whose TLS or WebSocket handshake failed or took too long."
     ),
     "dropped_datagrams_total": Family(
-        "counter", "Datagrams that the kernel dropped before they were read, or held when walflow stopped."
+        "counter",
+        "Datagrams that the kernel dropped before walflow read them, or that were in the kernel when "
+        "walflow stopped.",
     ),
     "refused_datagrams_total": Family(
-        "counter", "Datagrams that the peer's machine refused: no program listens there."
+        "counter", "Datagrams that the peer's machine refused because no program listens there."
     ),
     # logs
     "wal_appended_events_total": Family("counter", "Events made durable since the start."),
@@ -191,45 +198,55 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter", "Bytes of the log that could not be read any more and lie in quarantine/."
     ),
     "wal_dropped_events_total": Family(
-        "counter", 'Events not acked that were given up for want of space, with on_full = "drop_oldest".'
+        "counter",
+        'Events that were dropped before they were acked because the log was full, with on_full = "drop_oldest".',
     ),
     "wal_dropped_bytes_total": Family(
-        "counter", "Bytes of the log that held these events, by their share of a file."
+        "counter", "Bytes of these events in the log, computed from their share of a file."
     ),
-    "wal_dropped_events": Family("gauge", "Events dropped since the log was made; a restart does not forget them."),
+    "wal_dropped_events": Family("gauge", "Events dropped since the log was made, also before the last restart."),
     "wal_dropped_bytes": Family("gauge", "Bytes dropped since the log was made."),
     "wal_unsynced_events": Family(
-        "gauge", 'Events acked to their sources and not synced; 0 with sync = "always". A power cut may take them.'
+        "gauge",
+        'Events that are acked to their sources and not synced. A power cut may take them. 0 with sync = "always".',
     ),
-    "wal_unsynced_seconds": Family("gauge", "Since when the oldest of these events waits for its sync."),
-    "wal_full": Family("gauge", "1 while the budget has no room, or hardly any, for what comes."),
-    "wal_disk_full": Family("gauge", "1 while the disk has no room, or no file can be opened."),
+    "wal_unsynced_seconds": Family("gauge", "Seconds for which the oldest of these events has waited for its sync."),
+    "wal_full": Family("gauge", "1 while the log's budget is used, or almost used."),
+    "wal_disk_full": Family("gauge", "1 while the disk is full, or no file can be opened."),
     "wal_sync_seconds": Family(
-        "histogram", 'How long a commit took to write and sync; with sync = "interval", how long a sync took.'
+        "histogram", 'Time to write and sync a commit; with sync = "interval", time of a sync.'
     ),
-    "wal_commit_bytes": Family("histogram", "How large a commit was."),
-    "wal_low_position": Family("gauge", "Up to here every event is acked."),
-    "wal_durable_position": Family("gauge", "Up to here every event is on disk, or written where acks do not wait."),
+    "wal_commit_bytes": Family("histogram", "Size of a commit."),
+    "wal_low_position": Family("gauge", "Every event up to this position is acked."),
+    "wal_durable_position": Family(
+        "gauge", "Every event up to this position is on disk, or written if acks do not wait for the disk."
+    ),
     "wal_next_position": Family("gauge", "The position that the next event gets."),
-    "wal_backlog_events": Family("gauge", "Events that are durable and not acked by every sink."),
-    "wal_backlog_bytes": Family("gauge", "Bytes of the log from the first event that is not acked on."),
-    "wal_oldest_seconds": Family(
-        "gauge", "Age of the oldest event that is not acked, to a second; 0 where there is none."
+    "wal_backlog_events": Family("gauge", "Events that are durable and that not every sink has acked."),
+    "wal_backlog_bytes": Family(
+        "gauge", "Bytes of the log after the last position up to which all events are acked."
     ),
-    "wal_chunks": Family("gauge", "Files that hold records."),
-    "wal_used_bytes": Family("gauge", "Bytes charged to the budget, preallocated and spare ones included."),
-    "wal_budget_bytes": Family("gauge", "What the log may take on disk: chunk_size x max_chunks."),
-    "wal_fill_ratio": Family("gauge", "What of the budget records take, 0 to 1; the breaker triggers at 0.9."),
-    "wal_recovery_seconds": Family("gauge", "How long opening the log took."),
+    "wal_oldest_seconds": Family(
+        "gauge", "Age of the oldest event that is not acked, to one second. 0: all are acked."
+    ),
+    "wal_chunks": Family("gauge", "Number of files with records."),
+    "wal_used_bytes": Family("gauge", "Bytes that count in the budget, with preallocated and spare files."),
+    "wal_budget_bytes": Family("gauge", "The budget: bytes that the log may take on disk, chunk_size x max_chunks."),
+    "wal_fill_ratio": Family("gauge", "Share of the budget that records take, 0 to 1. The breaker triggers at 0.9."),
+    "wal_recovery_seconds": Family("gauge", "Seconds that opening the log took."),
     # operators and buffers in memory
-    "held_events": Family("gauge", "Events it holds: until a batch is full, or while no output takes any."),
-    "open_outputs": Family("gauge", "Outputs whose sinks take events."),
-    "retried_events_total": Family("counter", "Events that one output failed and another one got."),
+    "held_events": Family(
+        "gauge", "Events that the operator holds until a batch is full, or while no output accepts any."
+    ),
+    "open_outputs": Family("gauge", "Outputs whose sinks accept events."),
+    "retried_events_total": Family("counter", "Events that one output failed and another one then got."),
     "memory_backlog_events": Family("gauge", "Events in memory that not every sink has acked."),
-    "memory_backlog_bytes": Family("gauge", "Bytes of the blocks that hold them."),
-    "memory_full": Family("gauge", "1 while there is no room for what comes."),
-    "deduplicated_events_total": Family("counter", "Events left out: one with their key had been delivered."),
-    "keyless_events_total": Family("counter", "Events without the key, which go on as they are."),
+    "memory_backlog_bytes": Family("gauge", "Bytes of the blocks that contain these events."),
+    "memory_full": Family("gauge", "1 while the buffer is full."),
+    "deduplicated_events_total": Family(
+        "counter", "Events that were dropped because an event with the same key had been delivered."
+    ),
+    "keyless_events_total": Family("counter", "Events without the key, which pass unchanged."),
     "known_keys": Family("gauge", "Keys that count as seen."),
     # Spark
     "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
@@ -241,34 +258,38 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_running": Family("gauge", "1 while the pipeline on Spark runs, 0 while its driver starts."),
     "spark_restarts_total": Family("counter", "How often the pipeline's driver ended and was started again."),
     "spark_input_rows_total": Family("counter", "Rows that the pipeline's batches have read."),
-    "spark_input_rows_per_second": Family("gauge", "How fast the last batch was: its rows by its seconds."),
+    "spark_input_rows_per_second": Family("gauge", "Rows per second of the last batch."),
     "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline took."),
-    "spark_state_rows": Family("gauge", "Rows that the pipeline remembers between batches: open windows, say."),
+    "spark_state_rows": Family("gauge", "Rows that the pipeline keeps between batches, for example of open windows."),
     "spark_late_rows_total": Family(
-        "counter", "Rows left out because the watermark had passed them; Spark adds up what it has in hand before."
+        "counter",
+        "Rows dropped because they were older than the watermark. Spark combines rows of a batch before it "
+        "counts these.",
     ),
     "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
     "spark_published_batches_total": Family("counter", "Batches of results that were published."),
     "spark_published_rows_total": Family("counter", "Rows in these batches."),
-    "spark_repeated_batches_total": Family("counter", "Batches that Spark published again, and that were left out."),
+    "spark_repeated_batches_total": Family("counter", "Batches that Spark published again and the daemon ignored."),
     "spark_staged_bytes": Family("gauge", "Bytes of results that Spark has written and not published."),
     "spark_orphaned_stages_total": Family(
         "counter", "Results of a task that were never published, removed after an hour."
     ),
-    "spark_results_backlog_events": Family("gauge", "Rows that are published and not acked by every sink."),
-    "spark_results_fill_ratio": Family("gauge", "What of their budget the results' records take, 0 to 1."),
+    "spark_results_backlog_events": Family("gauge", "Rows that are published and that not every sink has acked."),
+    "spark_results_fill_ratio": Family("gauge", "Share of their budget that the results' records take, 0 to 1."),
     # the process
-    "build_info": Family("info", "1, with what runs.", ("version", "python"), own=True),
+    "build_info": Family(
+        "info", "Always 1; the labels name the version of walflow and of Python.", ("version", "python"), own=True
+    ),
     "topology_edge_info": Family(
         "info",
-        "1 for each link.",
+        "Always 1; one series for each link.",
         ("flow", "component", "kind", "port", "to_component", "to_kind", "to_port"),
         own=True,
     ),
-    "ready": Family("gauge", "1 while /readyz says so.", own=True),
-    "uptime_seconds": Family("gauge", "Since the start.", own=True),
+    "ready": Family("gauge", "1 while /readyz answers that the daemon is ready.", own=True),
+    "uptime_seconds": Family("gauge", "Seconds since the start.", own=True),
     "loop_lag_seconds": Family(
-        "gauge", "How late the event loop came to a timer, the worst of the last ten seconds.", own=True
+        "gauge", "Delay of the event loop's timer, the longest of the last ten seconds.", own=True
     ),
     "log_lines_dropped_total": Family("counter", "Log lines dropped because stderr was not read.", own=True),
 }

@@ -8,11 +8,14 @@ from walflow.net.dial import Dial
 
 
 class TcpClient(ClientConnector):
-    """A sink that writes to a peer, and a source of what the peer writes: both halves of one connection."""
+    """A client of one peer. As a sink, it sends events to the peer. As a source, it reads the peer's events from the
+    same connection."""
 
-    url: str = Field(description="host:port to connect to; port 4242 if none is named.")
+    url: str = Field(description="host:port to connect to. The default port is 4242.")
     tls: bool | ClientTls = Field(
-        default=False, description="true, or whom to trust and who we are. Default: everything is sent in the clear."
+        default=False,
+        description="`true` for TLS with the system's certificate authorities, or a record with the "
+        "keys below. Default: no TLS.",
     )
     socket_options: SocketOptions = Field(
         default=SocketOptions(), description="Options of the socket, by tremor's names."

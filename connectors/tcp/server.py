@@ -11,9 +11,9 @@ DEFAULT_PORT: Final = 4242  # tremor's
 
 
 class TcpServer(TcpListening):
-    """A source of what its clients send, and a sink that answers each client with its own events."""
+    """A source of what its clients send, and a sink that sends each client its own events back."""
 
-    url: str = Field(description="host:port to listen on; port 4242 if none is named.")
+    url: str = Field(description="host:port to listen on. The default port is 4242.")
 
     @field_validator("url")
     @classmethod
@@ -27,8 +27,8 @@ class TcpServer(TcpListening):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="what a client has sent is safe once a log has acked it; TCP itself tells the client nothing, "
-            "an echo from behind the log does",
+            source="what a client has sent is safe once a log has acked it. TCP itself does not tell the client; an "
+            "echo sent from below the log does",
             sink=SINK,
             warnings=tuple(self.exposed()),
         )

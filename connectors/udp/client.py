@@ -19,17 +19,19 @@ SAY: Final = 10.0  # seconds between lines about refusals
 
 
 class NotSent(WalflowError):
-    """The connector stopped before the event was sent. It may be sent again."""
+    """The connector stopped before it sent the event. The event may be sent again."""
 
 
 class UdpClient(Connector):
-    """A sink that sends each event as a datagram. What comes back is not read."""
+    """A sink that sends each event as one datagram. Replies are not read."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     messages: ClassVar[bool] = True
 
-    url: str = Field(description="host:port to send to. The name is looked up at the start.")
-    bind: str | None = Field(default=None, description="host:port to send from. Default: any port of any address.")
+    url: str = Field(description="host:port to send to. The name is looked up once, at the start.")
+    bind: str | None = Field(
+        default=None, description="host:port to send from. Default: any port of any local address."
+    )
     socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
 
     @field_validator("url", "bind")
@@ -51,9 +53,9 @@ class UdpClient(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            sink="best effort: an event is acked when the operating system has its datagram; whether it arrives is not "
-            "known, and refusals by the peer's machine are counted",
-            warnings=("a log forgets what is acked, so a datagram that is lost on its way is lost",)
+            sink="best effort: an event is acked when the operating system has its datagram. Whether the datagram "
+            "arrives is not known. ICMP messages that refuse one are counted",
+            warnings=("a datagram lost on its way is lost for good, because a log deletes what is acked",)
             if behind_log
             else (),
         )
@@ -74,7 +76,7 @@ class UdpClient(Connector):
 
 
 class Datagrams(Protocol):
-    """What is needed of a connected socket."""
+    """The methods of a connected socket that are used here."""
 
     def send(self, data: bytes, /) -> int: ...
     def getsockopt(self, level: int, option: int, /) -> int: ...
@@ -195,7 +197,8 @@ class DatagramSending:
 
 
 class Refusals:
-    """ICMP's word that no program listens at the peer: one for each datagram at best, and none where it is filtered."""
+    """ICMP messages that no program listens at the peer: at most one for each datagram, and none if a firewall drops
+    them."""
 
     def __init__(self, sock: Datagrams, inlet: Inlet, peer: str) -> None:
         self._sock = sock
@@ -215,7 +218,7 @@ class Refusals:
             self._say()
 
     def look(self) -> None:
-        """Every second, for what no send reports any more."""
+        """Called every second, because a refusal of the last datagram is reported by no later send."""
         if self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
             self.count()
         self._timer = self._inlet.scheduler.call_later(LOOK, self.look)

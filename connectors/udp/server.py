@@ -18,25 +18,29 @@ COUNTED: Final = 1 << 16  # unread datagrams counted at the end
 
 
 class UdpServer(Connector):
-    """A source of datagrams, each an event. With preprocessors a datagram is the whole of what they are given: what
-    it begins, no other one continues."""
+    """A source of datagrams. Each datagram is one event. With preprocessors, each datagram is decoded on its own: an
+    event never continues in the next datagram."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
     messages: ClassVar[bool] = True
 
-    url: str = Field(description="host:port to listen on; any free port if none is named.")
+    url: str = Field(description="host:port to listen on. Without a port, any free one.")
     buf_size: int = Field(
-        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: no datagram is cut off."
+        default=8192, ge=1, description="A key of tremor's, accepted and not used: no datagram is cut off."
     )
     receive_buffer: int = Field(
         default=8 << 20,
         ge=1,
         lt=1 << 30,
-        description="Bytes that the kernel may hold until they are read. It gives at most net.core.rmem_max; where that "
-        "is less, a line says so.",
+        description="Bytes of datagrams that the kernel may hold until walflow reads them. The kernel allows at most "
+        "net.core.rmem_max. If that is less, a log line says so.",
     )
     socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
-    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback.")
+    insecure: str | None = Field(
+        default=None,
+        description="The reason why listening beyond loopback is safe here. "
+        "With a reason, `check` and `run` do not warn.",
+    )
 
     @field_validator("url")
     @classmethod
@@ -53,8 +57,9 @@ class UdpServer(Connector):
         if not self.address.loopback and self.insecure is None:
             warnings = (f'{self.address} is open to the network, and UDP has no TLS; say why in `insecure = "…"`',)
         return Guarantee(
-            source="best effort: what comes while the flow takes no events, or faster than it is read, the kernel drops, "
-            "which is counted and logged; what was read is safe once a log has acked it; no sender is told of either",
+            source="best effort: the kernel drops datagrams that arrive while the flow accepts none, or faster than "
+            "walflow reads them. Dropped datagrams are counted and logged. What was read is safe once a log has acked "
+            "it. The sender learns of neither",
             warnings=warnings,
         )
 
@@ -83,7 +88,7 @@ class UdpServer(Connector):
 
 
 class _Receiving:
-    """One run. All sockets feed one stream: which of the host's addresses a datagram came to makes no difference."""
+    """One run. All sockets feed one stream: it makes no difference which of the host's addresses a datagram came to."""
 
     def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
         self._sockets = sockets
@@ -112,7 +117,7 @@ class _Receiving:
             self._losses.end(sum(map(self._unread, self._sockets)))
 
     def _pause(self, reason: str) -> None:
-        """From here on the kernel holds what comes, and then drops it."""
+        """From here on the kernel holds what arrives, and drops datagrams when its buffer is full."""
         self._pauses.add(reason)
         self._set_reading()
 
@@ -158,7 +163,7 @@ class _Receiving:
         self._decoding = self._loop.create_task(self._decoded())
 
     async def _decoded(self) -> None:
-        """Datagrams may hold more events than a turn takes: the next are read when these are delivered."""
+        """Datagrams may hold more events than one turn delivers: the next datagrams are read when these are delivered."""
         await self._out.ready()
         self._resume("decoding")
 
@@ -167,7 +172,8 @@ class _Receiving:
             self._failed.set_exception(error)
 
     def _unread(self, sock: socket.socket) -> int:
-        """How many wait in the kernel, to be lost with the socket. Others may still come: there is an end to it."""
+        """The number of datagrams in the kernel that are lost with the socket. More may arrive meanwhile, so counting
+        has a limit."""
         for count in range(COUNTED):
             try:
                 sock.recv_into(self._buffer)
@@ -177,7 +183,7 @@ class _Receiving:
 
 
 class DatagramLosses:
-    """Counts what is lost here, and says so, not more often than every 10 s."""
+    """Counts lost datagrams, and logs the count at most every 10 s."""
 
     def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
         self._before = {sock: dropped_by(sock) for sock in sockets}

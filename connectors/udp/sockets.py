@@ -1,4 +1,4 @@
-"""Sockets for datagrams, and what the kernel says of those it dropped."""
+"""UDP sockets, and the kernel's count of dropped datagrams."""
 
 import socket
 import struct
@@ -15,19 +15,22 @@ _MEMINFO: Final = struct.Struct("=9I")
 
 
 class CannotSend(WalflowError):
-    """The peer's name means nothing, or the system does not let us send there."""
+    """The peer's name cannot be looked up, or the system does not let us send there."""
 
 
 class UdpOptions(BaseModel):
-    """tremor's names."""
+    """Socket options by tremor's names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    reuse_port: bool = Field(default=False, alias="SO_REUSEPORT", description="Several processes share one port.")
+    reuse_port: bool = Field(
+        default=False, alias="SO_REUSEPORT", description="Whether several processes may listen on one port."
+    )
     reuse_address: bool = Field(
         default=False,
         alias="SO_REUSEADDR",
-        description="Another process may bind the same port, and then takes all that comes. tremor's default is true.",
+        description="Whether another process may bind the same port; that process then receives all datagrams. "
+        "tremor's default is true.",
     )
 
     def before_bind(self, sock: socket.socket) -> None:
@@ -37,7 +40,7 @@ class UdpOptions(BaseModel):
 
 
 def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:
-    """One socket for each address the host has. With port 0 all get the port that the first one got."""
+    """One socket for each address of the host. With port 0 all get the port that the first one got."""
     port = address.port
     listening: list[socket.socket] = []
     try:
@@ -60,7 +63,7 @@ def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> li
 
 
 def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> socket.socket:
-    """To the first of the host's addresses that there is a route to. Blocks while the name is looked up."""
+    """Connects to the first of the host's addresses that has a route. Blocks while the name is looked up."""
     problem: OSError | None = None
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)
@@ -83,12 +86,13 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
 
 
 def buffer_of(sock: socket.socket) -> int:
-    """Bytes of the receive buffer. Linux counts its own book-keeping in, and doubles what is asked for."""
+    """Bytes of the receive buffer. Linux doubles the size that is asked for, because it counts its own overhead too."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
 
 def dropped_by(sock: socket.socket) -> int | None:
-    """Datagrams the kernel has dropped since the socket was made, modulo 2**32; None where it does not tell."""
+    """Datagrams that the kernel has dropped since the socket was made, modulo 2**32. None if this kernel does not
+    report it."""
     try:
         told = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size)
     except OSError:

@@ -31,62 +31,66 @@ OURS: Final = {  # headers that the handshake itself has
 PONGS: Final = 1 << 20  # bytes in the transport beyond what it is handed of blocks, which is less
 
 LOSES: Final = (
-    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "pong"` keeps what has not reached '
-    "the peer"
+    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "pong"` keeps what has not '
+    "reached the peer"
 )
 LOSES_LITTLE: Final = (
-    "a pong is the answer of the peer's WebSocket stack, not of its application: a peer that dies between the two loses "
-    'what lay there; `"ack": "message"` keeps it, if the peer sends events back'
+    "a pong comes from the peer's WebSocket library, not from its application: a peer that dies between the two loses "
+    'the events there; `"ack": "message"` keeps them, if the peer sends events back'
 )
 
 
 class WsClient(Ws):
-    """A sink that sends messages to a peer, and a source of the peer's messages: both halves of one connection."""
+    """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from the
+    same connection."""
 
     url: str = Field(
-        description="ws://host:port/path, or wss:// for TLS; host:port alone is ws://. Ports 80 and 443 if none is named."
+        description="ws://host:port/path, or wss:// for TLS. host:port alone means ws://. The default port is 80, "
+        "with TLS 443."
     )
     tls: bool | ClientTls = Field(
-        default=False, description="For wss://: whom to trust and who we are. true: whom the system trusts."
+        default=False,
+        description="For wss://: `true` for the system's certificate authorities, or a record with the keys below.",
     )
     headers: Mapping[str, str] = Field(
-        default={}, description="More headers for the handshake. For a secret see `token`."
+        default={}, description="More headers of the handshake. For a secret, use `token`."
     )
     ack: Literal["written", "pong", "message"] = Field(
         default="pong",
-        description="`written`: an event counts as delivered once it is in the kernel's buffer; `pong`: once the peer's "
-        "WebSocket stack has answered a ping sent behind it; `message`: once the peer has sent it, or its id_field, back. "
-        "Other messages that come are events.",
+        description="When an event counts as delivered. `written`: once it is in the kernel's buffer. `pong`: once "
+        "the peer's WebSocket library has answered a ping that was sent after the event. `message`: once the peer has "
+        "sent the event, or its id_field, back. Other messages from the peer are events.",
     )
     id_field: str | None = Field(
         default=None,
         min_length=1,
-        description='For `"ack": "message"`: the field by which events are told apart; the peer sends the event or the '
-        "field's value back, in any order. Default: it sends the very bytes back, in their order.",
+        description='For `"ack": "message"`: the field that identifies an event. The peer sends the event or the '
+        "field's value back, in any order. Default: the peer sends the same bytes back, in the same order.",
     )
     echo_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description='For `"ack": "message"`: nanoseconds without an event coming back after which the connection is given '
-        "up and all that was not back fails.",
+        description='For `"ack": "message"`: nanoseconds without a returned event after which the connection is '
+        "closed, and all events that were not returned fail.",
     )
     write_buffer: int = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
-        "at its window, 8 MiB.",
+        description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "
+        "its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, but "
-        "a peer that does not answer pings is.",
+        description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, but a "
+        "peer that does not answer pings is disconnected.",
     )
     socket_options: SocketOptions = Field(
         default=SocketOptions(), description="Options of the socket, by tremor's names."
     )
     reconnect: Reconnect = Field(
-        default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
+        default=Reconnect(),
+        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
     )
 
     @field_validator("url")
@@ -130,15 +134,15 @@ class WsClient(Ws):
             warnings += [LOSES] if behind_log else []
         elif self.ack == "pong":
             sink = (
-                "an event is acked when the peer's WebSocket stack has answered a ping sent behind it; what is not "
-                "acked when the connection ends is sent again on the next one, and may come to the peer twice"
+                "an event is acked when the peer's WebSocket library has answered a ping sent after it. What is not "
+                "acked when the connection ends is sent again on the next one, so the peer may get it twice"
             )
             warnings += [LOSES_LITTLE] if behind_log else []
         else:
             returned = f"it, or its {self.id_field}" if self.id_field else "it, byte for byte and in order"
             sink = (
-                f"an event is acked when the peer has returned {returned}; what is not back when the connection ends is "
-                "sent again on the next one, what is not back within echo_timeout fails, and may come to the peer twice"
+                f"an event is acked when the peer has returned {returned}. What is not back when the connection ends is "
+                "sent again on the next one; what is not back within echo_timeout fails. So the peer may get an event twice"
             )
             warnings += [] if behind_log else ["what fails is lost: put a log upstream, which sends it again"]
         return Guarantee(

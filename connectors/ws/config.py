@@ -1,4 +1,4 @@
-"""The keys that client and server share."""
+"""Keys of both the WebSocket client and the server."""
 
 import hmac
 from typing import ClassVar, Final
@@ -25,35 +25,36 @@ class Ws(Connector):
     subprotocol: str | None = Field(
         default=None,
         pattern=TOKEN,
-        description="Both sides must name the same one; without it there is no connection.",
+        description="The WebSocket subprotocol. Both sides must name the same one, or there is no connection.",
     )
     token: Secret | None = Field(
         default=None,
-        description='`{"file": …}`: what follows `Authorization: Bearer`. The client sends it, the server wants it. It '
-        "is read at each connection, so the file may change.",
+        description='The bearer token of the header `Authorization: Bearer …`, as `{"file": …}`. The client sends it; '
+        "the server requires it. It is read at each connection, so the file may change.",
     )
     binary: bool | None = Field(
         default=None,
-        description="Whether messages are sent as binary ones. Default: as text where the codec is json or string and no "
-        "postprocessor but `separate` is named. Both kinds are read.",
+        description="Whether messages are sent as binary messages. Default: as text if the codec is json or string "
+        "and there is no postprocessor but `separate`; otherwise as binary. Both kinds are always read.",
     )
     compression: bool = Field(
         default=False,
-        description="Offers, or accepts, permessage-deflate: less to send, more to compute, more memory.",
+        description="Offers (client) or accepts (server) permessage-deflate: it sends fewer bytes and uses more CPU "
+        "and memory.",
     )
     max_event_bytes: int = Field(
         default=1 << 20,
         ge=1,
-        description="A larger message is rejected, and its connection closed with code 1009: the rest of it would "
-        "have to be read to get past it.",
+        description="The largest message. A larger one is rejected, and its connection is closed with code 1009, "
+        "because the rest of it would have to be read to find the next message.",
     )
     ping_interval: int = Field(
         default=20_000_000_000,
         gt=0,
-        description="Nanoseconds without a byte from the peer after which it is asked whether it is there.",
+        description="Nanoseconds without a byte from the peer after which walflow sends it a ping.",
     )
     pong_timeout: int = Field(
-        default=30_000_000_000, gt=0, description="Nanoseconds it has to answer before the connection is given up."
+        default=30_000_000_000, gt=0, description="Nanoseconds to wait for the pong before the connection is closed."
     )
 
     @property
@@ -69,14 +70,14 @@ class Ws(Connector):
         return [ServerPerMessageDeflateFactory()] if self.compression else None
 
     def dead_after(self) -> float:
-        """Seconds without a byte after which a peer is gone."""
+        """Seconds without a byte after which a peer counts as gone."""
         return (self.ping_interval + self.pong_timeout) / 1e9
 
     def is_text(self, inlet: Inlet, block: Block) -> bool:
         return _holds_text(inlet, block) if self.binary is None else not self.binary
 
     def sendable(self, inlet: Inlet, block: Block) -> list[Block]:
-        """The block, less the events that would break the protocol; these are rejected."""
+        """The block without the events that would break the protocol. Those are rejected."""
         if self.binary is not False or _holds_text(inlet, block):
             return [block]
         flags = [is_utf8(message) for message in inlet.messages(block)]
@@ -86,7 +87,7 @@ class Ws(Connector):
 
 
 def _holds_text(inlet: Inlet, block: Block) -> bool:
-    """Whatever its events are."""
+    """Whether every message of the block is text, independent of its events."""
     framing = block.frames.framing.name
     return block.codec.name in TEXT_CODECS and framing in TEXT_FRAMINGS and not inlet.encoded
 

@@ -50,8 +50,8 @@ class WsServer(Ws, TcpListening):
         if self.token is not None and self.token.inline:
             warnings.append("the token stands in the flow file; name a file, env or credential instead")
         return Guarantee(
-            source="what a client has sent is safe once a log has acked it; WebSocket itself tells the client nothing, "
-            "an echo from behind the log does",
+            source="what a client has sent is safe once a log has acked it. WebSocket itself does not tell the "
+            "client; an echo sent from below the log does",
             sink=SINK,
             warnings=tuple(warnings),
         )

@@ -23,7 +23,7 @@ def test_list_has_every_registered_type() -> None:
 
 def test_show_names_every_key_with_type_and_default() -> None:
     output = run("show", "wal").output
-    assert output.splitlines()[0].startswith("wal: A log between a source and its sinks")
+    assert output.splitlines()[0].startswith("wal: A log on disk between a source and its sinks")
     assert "codec: forbidden" in output
     rows = {line.split()[0]: line.split() for line in output.splitlines() if line.split()}
     assert rows["path"][1:3] == ["string", "required"]

@@ -212,7 +212,9 @@ def test_wrong_configurations(config: dict[str, object]) -> None:
 def test_what_it_says_of_itself() -> None:
     assert Bench(path="f").ports_used().outputs == ("out", "err")
     assert Bench().ports_used().outputs == ("err",)
-    assert Bench().guarantee(behind_log=True).warnings == ("what reaches it is gone, from the log before it too",)
+    assert Bench().guarantee(behind_log=True).warnings == (
+        "what reaches it is dropped, and the log upstream deletes it too",
+    )
     assert Bench().guarantee(behind_log=False).warnings == ()
 
 

@@ -137,8 +137,8 @@ def test_what_it_says_of_itself() -> None:
     assert metronome.codec is CodecUse.FORBIDDEN
     assert metronome.ports_used() == Ports(inputs=(), outputs=("out", "err"))
     assert metronome.guarantee(behind_log=False) == Guarantee(
-        source="an event is made only while the flow takes events: a tick in a pause makes none, so the ids, from 0 "
-        "in each process, have no gaps; an event that a sink fails is not made again"
+        source="an event is made only while the flow accepts events: a tick during a pause makes none. The ids count "
+        "from 0 in each process and have no gaps. An event that a sink fails is not sent again"
     )
 
 

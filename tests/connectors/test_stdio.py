@@ -279,12 +279,12 @@ async def test_after_stdin_the_sink_goes_on(pipe: Pipe, monkeypatch: pytest.Monk
 def test_what_it_says_of_itself() -> None:
     assert Stdio.codec is CodecUse.REQUIRED
     assert Stdio().ports_used() == Ports(inputs=("in", "stdout"), outputs=("out", "err"))
-    source = "what was read from stdin is gone from there: a crash loses what no log has acked yet"
+    source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (
         "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, "
     )
-    drops = f"{sink}all that is bound for it is acked, dropped and counted"
-    holds = f"{sink}no event is acked any more, and its sources stop"
+    drops = f"{sink}every further event is acked, dropped and counted"
+    holds = f"{sink}no more events are acked, and its sources stop"
     assert Stdio().guarantee(behind_log=False) == Guarantee(source, drops)
     assert Stdio().guarantee(behind_log=True) == Guarantee(source, holds)
     assert Stdio(when_closed="hold").guarantee(behind_log=False) == Guarantee(source, holds)

@@ -102,7 +102,7 @@ def test_client_certificates(tmp_path: Path) -> None:
     with running(server_flow(tmp_path, **tls), tmp_path) as daemon:
         port = daemon.port()
         for own, reason in [
-            (None, "it has no certificate, and client_ca wants one"),
+            (None, "it sent no certificate, and client_ca requires one"),
             (stranger.issue("edge-1"), "its certificate is not accepted: unable to get local issuer certificate"),
             (authority.issue("edge-3"), "its certificate is for edge-3, which is not among client_names"),
         ]:

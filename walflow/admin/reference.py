@@ -1,4 +1,4 @@
-"""docs/reference/metrics.md, from the code: `python -m walflow.admin.reference > docs/reference/metrics.md`."""
+"""Makes docs/reference/metrics.md from the code: `python -m walflow.admin.reference > docs/reference/metrics.md`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -8,26 +8,30 @@ from walflow.metrics import BREAKER_REASONS, CATALOGUE, GATE_REASONS, Family, ex
 HEAD: Final = """\
 # Metrics
 
-What `http://127.0.0.1:9898/metrics` shows. This page is made from the code; a test holds it.
+The metrics at `http://127.0.0.1:9898/metrics`, in Prometheus' format. This page is generated from the code.
 
-A connector's metrics carry the labels `flow`, `component` (its name there), `kind` (`connector` or `pipeline`) and
-`type` (`tcp_server`); some one more, named below. No label ever holds an address, a path or anything else that an
-event or a client brings, so the number of series is given by the flow files alone. Counters begin at 0 with the
-process. A log's gauges are there while its connector runs.
+A connector's metrics have the labels `flow`, `component` (its name in the flow), `kind` (`connector` or `pipeline`) and
+`type` (for example `tcp_server`). Some have further labels, named below. No label contains an address, a path or other
+data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when the
+process starts. The gauges of a log exist while its connector runs.
 
-A connector from another package shows its own counters in the same way, as `walflow_component_NAME`.
+The counters of a connector from another package are there too, as `walflow_component_NAME`.
 
-Alert on `walflow_wal_oldest_seconds` rather than on sizes: a log that grows and drains does its work, one whose
-oldest event ages does not. `walflow_component_lost_events_total` above 0 means that events had no log before them.
+Two metrics are worth an alert:
+
+- `walflow_wal_oldest_seconds`, rather than sizes. A log that grows and shrinks works well. A log whose oldest event gets
+  older and older does not.
+- `walflow_component_lost_events_total` above 0. It means that events were lost because no log was upstream of the sink.
 """
 
 TAIL: Final = f"""
-`walflow_component_breaker_open` has a series for each of {", ".join(f"`{one}`" for one in BREAKER_REASONS)};
-`triggered` means that the connector itself asked to stop (its peer is away, its disk full), and `/status` has its
-words. `walflow_component_gate_shut` has one for each of {", ".join(f"`{one}`" for one in GATE_REASONS)}: a sink
-downstream stops the source, too much is in flight, the daemon stops.
+`walflow_component_breaker_open` has one series for each of {", ".join(f"`{one}`" for one in BREAKER_REASONS)}.
+`triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its disk
+is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
+{", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes are
+in flight; the daemon is stopping.
 
-Beside these stand the process's own, under the names that every Prometheus client gives them:
+The process's own metrics are there too, with the names that every Prometheus client uses:
 `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_cpu_seconds_total`, `process_open_fds`,
 `process_max_fds`, `process_start_time_seconds`.
 """

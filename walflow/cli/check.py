@@ -1,4 +1,4 @@
-"""`walflow check`: everything that can be known of a flow file before it runs."""
+"""`walflow check`: finds the mistakes of a flow file before it runs."""
 
 import json
 import os
@@ -23,23 +23,28 @@ _COLOURS = {"error": "bold red", "warning": "bold yellow"}
 
 
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Flow files, checked as `run` would start them: together.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for scripts and editors.")] = False,
-    workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
+    files: Annotated[list[Path], typer.Argument(help="Flow files, checked together, as `run` would start them.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are warnings.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")
+    ] = False,
+    workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
     spark: Annotated[
-        bool, typer.Option("--spark", help="Have Spark read the queries too; takes ten seconds each.")
+        bool, typer.Option("--spark", help="Let Spark check the queries too. It takes ten seconds for each.")
     ] = False,
     allow_cycles: Annotated[
-        bool, typer.Option("--allow-cycles", help="A flow may feed itself through a log, as with `run`.")
+        bool,
+        typer.Option(
+            "--allow-cycles", help="Allow a flow to feed itself through a log, as `run` does with this option."
+        ),
     ] = False,
     python: Annotated[
-        bool, typer.Option("--python", help="Print the Python source that the pipelines are compiled to.")
+        bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,
 ) -> None:
     """Check flow files, and print what each path from a source to a sink guarantees."""
     if python and as_json:
-        raise typer.BadParameter("--python prints source, and --json a document: name one of them")
+        raise typer.BadParameter("--python and --json exclude each other")
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     try:
         os.chdir(workdir)
@@ -64,14 +69,14 @@ def check(
 
 
 def sources(assembly: Assembly) -> Iterator[str]:
-    """What the selects of each pipeline are compiled to."""
+    """The Python source of each pipeline's selects."""
     for plan in assembly.pipelines:
         for region in regions(plan):
             yield compile_region(region).listing
 
 
 def probe(assembly: Assembly) -> list[Diagnostic]:
-    """What only trying it out can find."""
+    """Mistakes that only a trial finds."""
     return [
         error(
             f"connector `{plan.id}`: {found.message}", plan.settings.get(found.key, plan.defined), found.hint or None
@@ -91,7 +96,7 @@ def exit_code(
 
 
 def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> list[Text]:
-    """Coloured where the console is a terminal; the words are the same."""
+    """The report as lines: coloured on a terminal, with the same words everywhere."""
     shown, more = first_of(diagnostics)
     lines = [_coloured(diagnostic) for diagnostic in shown]
     if more:

@@ -1,4 +1,4 @@
-"""`walflow connectors`: which there are, and what each one takes. All of it comes from the classes."""
+"""`walflow connectors`: lists the connector types and shows their keys. The classes are the only source."""
 
 import inspect
 import json
@@ -19,7 +19,7 @@ from walflow.registry import connectors as registered
 
 EX_CONFIG = 78
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts and editors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")]
 
 Schema = Mapping[str, Any]  # JSON Schema has no narrower type
 
@@ -32,14 +32,14 @@ class ConfigKey(NamedTuple):
 
 
 def connectors_app() -> typer.Typer:
-    program = typer.Typer(help="Which connectors there are, and what each one takes.", no_args_is_help=True)
+    program = typer.Typer(help="List connector types, and show the keys of one.", no_args_is_help=True)
     program.command("list")(list_)
     program.command("show")(show)
     return program
 
 
 def list_(as_json: AsJson = False) -> None:
-    """The types a flow file may name after `from`."""
+    """List the connector types, which `define connector NAME from TYPE` may name."""
     with _said():
         loaded = _loaded(registered())
     if as_json:
@@ -57,14 +57,18 @@ def _words(connector: type[Connector] | NotLoadable) -> str:
 
 
 def _kinds(incomplete: str) -> list[str]:
-    """For the shell. Names alone: no class is loaded."""
+    """For the shell's completion. Only names: no class is loaded."""
     return sorted(kind for kind in registered() if kind.startswith(incomplete))
 
 
 def show(
-    kind: Annotated[str, typer.Argument(help="As `list` has it.", autocompletion=_kinds)], as_json: AsJson = False
+    kind: Annotated[
+        str, typer.Argument(help="A type, as `walflow connectors list` shows it.", autocompletion=_kinds)
+    ],
+    as_json: AsJson = False,
 ) -> None:
-    """The keys of its `config`, with types and defaults. Values of a flow are never shown, so no secret is."""
+    """Show the keys of a type's `config`, with types and defaults. It never shows a flow's own values, so it shows no
+    secret."""
     with _said():
         classes = registered()
         if kind not in classes:
@@ -91,7 +95,7 @@ def show(
 
 
 def _promised(connector: type[Connector]) -> Iterator[str]:
-    """As its flow is without a word more than it needs; `check` says what yours guarantees."""
+    """Guarantees of the type with its default keys. `check` prints what your flow guarantees."""
     for chosen, guarantee in guarantees(connector):
         where = f" ({chosen})" if chosen else ""
         for half, words in (("source", guarantee.source), ("sink", guarantee.sink)):
@@ -105,7 +109,7 @@ def _print(table: Table) -> None:
 
 @contextmanager
 def _said() -> Generator[None]:
-    """What is wrong with a distribution is a line, and no business of the other types."""
+    """Reports a broken distribution with one line; the other types still work."""
     try:
         yield
     except NotLoadable as error:

@@ -1,6 +1,7 @@
-"""What of docs/reference comes from the code: `make pages`, which is `python -m walflow.cli.reference docs/reference`.
+"""Makes the pages of docs/reference that come from the code: `make pages`, or `python -m walflow.cli.reference
+docs/reference`.
 
-Pages of connectors, operators and commands are made whole; of the page of codecs its two tables.
+The pages of connectors, operators and commands are made completely; of the page of codecs, only its two tables.
 """
 
 import re
@@ -23,18 +24,20 @@ from walflow.registry import connectors
 CONNECTORS: Final = """\
 # Connectors
 
-What stands behind `from` in `define connector`. This page is made from the classes (`walflow connectors show KIND` prints
-the same of any connector, a stranger's too); a test holds it. Durations are in nanoseconds, sizes in bytes.
-`walflow check` prints what each one guarantees in your flow.
+The connector types that `define connector NAME from TYPE` may name, and the keys of their `config`. Durations are in
+nanoseconds, sizes in bytes. Each guarantee below holds with default keys and a log upstream; `walflow check` prints those of
+your own flow. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
+packages. This page is generated from the code.
 """
 
 OPERATORS_HEAD: Final = """\
 # Operators
 
-What stands behind `from` in `define operator`, within a pipeline or for all pipelines of a file. An operator is defined,
-then created, and events are selected into it and from it; `NAME/PORT` is one of its ports, `NAME` alone the port `in` of a
-target and `out` of a source. tremor 0.11's `define qos::wal operator NAME with … end` is the same. The keys stand behind
-`with`; those behind the `with` of `create operator` count before those of the definition.
+The operator types that `define operator NAME from TYPE` may name, and their keys. An operator may be defined within a
+pipeline, or at the top of a file for all its pipelines. First define the operator, then create it, then select events into
+it and from it. `NAME/PORT` names one of its ports. `NAME` alone means the port `in` after `into`, and the port `out` after
+`from`. The keys follow `with`. A key in `create operator` overrides the same key in the definition. tremor 0.11's
+`define qos::wal operator NAME with … end` works too.
 
 ```troy
 define flow main
@@ -51,20 +54,20 @@ end;
 deploy flow main;
 ```
 
-This page is made from the classes; a test holds it. Durations are in nanoseconds, sizes in bytes. What differs from tremor,
-and why, is [decision 0014](../decisions/0014-operators.md).
+Durations are in nanoseconds, sizes in bytes. [Decision 0014](../decisions/0014-operators.md) says what differs from
+tremor, and why. This page is generated from the code.
 """
 
 COMMANDS: Final = """\
 # Commands
 
-This page is made from the program's own help; a test holds it. Exit codes: [here](exit-codes.md).
-`walflow --install-completion` teaches your shell the commands, options and connector types.
+All commands and their options. [Exit codes](exit-codes.md) have a page of their own. `walflow --install-completion`
+installs completion for your shell: commands, options and connector types. This page is generated from the program's help.
 """
 
 CODECS: Final = {
-    CodecUse.REQUIRED: "a `codec` must be named",
-    CodecUse.OPTIONAL: "`codec` is json where none is named",
+    CodecUse.REQUIRED: "`codec` is required",
+    CodecUse.OPTIONAL: "the default `codec` is json",
     CodecUse.FORBIDDEN: "takes no `codec`",
 }
 
@@ -153,7 +156,7 @@ def _text(text: str | None) -> str:
 
 
 def codecs_page(page: str) -> str:
-    """`page` with its tables made anew."""
+    """`page` with new tables."""
     page = _with_table(page, "codecs", _codecs())
     return _with_table(page, "processors", _processors())
 
@@ -187,7 +190,7 @@ PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "operators": lambda page: operators_page(),
     "commands": lambda page: commands_page(),
 }
-"""Name -> from the page as it is, the page as it should be."""
+"Page name -> a function that makes the new page from the present one."
 
 
 def main(folder: Path) -> None:

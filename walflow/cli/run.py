@@ -25,31 +25,41 @@ CREDENTIAL: Final = "admin-token"
 
 
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Flow files; what they deploy runs together.")],
+    files: Annotated[list[Path], typer.Argument(help="Flow files. All their flows run in one daemon.")],
     loop: Annotated[Literal["uvloop", "asyncio"], typer.Option(help="The event loop.")] = "uvloop",
-    workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
-    log_format: Annotated[logs.Format, typer.Option(help="auto: console on a terminal, else json.")] = "auto",
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], typer.Option()] = "info",
-    drain_seconds: Annotated[float, typer.Option(help="How long a stop waits for what is under way.")] = 10.0,
+    workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
+    log_format: Annotated[
+        logs.Format, typer.Option(help="Format of log lines. auto: console on a terminal, otherwise json.")
+    ] = "auto",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines below this level are not written.")
+    ] = "info",
+    drain_seconds: Annotated[
+        float, typer.Option(help="Seconds that a stop waits for events that were read and are not delivered yet.")
+    ] = 10.0,
     admin: Annotated[
         str,
-        typer.Option(envvar="WALFLOW_ADMIN", help="Where metrics and health are: host:port, unix:/path or off."),
+        typer.Option(
+            envvar="WALFLOW_ADMIN", help="The address of metrics and health checks: host:port, unix:/path or off."
+        ),
     ] = "127.0.0.1:9898",
     admin_token_file: Annotated[
         Path | None,
         typer.Option(
-            envvar="WALFLOW_ADMIN_TOKEN_FILE", help="A file with the token to ask them; away from loopback needed."
+            envvar="WALFLOW_ADMIN_TOKEN_FILE",
+            help="A file with the token for that address. Required if the address is not loopback.",
         ),
     ] = None,
     allow_cycles: Annotated[
         bool,
         typer.Option(
-            "--allow-cycles", help="A flow may feed itself through a log. Of one event it makes more without end."
+            "--allow-cycles",
+            help="Allow a flow to feed itself through a log. Such a flow makes ever more events of one.",
         ),
     ] = False,
 ) -> None:
-    """Run flows until SIGTERM or SIGINT; a second one ends at once. SIGHUP reopens output files, and reads
-    certificates and the admin token anew."""
+    """Run flows until SIGTERM or SIGINT. A second SIGTERM or SIGINT stops the daemon at once. SIGHUP reopens output
+    files, and reads certificates and the admin token again."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.diagnostics import render_all
     from walflow.plan import load
@@ -74,7 +84,7 @@ def run(
 
 
 def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
-    """What runs beside the flows."""
+    """What runs beside the flows: the admin server, or nothing."""
     from walflow.admin.endpoint import parse_endpoint
     from walflow.runtime.daemon import nothing_beside
 
@@ -95,7 +105,7 @@ def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
 
 
 def _token(file: Path | None, stderr: Stderr) -> "TokenFile | None":
-    """systemd's credential `admin-token` where no file is named."""
+    """The token's file: as the option names it, otherwise systemd's credential `admin-token`."""
     from walflow.admin.token import TokenFile
     from walflow.net.secrets import CREDENTIALS, NoSecret
 

@@ -1,4 +1,4 @@
-"""`walflow schema`: what editors check the YAML of tremor 0.11 by."""
+"""`walflow schema`: the schema by which editors check the YAML of tremor 0.11."""
 
 import json
 
@@ -6,7 +6,7 @@ import typer
 
 
 def schema() -> None:
-    """Print the JSON Schema of tremor 0.11's YAML files, for yaml-language-server and the like."""
+    """Print the JSON Schema of tremor 0.11's YAML files, for editors (yaml-language-server)."""
     from walflow.lang.legacy.schema import schema as legacy_schema
     from walflow.registry import connectors
 

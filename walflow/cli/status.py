@@ -1,4 +1,4 @@
-"""`walflow status`: what a running daemon does, asked of its admin interface."""
+"""`walflow status`: asks a running daemon's admin interface for its state."""
 
 import http.client
 import socket
@@ -24,22 +24,25 @@ _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting
 
 
 class NoAnswer(Exception):
-    """No walflow answers there. Its text is the line for the operator."""
+    """No walflow answers at this address. The text is the line for the operator."""
 
 
 def status(
     admin: Annotated[
-        str, typer.Option(envvar="WALFLOW_ADMIN", help="As the daemon was given it: host:port or unix:/path.")
+        str, typer.Option(envvar="WALFLOW_ADMIN", help="The daemon's own --admin: host:port or unix:/path.")
     ] = "127.0.0.1:9898",
-    as_json: Annotated[bool, typer.Option("--json", help="The daemon's own words, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the daemon's JSON document, for scripts.")] = False,
     ready: Annotated[
-        bool, typer.Option("--ready", help="Only whether it is ready (exit 69 if not), and what stands still.")
+        bool,
+        typer.Option(
+            "--ready", help="Only check whether the daemon is ready (exit code 69 if not), and show what has stopped."
+        ),
     ] = False,
     admin_token_file: Annotated[
-        Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The file that the daemon was given.")
+        Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The daemon's own --admin-token-file.")
     ] = None,
 ) -> None:
-    """Show a running daemon: its connectors, rates, breakers and backlogs, and what stands still."""
+    """Show a running daemon: its connectors, rates, breakers and backlogs, and parts that have stopped."""
     from walflow.admin.endpoint import parse_endpoint
 
     try:
@@ -47,7 +50,7 @@ def status(
     except ValueError as error:
         raise _end(f"--admin {error}", EX_USAGE) from None
     if endpoint is None:
-        raise _end("--admin off: a daemon without the interface cannot be asked", EX_USAGE)
+        raise _end("--admin off: a daemon without this interface cannot be asked", EX_USAGE)
     try:
         if ready:
             _ask_ready(endpoint)

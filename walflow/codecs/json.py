@@ -177,8 +177,8 @@ JSON_SORTED: Final = Json(sort=True)
 
 
 def json_codec(config: Mapping[str, object]) -> Json:
-    """One JSON value, UTF-8. Written compact, with `{"mode": "sorted"}` its keys in order; unchanged and unsorted: the
-    bytes it came in.
+    """One JSON value, in UTF-8. It is written without spaces, and with `{"mode": "sorted"}` with sorted keys. An event
+    that no pipeline has changed keeps its bytes, unless `sorted` is set.
 
     Raises WalflowError.
     """

@@ -105,5 +105,5 @@ def _encoder(config: Mapping[str, object]) -> Encoder:
 
 
 PROCESSOR: Final = Processor(
-    description="Standard base64 with padding, without line breaks.", step=_step, encoder=_encoder
+    description="Each piece as standard base64, with padding and without line breaks.", step=_step, encoder=_encoder
 )

@@ -149,13 +149,13 @@ class _Stream(Decoder):
 
 
 COMPRESS: Final = Processor(
-    description="Each event is compressed by itself.",
+    description="Compresses each event separately.",
     config="`algorithm`, `level`",
     encoder=encoder,
     gives_any_byte=True,
 )
 DECOMPRESS: Final = Processor(
-    description="Undoes `compress`.",
+    description="Decompresses.",
     config="`algorithm`; default `autodetect`",
     step=Decompress.from_config,
     takes_any_byte=True,

@@ -65,7 +65,7 @@ def _framing(config: Mapping[str, object]) -> LengthPrefixed:
 
 
 PROCESSOR: Final = Processor(
-    description="Each event behind its length: 8 bytes, the highest first.",
+    description="The event's length comes before each event, as 8 bytes, big-endian.",
     step=_step,
     framing=_framing,
     cuts=True,

@@ -32,4 +32,4 @@ def _step(config: Mapping[str, object]) -> RemoveEmpty:
     return RemoveEmpty()
 
 
-PROCESSOR: Final = Processor(description="Pieces without a byte are dropped.", step=_step, wants_pieces=True)
+PROCESSOR: Final = Processor(description="Drops empty pieces.", step=_step, wants_pieces=True)

@@ -160,7 +160,7 @@ def _step(config: Mapping[str, object]) -> Separating:
 
 
 PROCESSOR: Final = Processor(
-    description="Each event ends with one byte.",
+    description="Each event ends with one separator byte.",
     config='`separator` (one byte, `"\\n"`), `max_length`',
     step=_step,
     cutting=Separate.from_config,

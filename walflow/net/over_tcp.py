@@ -1,4 +1,4 @@
-"""What servers that listen on host:port share, whatever they speak: TLS, who may come, what an operator is warned of."""
+"""Shared by all servers that listen on host:port: TLS, limits for clients, and warnings for the operator."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -14,26 +14,32 @@ from walflow.net.tls import ServerTls
 
 
 class TcpListening(ServerConnector):
-    tls: ServerTls | None = Field(default=None, description="Certificates. Default: everything is sent in the clear.")
+    tls: ServerTls | None = Field(default=None, description="Certificates for TLS. Default: no TLS.")
     socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, by tremor's names."
+        default=SocketOptions(), description="Options of the socket, with tremor's names."
     )
     handshake_timeout: int = Field(
         default=10_000_000_000,
         gt=0,
-        description="Nanoseconds a client has for its handshake, of TLS or of what is spoken.",
+        description="Nanoseconds that a client may take for its handshake, of TLS or of the protocol above it.",
     )
     max_connections_per_address: int | None = Field(
-        default=None, ge=1, description="Clients at a time from one address. Default: only max_connections counts."
+        default=None,
+        ge=1,
+        description="The most clients from one address at a time. Default: only max_connections limits them.",
     )
-    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback without TLS.")
+    insecure: str | None = Field(
+        default=None,
+        description="The reason why listening beyond loopback without TLS is "
+        "safe here. With a reason, `check` and `run` do not warn.",
+    )
 
     @property
     def address(self) -> Address:
         raise NotImplementedError
 
     def exposed(self) -> list[str]:
-        """What lies open, a line each."""
+        """One line for each thing that is open to the network or to readers of the flow file."""
         lines: list[str] = []
         if self.tls is None and not self.address.loopback and self.insecure is None:
             lines.append(f'{self.address} is open to the network without TLS; say why in `insecure = "…"`')
@@ -42,7 +48,7 @@ class TcpListening(ServerConnector):
         return lines
 
     async def listen(self, kind: str, inlet: Inlet, out: Outlet, peer: MakePeer = Peer) -> None:
-        """Until it is cancelled. `kind`: under which its metadata has who sent an event."""
+        """Serves until it is cancelled. `kind`: the metadata key that holds the sender's address."""
 
         def meta(peer: object) -> Mapping[str, object]:
             host, port = _host_and_port(peer)

@@ -12,14 +12,20 @@ LONGEST_MS: Final = 10_000
 class Retry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    interval_ms: int = Field(default=100, ge=1, description="Before the first attempt after a failure.")
+    interval_ms: int = Field(
+        default=100, ge=1, description="Milliseconds to wait before the first attempt after a failure."
+    )
     growth_rate: float = Field(
-        default=1.5, ge=1, description="Each wait is so much longer than the one before, up to 10 s."
+        default=1.5, ge=1, description="Each wait is longer than the one before by this factor, up to 10 s."
     )
     max_retries: int | None = Field(
-        default=None, ge=0, description="Failures in a row before it gives up. Default: never."
+        default=None,
+        ge=0,
+        description="Number of failures in a row after which the connector gives up. Default: never.",
     )
-    randomized: bool = Field(default=True, description="Each wait is drawn between the one before and the full one.")
+    randomized: bool = Field(
+        default=True, description="Whether each wait is a random time between the previous wait and the full one."
+    )
 
 
 class Reconnect(BaseModel):

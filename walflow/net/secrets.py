@@ -1,4 +1,4 @@
-"""Passwords and tokens: named in a flow file, kept somewhere else, shown nowhere."""
+"""Passwords and tokens. The flow file names where each is stored. No log line or error shows one."""
 
 import os
 from pathlib import Path
@@ -14,25 +14,25 @@ LONGEST: Final = 64 << 10
 
 
 class NoSecret(WalflowError):
-    """What a secret was to be read from is not there. The line names the place, never the secret."""
+    """The file, variable or credential of a secret is missing. The message names it, never the secret."""
 
 
 class Secret(BaseModel):
     """`{"file": …}`, `{"env": …}` or `{"credential": …}`, or the text itself.
 
-    It is read when it is wanted, so that a file may change under a running daemon, and `check` needs no secrets.
+    It is read when it is needed. So a file may change while the daemon runs, and `check` needs no secrets.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     file: str | None = Field(
-        default=None, min_length=1, description="A file; its last newline is not part of the secret."
+        default=None, min_length=1, description="A file that holds the secret. A newline at its end is ignored."
     )
-    env: str | None = Field(default=None, min_length=1, description="An environment variable.")
+    env: str | None = Field(default=None, min_length=1, description="An environment variable that holds the secret.")
     credential: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9_.:@-]+$",
-        description="A file in $CREDENTIALS_DIRECTORY, as systemd passes them.",
+        description="The name of a file in $CREDENTIALS_DIRECTORY, where systemd puts credentials.",
     )
     text: SecretStr | None = Field(
         default=None, description="The secret itself. Everyone who can read the flow file can read it."

@@ -1,6 +1,6 @@
-"""What servers of byte streams share: who is connected, how many may be, and what is written back to them.
+"""Shared by all servers of byte streams: the connected clients, limits for them, and writing to them.
 
-A server is a source of what its clients send, and a sink that answers each client with its own events.
+A server is a source of what its clients send, and a sink that sends each client its own events back.
 """
 
 import asyncio
@@ -22,59 +22,67 @@ SWEEP: Final = 1.0  # seconds between looks for idle and slow clients
 CLOSING: Final = 1.0  # seconds a stopping server gives its clients to take what is written to them
 
 SINK: Final = (
-    "an event is acked when it is written to the client's socket, or waits for a client that is slow to read; it is "
-    "lost only with that client's connection, and for a client that is gone it is dropped, acked and counted. Events "
-    "that wait for clients and are not acked hold no more than a quarter of the window of the source or log they came "
-    "from: beyond that the clients with most of them count as slow, and are closed after write_timeout"
+    "an event is acked when it is written to the client's socket, or waits for a client that is slow to read. It is "
+    "lost only with that client's connection. An event for a client that has disconnected is dropped, acked and "
+    "counted. Events that wait for clients and are not acked take at most a quarter of the window of their source or "
+    "log. Beyond that, the clients with most of them count as slow, and are closed after write_timeout"
 )
 
 
 class ServerConnector(Connector):
-    """The keys that every server of byte streams has."""
+    """Keys of every server of byte streams."""
 
     buf_size: int = Field(
-        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+        default=8192,
+        ge=1,
+        description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
+        "to 256 KiB at a time.",
     )
     backlog: int = Field(
         default=1024,
         ge=1,
         le=(1 << 31) - 1,
-        description="Connections that wait to be accepted; the kernel has a limit of its own.",
+        description="The most connections that may wait to be accepted. The kernel has a limit of its own.",
     )
     max_connections: int = Field(
         default=1000,
         ge=1,
-        description="Clients at a time, with those that have sent their last byte and may still read. One more takes the "
-        "place of the client that has been connected longest without sending a byte, else of the one that sent its last byte "
-        "first; "
-        "if there is none, it is closed at once.",
+        description="The most clients at a time. Clients that have sent their last byte and may still read count too. "
+        "At the limit, a new client replaces the one that has been connected longest without sending a byte. If there "
+        "is none, it replaces the one that sent its last byte first. If there is none either, the new client is "
+        "closed at once.",
     )
     max_event_bytes: int = Field(
-        default=1 << 20, ge=1, description="A larger event is rejected; the stream goes on behind it."
+        default=1 << 20,
+        ge=1,
+        description="The largest event. A larger one is rejected, and the stream continues after it.",
     )
     first_byte_timeout: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds after which a client that has sent nothing is closed. Default: never.",
+        description="Nanoseconds after which a client that has sent no byte is closed. Default: never.",
     )
     idle_timeout: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds without a byte either way after which a client is closed. Default: never.",
+        description="Nanoseconds after which a client is closed if no byte was sent in either direction. Default: "
+        "never.",
     )
     write_buffer: int = Field(
         default=1 << 20,
         ge=1,
-        description="Bytes that may wait for one client before it is slow and is not read any more. It is slow before "
-        "that if it has most of what waits for all clients, and this is a quarter of the window of the source (8 MiB).",
+        description="Bytes that may wait for one client. Beyond them the client counts as slow, and walflow stops "
+        "reading from it. If all waiting bytes exceed a quarter of the source's window (8 MiB), the clients with most "
+        "of them count as slow too.",
     )
     write_timeout: int = Field(
-        default=10_000_000_000, gt=0, description="Nanoseconds that a client may be slow before it is closed."
+        default=10_000_000_000, gt=0, description="Nanoseconds that a client may stay slow before it is closed."
     )
     max_write_buffers: int = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for all clients; beyond them those are closed for which most waits.",
+        description="Bytes that may wait for all clients together. Beyond them the clients with most waiting bytes "
+        "are closed.",
     )
 
 
@@ -184,8 +192,8 @@ class StreamServer:
         return self.held.bytes > size or (events is not None and self.held.events > events)
 
     def _relieve(self) -> None:
-        """However little waits for each: all clients together hold no more of a window than their share, and the
-        fullest of them let go first."""
+        """Together, all clients hold no more of a window than their share, even if little waits for each. The clients
+        with most waiting bytes are made slow first."""
         self._relieving = False
         if not self._exceeds_share():
             return
@@ -205,7 +213,7 @@ class StreamServer:
             self.out.scheduler.call_soon(self._bound_buffers)
 
     def _bound_buffers(self) -> None:
-        """All clients together stay under the limit, the slow ones and those that were slow."""
+        """Keeps the bytes for all clients under the limit; clients that are no longer slow count too."""
         self._bounding = False
         sizes = {client: client.unwritten() for client in self._present() if not client.aborted}
         total = sum(sizes.values())

@@ -27,9 +27,13 @@ class SocketOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    reuse_port: bool = Field(default=False, alias="SO_REUSEPORT", description="Several processes share one port.")
-    reuse_address: bool = Field(default=True, alias="SO_REUSEADDR", description="A port in TIME_WAIT may be bound.")
-    no_delay: bool = Field(default=True, alias="TCP_NODELAY", description="Small writes leave at once.")
+    reuse_port: bool = Field(
+        default=False, alias="SO_REUSEPORT", description="Whether several processes may listen on one port."
+    )
+    reuse_address: bool = Field(
+        default=True, alias="SO_REUSEADDR", description="Whether a port in TIME_WAIT may be bound."
+    )
+    no_delay: bool = Field(default=True, alias="TCP_NODELAY", description="Whether small writes are sent at once.")
 
     def before_bind(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, self.reuse_address)

@@ -1,4 +1,4 @@
-"""What a flow file says about TLS, as contexts; and what went wrong in a handshake, in words."""
+"""TLS settings of a flow file as SSL contexts, and messages for handshakes that fail."""
 
 import ipaddress
 import ssl
@@ -25,26 +25,32 @@ class BadCertificate(WalflowError):
 class _Tls(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key_password: Secret | None = Field(default=None, description="For a key that is encrypted.")
-    min_version: MinVersion = Field(default="1.2", description="The oldest version of TLS that is spoken.")
+    key_password: Secret | None = Field(default=None, description="The password of an encrypted private key.")
+    min_version: MinVersion = Field(default="1.2", description="The oldest TLS version that is accepted.")
 
 
 class ServerTls(_Tls):
-    cert: str = Field(min_length=1, description="PEM file: the certificate, then those that signed it.")
+    cert: str = Field(
+        min_length=1, description="PEM file with the certificate, then the certificates that signed it."
+    )
     key: str = Field(min_length=1, description="PEM file with its private key.")
     client_ca: str | None = Field(
-        default=None, min_length=1, description="PEM file: clients need a certificate signed by one of these."
+        default=None,
+        min_length=1,
+        description="PEM file with certificate authorities. Clients then need a certificate signed by one of them.",
     )
     client_names: tuple[str, ...] = Field(
         default=(),
-        description="Of those clients only the ones whose certificate has one of these as subjectAltName: a DNS name, "
-        "or `URI:…`, `IP:…`, `email:…` for a name of that type.",
+        description="Accepts only clients whose certificate has one of these names as subjectAltName: a DNS name, or "
+        "`URI:…`, `IP:…` or `email:…` for a name of that type.",
     )
 
     @model_validator(mode="after")
     def _names_need_certificates(self) -> Self:
         if self.client_names and self.client_ca is None:
-            raise ValueError("client_names are read from certificates: name the client_ca that signs them")
+            raise ValueError(
+                "client_names needs client_ca: name the file of the authorities that sign the clients' certificates"
+            )
         return self
 
     def context(self) -> ssl.SSLContext:
@@ -62,22 +68,25 @@ class ClientTls(_Tls):
     cafile: str | None = Field(
         default=None,
         min_length=1,
-        description="PEM file: who may have signed the peer's certificate. Default: the system's.",
+        description="PEM file with certificate authorities that may have signed the peer's certificate. Default: the "
+        "system's.",
     )
     domain: str | None = Field(
-        default=None, min_length=1, description="The name in the peer's certificate. Default: the host in `url`."
+        default=None,
+        min_length=1,
+        description="The name that the peer's certificate must have. Default: the host in `url`.",
     )
     cert: str | None = Field(
-        default=None, min_length=1, description="PEM file: our own certificate, if the peer wants one."
+        default=None, min_length=1, description="PEM file with walflow's own certificate, if the peer requires one."
     )
     key: str | None = Field(
-        default=None, min_length=1, description="PEM file with its private key; it may be in `cert` too."
+        default=None, min_length=1, description="PEM file with its private key. Default: the key is in `cert`."
     )
 
     @model_validator(mode="after")
     def _key_has_a_certificate(self) -> Self:
         if self.key is not None and self.cert is None:
-            raise ValueError("a key is of no use without its cert")
+            raise ValueError("key needs cert: name the file of the certificate too")
         return self
 
     def context(self) -> ssl.SSLContext:
@@ -95,8 +104,8 @@ class ClientTls(_Tls):
 
 
 class Contexts:
-    """`current` is the context for new connections. After `reload` it has the files' present content; what they held before
-    stays in use if they cannot be read, and in any case where it is in use already."""
+    """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the context
+    of before stays in use. Connections that are open keep theirs in any case."""
 
     def __init__(self, tls: ServerTls | ClientTls, log: FilteringBoundLogger) -> None:
         """Raises WalflowError."""
@@ -114,7 +123,7 @@ class Contexts:
             warn_if_open(self._tls.key_password.file, "key_password", self._log, group=True)
 
     def renew(self) -> None:
-        """`reload`, and a line that says how it went."""
+        """`reload`, and a log line with its result."""
         try:
             self.reload()
         except WalflowError as error:
@@ -157,7 +166,7 @@ def _load_authorities(context: ssl.SSLContext, path: str) -> None:
 
 @contextmanager
 def _held(path: str) -> Generator[str]:
-    """OpenSSL's own errors do not say which file."""
+    """Names the file in the error, because OpenSSL's own errors do not."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(held(path))
@@ -171,7 +180,7 @@ _PREFIXES: Final = {"DNS": "", "URI": "URI:", "IP Address": "IP:", "email": "ema
 
 
 def check_name(peer: ssl.SSLObject, allowed: tuple[str, ...]) -> str | None:
-    """Why this client, whose certificate is a good one, may not come in; None: it may."""
+    """The reason why this client is refused although its certificate is valid. None: the client is accepted."""
     names = _alternative_names(peer)
     if not allowed or not names.isdisjoint(map(_canonical, allowed)):
         return None
@@ -206,20 +215,20 @@ _PLAIN: Final = {
     "PACKET_LENGTH_TOO_LONG",
 }
 _REASONS: Final = {
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, and client_ca wants one",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it sent no certificate, and client_ca requires one",
     "UNSUPPORTED_PROTOCOL": "its TLS is older than min_version",
     "NO_PROTOCOLS_AVAILABLE": "its TLS is older than min_version",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it wants another version of TLS",
-    "TLSV1_ALERT_UNKNOWN_CA": "it does not know who signed our certificate",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it requires another version of TLS",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority that signed our certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses our certificate",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate of ours",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate from us",
     "TLSV1_ALERT_ACCESS_DENIED": "it refuses our certificate",
 }
 
 
 def describe(error: ssl.SSLError) -> str:
-    """What the peer did, for one log line."""
+    """The reason why a handshake failed, for one log line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     reason = error.reason or ""

@@ -20,15 +20,14 @@ BLOCK_EVENTS: Final = 4096
 
 
 class Unfinished(WalflowError):
-    """The daemon stopped while a batch was gathered. Its events may be sent again."""
+    """The daemon stopped while a batch was being collected. Its events may be sent again."""
 
 
 class Batch(Operator):
-    """Holds events until there are `count` of them, or `timeout` is over, and sends them on together. They stay the
-    events they were, one after the other; what they share is the way: a sink gets them at once, writes them at once and
-    acks them at once. Of one stream they become one block (of 256 KiB and 4,096 events at most), of several streams
-    as many. Before half of what a source may have unsettled is held, and when a source or a log before it can send
-    nothing more until something is settled, what is there goes on."""
+    """Collects events and sends `count` of them on together, or fewer after `timeout`. They stay single events, in
+    their order; the sinks get them, write them and ack them at once. Events of one stream become one block of at most
+    256 KiB and 4,096 events; events of several streams become several blocks. A batch is sent early when it holds half
+    of a source's window, and when a source or a log upstream can send no more until an event is settled."""
 
     example: ClassVar[str] = """\
 define operator hundred from generic::batch with count = 100, timeout = 1000000000 end;
@@ -39,9 +38,11 @@ select event from hundred into out;
 
     whole: ClassVar[bool] = True
 
-    count: int = Field(ge=1, description="How many events a batch has.")
+    count: int = Field(ge=1, description="Number of events in a batch.")
     timeout: int | None = Field(
-        default=None, ge=1, description="Nanoseconds after which a batch goes on with fewer. Default: it waits."
+        default=None,
+        ge=1,
+        description="Nanoseconds after which a batch is sent with fewer events. Default: no timeout.",
     )
 
     def node(self, place: OperatorContext) -> Node:
@@ -103,15 +104,16 @@ class _Batch:
             self._flush_soon()
 
     def _is_much(self) -> bool:
-        """Half of what one of the sources may have unsettled."""
+        """Whether the batch holds half of a source's window."""
         for size, events in [window.limits() for window in self._windows]:
             if self._bytes * 2 >= size or (events is not None and self._events * 2 >= events):
                 return True
         return False
 
     def _flush_soon(self) -> None:
-        """What it holds may be all that its sources wait for: other batches hold events of theirs too, and an event that
-        is held keeps the block unsettled that it was picked out of. Not at once: what comes now goes along."""
+        """Sends the batch in the next turn. Its sources may wait for exactly these events: other batches hold events
+        too, and one held event keeps its whole block unsettled. Not at once, so that events of this turn join the
+        batch."""
         if self._held and not self._flushes_soon:
             self._flushes_soon = True
             self._scheduler.call_soon(self._flush_now)
@@ -138,7 +140,7 @@ class _Batch:
 
 
 def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Neighbours that can be one block."""
+    """Groups of neighbouring blocks that can be joined to one."""
     run: list[Block] = []
     for block in blocks:
         if run and not _continues(run, block):
@@ -166,7 +168,7 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
 
 
 def _follows(block: Block, last: Block) -> bool:
-    """Of one log, and further on in it: a sink that keeps positions must be able to tell which event has which."""
+    """Whether both are of one log and in order: a sink that remembers positions must know the position of each event."""
     origin, before = block.origin, last.origin
     return (
         origin is not None

@@ -32,12 +32,12 @@ class Unwritten(WalflowError):
 
 
 class Dedupe(Operator):
-    """Lets each key pass once. A key counts as seen when the event that first carried it is delivered; until then
-    another event with that key shares its outcome, and one that failed passes when it is sent again. An event without
-    the key passes, and so does one whose key cannot be compared: nested too deep, or a number beyond a double. With `dir`
-    the keys survive a restart; a crash may let through once more what was delivered and not yet acked, and never loses an
-    event. A `generic::batch` behind it wants a `timeout`: what shares the outcome of an event in a batch counts as under
-    way."""
+    """Drops duplicates: only the first event with a key passes. A key counts as seen once its first event is delivered.
+    Until then, another event with that key waits and gets the same outcome; if the first one failed, it passes when it
+    is sent again. An event without the key passes. So does an event whose key cannot be compared (nested too deep, or a
+    number beyond a double). With `dir`, the keys survive a restart; a crash never loses an event, but an event that was
+    delivered and not yet acked may pass once more. A `generic::batch` downstream needs a `timeout`, because events that
+    wait for an event in the batch count as not settled."""
 
     example: ClassVar[str] = """\
 define operator once from qos::dedupe with key = "id", dir = "seen" end;
@@ -46,12 +46,14 @@ select event from in into once;
 select event from once into out;
 """
 
-    key: str = Field(min_length=1, description="Where the key is in the event: `id`, or `order.id` further down.")
+    key: str = Field(
+        min_length=1, description="Path of the key in the event: `id`, or `order.id` for a key within a record."
+    )
     max_keys: int = Field(
-        default=100_000, ge=1, description="How many keys are remembered; the oldest is forgotten first."
+        default=100_000, ge=1, description="Number of keys that are remembered. Beyond it the oldest key is dropped."
     )
     dir: str | None = Field(
-        default=None, min_length=1, description="Directory for the keys. Default: none, in memory alone."
+        default=None, min_length=1, description="Directory for the keys. Default: none, the keys are only in memory."
     )
 
     @field_validator("key")

@@ -5,7 +5,7 @@ from walflow.operators.operator import Operator, OperatorContext
 
 
 class Passthrough(Operator):
-    """Hands on what comes, as it is; it costs nothing."""
+    """Passes events on unchanged. It costs nothing."""
 
     example: ClassVar[str] = """\
 define operator same from passthrough;

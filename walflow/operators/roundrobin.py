@@ -1,7 +1,7 @@
-"""Events evenly over several outputs, of which some may be shut.
+"""Spreads events evenly over several outputs; some of them may be unavailable.
 
-For the node above it a round robin is a sink: it acks and fails under its own name, for which of its
-outputs had an event must not be remembered upstream. An event that comes again may well go another way.
+For the node above it a round robin is a sink: it acks and fails under its own name. Upstream must not remember which
+output had an event, because an event that comes again may leave by another output.
 """
 
 from collections import deque
@@ -19,13 +19,14 @@ SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
 
 
 class NobodyTakes(WalflowError):
-    """The daemon stopped while no output took events. They may be sent again."""
+    """The daemon stopped while no output accepted events. They may be sent again."""
 
 
 class RoundRobin(Operator):
-    """Each event leaves by one of the outputs, in turns. An output with a sink behind it that takes no more is left out
-    until it is back, and what such a sink hands back goes to the others; while there is none, the sources stop. Blocks
-    are dealt out by their events: to the output that has had fewest of them, and a large block in even parts."""
+    """Sends each event to one of the outputs, in turns. While a sink behind an output is unavailable, that output is
+    left out, and the events that its sink failed go to the others. If no output is available, the sources stop. Blocks
+    are spread by their number of events: the output that has had the fewest is next, and a large block is divided into
+    equal parts."""
 
     example: ClassVar[str] = """\
 define operator turns from qos::roundrobin with outputs = ["a", "b"] end;
@@ -39,7 +40,7 @@ select event from turns/b into out/ws1;
     whole: ClassVar[bool] = True
 
     outputs: list[str] = Field(
-        default_factory=lambda: ["out"], description="Its output ports, in the order of their turns."
+        default_factory=lambda: ["out"], description="The names of its output ports, in the order of their turns."
     )
 
     @model_validator(mode="after")
@@ -60,7 +61,7 @@ select event from turns/b into out/ws1;
 
 
 class _Way:
-    """One output. `events`: how many it has had."""
+    """One output. `events`: the number of events it has had."""
 
     __slots__ = ("events", "gate", "number", "to")
 
@@ -72,7 +73,7 @@ class _Way:
 
 
 class _Attempt(NamedTuple):
-    """A block on its way by one output. `tried`: those it failed by before, though they were open."""
+    """A block that was sent to one output. `tried`: the outputs that failed it before, although they were open."""
 
     block: Block
     way: _Way
@@ -160,7 +161,7 @@ class _RoundRobin:
                 gate.trigger(self._name, "no output takes events")
 
     def _opened(self, way: _Way) -> None:
-        """It does not get all that it has missed."""
+        """Takes an output in again, without sending it all the events that it missed."""
         others = [other.events for other in self._ways if other is not way and not other.gate.shut]
         way.events = max([way.events, min(others, default=way.events)])
         self._flush()
@@ -169,7 +170,7 @@ class _RoundRobin:
                 gate.restore(self._name)
 
     def _flush(self) -> None:
-        """A block may settle, and a sink trigger, while it is being sent."""
+        """Sends what is held. A block may settle, and a sink may trigger, while it is being sent."""
         if self._flushing:
             return
         self._flushing = True

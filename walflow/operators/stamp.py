@@ -17,10 +17,10 @@ NO_POSITION: Final = (
 
 
 class Stamp(Operator):
-    """Writes into each event where it stands in the log it was read from: `{"log": "<uuid>", "position": 17}`. However
-    often the event is sent again it is the same, so a receiver can recognise it: `qos::dedupe` of the next walflow,
-    a table with that key. The events go on as lines of JSON; one that is no record is rejected, and so is one whose
-    position is not known."""
+    """Writes the event's position in its log into the event: `{"log": "<uuid>", "position": 17}`. The value is the same
+    each time the event is sent, so a receiver can recognise a repeat: `qos::dedupe` in the next walflow, or a table
+    with this key. Events are written as lines of JSON. An event that is no record, or whose position is not known, is
+    rejected."""
 
     example: ClassVar[str] = """\
 define operator stamp from qos::stamp;
@@ -32,7 +32,7 @@ select event from stamp into out;
     needs_log: ClassVar[bool] = True
 
     field: str = Field(
-        default="origin", min_length=1, description="The field of the event it writes; what was there is gone."
+        default="origin", min_length=1, description="The field that is written. An older value of it is replaced."
     )
 
     def node(self, place: OperatorContext) -> Node:

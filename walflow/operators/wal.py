@@ -11,10 +11,10 @@ LEAST: Final = 16 << 10  # bytes: below them a log has hardly room for an event
 
 
 class QosWal(Operator):
-    """Ends one ack domain and begins the next: what comes is acked upstream once it is stored, and sent on, again after
-    a failure, until every sink behind it has acked it. With `dir` it is stored on disk, by the same engine as the
-    connector `wal`, and survives a crash; without, in memory, and is gone with walflow. What it has no room for stops
-    the sources; nothing is dropped."""
+    """A log within a pipeline: one ack domain ends here and the next begins. An event is acked upstream once it is
+    stored. Then it is sent, and again after a failure, until every sink downstream has acked it. With `dir`, events are
+    stored on disk, by the same engine as the connector `wal`, and survive a crash. Without `dir`, they are in memory
+    and are lost with walflow. When it is full, the sources stop; no event is dropped."""
 
     example: ClassVar[str] = """\
 define operator on_disk from qos::wal with dir = "store", read_count = 20, max_elements = 1000 end;
@@ -26,22 +26,23 @@ select event from on_disk into out;
     dir: str | None = Field(
         default=None,
         min_length=1,
-        description="Directory of the log. Default: none, events are kept in memory alone.",
+        description="Directory of the log. Default: none, events are only in memory.",
     )
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="How many events may be with the sinks and not acked. Default: as many as the window has room for.",
+        description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
+        "window in bytes.",
     )
     max_elements: int | None = Field(
-        default=None, ge=1, description="How many events it holds until every sink has acked them."
+        default=None, ge=1, description="The most events it holds. An event counts until every sink has acked it."
     )
     max_bytes: int | None = Field(
         default=None,
         ge=1,
         le=1 << 60,
-        description="How many bytes it takes: on disk, files and headers included; in memory, of the events. At least one "
-        "of the two bounds must be given; on disk 1 GiB is the bound where none in bytes is.",
+        description="The most bytes it takes: on disk, of files and headers; in memory, of events. At least one of "
+        "`max_elements` and `max_bytes` must be given. On disk, `max_bytes` is 1 GiB by default.",
     )
 
     @model_validator(mode="after")
@@ -59,8 +60,8 @@ select event from on_disk into out;
         return StandIn("wal", {**shared, "path": self.dir, **self._chunks()})
 
     def _chunks(self) -> Mapping[str, int]:
-        """Files of 1 MiB and more, as far as there may be two of them, and of 64 MiB at most: each has its place on disk
-        from its beginning on."""
+        """Sizes of the files: 1 MiB or more if two of them fit, and at most 64 MiB. Each file takes its place on disk
+        when it is made."""
         if self.max_bytes is None:
             return {}
         chunks = max(min(16, max(2, self.max_bytes // MIB)), -(-self.max_bytes // LARGEST_FILE))

@@ -1,4 +1,4 @@
-"""`walflow graph`: a picture of what flow files link to what."""
+"""`walflow graph`: draws the connectors and pipelines of flow files and the links between them."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -32,14 +32,17 @@ DRAW: Final[Mapping[PictureFormat, Callable[[Picture], str]]] = {
 
 
 def graph(
-    files: Annotated[list[Path], typer.Argument(help="Flow files, together, as `run` would start them.")],
+    files: Annotated[list[Path], typer.Argument(help="Flow files, drawn together, as `run` would start them.")],
     form: Annotated[
-        PictureFormat, typer.Option("--format", help="mermaid (Markdown pages draw it), dot (Graphviz) or svg.")
+        PictureFormat, typer.Option("--format", help="mermaid (for Markdown pages), dot (for Graphviz) or svg.")
     ] = PictureFormat.mermaid,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it there, not to stdout.")] = None,
-    workdir: Annotated[Path, typer.Option(help="Relative paths in flow files start here.")] = Path(),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file to write to. Default: stdout.")
+    ] = None,
+    workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
 ) -> None:
-    """Draw flow files: connectors, pipelines, links, where a log begins a new promise, and what stops what."""
+    """Draw flow files: connectors, pipelines, links, where ack domains begin and end, and which sink stops which
+    source."""
     target = output.absolute() if output else None
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     try:

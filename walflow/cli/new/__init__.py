@@ -1,4 +1,4 @@
-"""`walflow new`: a directory to start from."""
+"""`walflow new`: makes a directory with a flow to start from."""
 
 import keyword
 import re
@@ -74,10 +74,16 @@ LISTED: Final = "; ".join(f"{name}: {template.what}" for name, template in TEMPL
 
 
 def new(
-    directory: Annotated[Path, typer.Argument(help="Made, with its parents; it must not have files of these names.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            help="The directory. It is made if it is missing, with its parents. It "
+            "must not contain files with the template's names."
+        ),
+    ],
     template: Annotated[str, typer.Option("--template", "-t", help=f"{LISTED}.", autocompletion=_names)] = "echo",
 ) -> None:
-    """Make a directory with a flow that runs as it is, to start from."""
+    """Make a directory with a flow to start from. The flow runs as it is."""
     if template not in TEMPLATES:
         raise _refused(f"there is no template {template!r}: there are {', '.join(TEMPLATES)}", EX_USAGE)
     name = directory.absolute().name.replace("-", "_")

@@ -1,15 +1,11 @@
-"""`walflow wal`: looks into the directory of a log, takes it out, puts it back, and makes it open again."""
+"""`walflow wal`: commands that inspect, repair, export and import the directory of a log."""
 
 import inspect
 from collections.abc import Callable
 
 import typer
 
-HELP = """Look into a log's directory, make it open again, copy it.
-
-Is it sound? `check` names everything that is wrong. A daemon refuses it: `repair`, first with --dry-run. A sink fails
-on the same event again and again: find it with `dump`, then `skip` it. To take a log elsewhere: `export` and `import`.
-"""
+HELP = "Inspect, repair and copy a log's directory."
 
 
 def wal_app() -> typer.Typer:

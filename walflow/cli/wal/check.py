@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def check(path: At, as_json: AsJson = False) -> None:
-    """Verify every header and record, and name each that is not sound. Changes nothing and takes no lock.
+    """Verify every header and record, and list each damaged one. Changes nothing and takes no lock.
 
-    What a crash left half written is told, but is no damage: it was never acked. Nor is what was lost and is
-    reported in quarantine/ already.
+    A record that a crash left half written is shown, but it is no damage, because it was never acked. A record whose
+    loss is already reported in quarantine/ is no damage either.
 
-    Exit codes: 0 sound, 1 something is damaged, 74 not a log or not readable.
+    Exit codes: 0 sound, 1 damaged, 74 not a log or not readable.
     """
     from walflow.wal.inspect import check as verify
 

@@ -31,14 +31,15 @@ def dump(
     path: At,
     first: From = 1,
     last: To = EVERYTHING,
-    raw: Annotated[bool, typer.Option("--raw", help="The bytes of the payloads and nothing else.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, for scripts.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print only the bytes of the payloads.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, for scripts.")] = False,
 ) -> None:
-    """Print the events that a log still holds, acked ones too. Changes nothing, and takes no lock.
+    """Print the events that are still in a log, also acked ones. Changes nothing and takes no lock.
 
-    A line: position, time of arrival, source#stream, metadata, event. What cannot be read is told on stderr.
+    Each line has: position, time of arrival, source#stream, metadata, event. Records that cannot be read are reported
+    on stderr.
 
-    Exit codes: 0 all of it, 1 something could not be read, 74 not a log or not readable.
+    Exit codes: 0 everything was read, 1 something could not be read, 74 not a log or not readable.
     """
     if raw and as_json:
         raise end("--raw and --json exclude each other", EX_USAGE)

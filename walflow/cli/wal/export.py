@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 
 
 def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
-    """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing, and takes no lock.
+    """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing and takes no lock.
 
-    The first line is about the log; then comes one a record: its positions, how many of them are acked, time of
-    arrival, source, codec, framing, metadata and payload. With --from or --to all other positions count as acked.
-    What cannot be read is told on stderr, and is a line if it was not acked: the imported log reports it as lost.
+    The first line describes the log. Then each record is one line: its positions, how many of them are acked, time of
+    arrival, source, codec, framing, metadata and payload. With --from or --to, all other positions count as acked.
+    Records that cannot be read are reported on stderr. If they were not acked, they are also a line, so that the
+    imported log reports them as lost.
 
-    Exit codes: 0 all of it, 1 something could not be read, 74 not a log or not readable.
+    Exit codes: 0 everything was read, 1 something could not be read, 74 not a log or not readable.
     """
     in_order(first, last)
     with told():
@@ -69,7 +70,7 @@ def _head(view: "View", acked: "Acked", durable: int) -> "LogLine":
 
 
 def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
-    """What is acked in a log that has these positions only, and up to where it goes: records stay whole."""
+    """The acked positions and the end of a log that has only these positions. Records stay whole."""
     from walflow.wal.inspect import acked_by_cursor
     from walflow.wal.inspect.view import up_to
     from walflow.wal.inspect.walk import walk
@@ -103,7 +104,7 @@ def _lines(
 
 
 def _merged(lines: "Iterable[ExportLine | LostLine | Gone]") -> "Iterator[ExportLine | LostLine | Gone]":
-    """Lost positions next to each other are one line: in how many records they were is not kept."""
+    """Joins lines of neighbouring lost positions: it is not kept in how many records they were."""
     from walflow.cli.wal.lines import LostLine
 
     waiting: LostLine | None = None

@@ -29,13 +29,18 @@ if TYPE_CHECKING:
     from walflow.wal.cursor import Acked
 
 Target = Annotated[
-    Path, typer.Argument(metavar="PATH", help="The directory of the new log: none yet, or empty.", readable=False)
+    Path,
+    typer.Argument(metavar="PATH", help="The directory of the new log. It must be missing or empty.", readable=False),
 ]
 Source = Annotated[
-    str, typer.Argument(metavar="FILE", help="What export printed; - or nothing for stdin.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="FILE", help="The output of export. Default: stdin, also written as -.", show_default=False
+    ),
 ]
 ChunkSize = Annotated[
-    int, typer.Option(help="As in the flow file: bytes at which a new file begins.", min=1024, metavar="BYTES")
+    int,
+    typer.Option(help="Size in bytes after which a new file begins, as in the flow file.", min=1024, metavar="BYTES"),
 ]
 
 
@@ -44,12 +49,13 @@ class BadLine(WalflowError):
 
 
 def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, as_json: AsJson = False) -> None:
-    """Make a log out of the lines that `walflow wal export` printed: the same positions, acks, metadata and records.
+    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and records.
 
-    It is built in PATH.importing and gets its name when all of it is on disk: there is the whole log, or none.
+    The log is built in PATH.importing and renamed to PATH when all of it is on disk. So PATH is a complete log or does
+    not exist.
 
-    Exit codes: 0 done, 65 a line is wrong, 66 FILE cannot be read, 73 something is at PATH already, 74 the disk
-    fails, 75 another process imports to PATH.
+    Exit codes: 0 done, 65 a line is wrong, 66 FILE cannot be read, 73 PATH exists already, 74 the disk fails, 75
+    another process imports to PATH.
     """
     from walflow.wal.build import Taken
 
@@ -104,7 +110,7 @@ def _told(known: dict[str, object]) -> str:
 
 
 class ImportReport:
-    """The lines, and that they fit together: every position up to `durable` is acked, in a record or said to be lost."""
+    """Reads the lines and checks them: every position up to `durable` must be acked, in a record, or reported as lost."""
 
     def __init__(self, name: str, lines: BinaryIO, read: Callable[[int], None]) -> None:
         self._name = name

@@ -19,7 +19,7 @@ ROUNDS = 8  # what is put out of the way may have hidden something else
 
 
 class Account:
-    """What is to be done and was done: told line by line, or as one document at the end."""
+    """The steps to do and the steps done: printed line by line, or as one document at the end."""
 
     def __init__(self, path: str, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -74,20 +74,23 @@ class Account:
 
 def repair(
     path: At,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     keep: Annotated[
-        str, typer.Option(metavar="UUID", help="Of several logs in one directory, the one that stays.")
+        str,
+        typer.Option(metavar="UUID", help="If the directory contains several logs: the UUID of the log that stays."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a log open again, and whole. Says first what it would do; what is in the way goes to quarantine/.
+    """Repair a log, so that a daemon can open it. It first shows what it would do. What prevents the log from opening
+    is moved to quarantine/.
 
-    Stop the daemon before. Nothing is deleted: what would be written over is copied to quarantine/, and so is what is
-    left of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, because it cannot ask.
+    Stop the daemon first. Nothing is deleted: data that would be overwritten is copied to quarantine/. So is the rest
+    of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, because it cannot
+    ask.
 
-    Exit codes: 0 it opens (with --dry-run: nothing to do), 1 there is something to do that was not done, 74 it needs
-    a person, and the lines say what for, 75 a process holds the log.
+    Exit codes: 0 the log opens (with --dry-run: nothing needs to be done); 1 something needs to be done and was not; 74
+    a person must do something first, which the lines name; 75 another process uses the log.
     """
     if as_json and not (dry_run or yes):
         raise end("--json needs --dry-run or --yes", EX_USAGE)
@@ -104,7 +107,7 @@ def repair(
 def mend(
     path: str, account: Account, *, dry_run: bool, yes: bool, keep: str = "", disk: "Disk | None" = None
 ) -> bool:
-    """What `repair` does. False: there is something to do that was not done. Raises WalflowError."""
+    """The work of `repair`. False: something needs to be done and was not. Raises WalflowError."""
     from walflow.wal.repair import Hold, obstacles
 
     for _ in range(ROUNDS):
@@ -132,7 +135,7 @@ def _do(steps: "list[RepairStep]", hold: "Hold", account: Account) -> None:
 
 
 def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk | None") -> bool:
-    """What a daemon does when it starts and as it goes on: the rest of the repair, and the proof of it."""
+    """Opens the log as a daemon does: that finishes the repair, and proves it."""
     from walflow.wal import Log, LogOptions
     from walflow.wal.inspect import backlog_bytes, check
     from walflow.wal.repair import Hold, half_headers, overwritten, unreadable

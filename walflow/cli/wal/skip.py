@@ -30,24 +30,31 @@ if TYPE_CHECKING:
 def skip(
     path: At,
     position: Annotated[
-        int, typer.Argument(metavar="POSITION", help="Of the event, as dump shows it.", parser=a_position)
+        int,
+        typer.Argument(
+            metavar="POSITION", help="The event's position, as `walflow wal dump` shows it.", parser=a_position
+        ),
     ],
     last: Annotated[
         int | None,
         typer.Option(
-            "--to", help="Skip all from POSITION to this one, included.", parser=a_position, metavar="POSITION"
+            "--to",
+            help="The last position to skip, included. Default: POSITION.",
+            parser=a_position,
+            metavar="POSITION",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be skipped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which events would be skipped.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go past an event that no sink will take: it counts as acked and is not delivered again.
+    """Skip an event that no sink accepts: it counts as acked and is not sent again.
 
-    Stop the daemon before, and look with --dry-run. The record that has the event is copied to quarantine/, with a
-    report of who skipped what and when; events of that record that are not skipped are still delivered.
+    Stop the daemon first, and try with --dry-run. The event's record is copied to quarantine/, with a report that says
+    who skipped which positions, and when. Other events of that record are still delivered.
 
-    Exit codes: 0 skipped, or shown, 1 there is nothing to skip (not in the log, or acked), 74 not a log, or its disk
-    fails (run it again then: the cursor may have been written or not), 75 a process holds the log.
+    Exit codes: 0 skipped, or shown with --dry-run; 1 nothing to skip (the position is not in the log, or is acked); 74
+    not a log, or its disk fails (then run it again: the cursor may have been written or not); 75 another process uses
+    the log.
     """
     from walflow.wal.skip import NothingToSkip
 
@@ -94,7 +101,7 @@ def _who() -> str:
 
 
 def _tell(path: str, skipped: "list[Skipped]", acked: "Acked", durable: int, *, as_json: bool) -> None:
-    """After it was done, or, where there is no report, instead of it."""
+    """Prints what was skipped or, without a report, what would be."""
     from walflow.relay.tag import Tags
 
     tags, done = Tags(), any(one.report for one in skipped)

@@ -40,9 +40,9 @@ class _Stats(NamedTuple):
 
 
 def stats(path: At, as_json: AsJson = False) -> None:
-    """What a log holds. Changes nothing, and takes no lock: a running daemon may have it.
+    """Show what a log contains. Changes nothing and takes no lock, so a daemon may use the log meanwhile.
 
-    Exit codes: 0 told, 74 not a log or not readable.
+    Exit codes: 0 shown, 74 not a log or not readable.
     """
     from walflow.wal.inspect import look
 

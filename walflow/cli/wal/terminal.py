@@ -1,4 +1,4 @@
-"""What the commands share: arguments, how a trouble is told, progress bars."""
+"""Shared by the `wal` commands: arguments, error lines, progress bars."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ At = Annotated[
     # readable: `repair` says what to do where it is not
     typer.Argument(metavar="PATH", help="The log's directory, as the flow file names it.", readable=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON, for scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def a_position(given: str | int) -> int:
@@ -55,7 +55,7 @@ To = Annotated[
 
 @contextmanager
 def told() -> Generator[None]:
-    """Every trouble is one line, and a closed stdout is none."""
+    """Turns every error into one line and an exit code. A closed stdout is no error."""
     try:
         yield
         print(end="", flush=True)  # a stdout that was closed from the start is None, which only print knows
@@ -114,7 +114,8 @@ def stdout() -> BinaryIO:
 
 @contextmanager
 def progress(what: str, *, beside: bool = False) -> "Generator[Callable[[int], Read]]":
-    """A bar on stderr, if that is a terminal. `beside`: only if stdout is none, which gets many lines meanwhile."""
+    """A progress bar on stderr, if stderr is a terminal. `beside`: only if stdout, which gets many lines meanwhile, is
+    no terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
     shown = console.is_terminal and not (beside and sys.stdout is not None and sys.stdout.isatty())
