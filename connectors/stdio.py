@@ -17,7 +17,7 @@ from typing import ClassVar, Final, Literal, TextIO
 
 from pydantic import Field
 
-from walflow import Block, Connector, Guarantee, Inlet, Outlet, Ports, WalflowError
+from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, WalflowError
 
 READ_BYTES: Final = 256 << 10
 BATCH_BYTES: Final = 256 << 10
@@ -109,7 +109,7 @@ class Console:
         self._busy = False  # a job is in the air, a retry or a kick is due
         self._failing: str | None = None
         self._triggered = False
-        self._delay = FIRST_DELAY
+        self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._lost = False
         self._stopping = False
         self._stopped = asyncio.Event()
@@ -183,7 +183,7 @@ class Console:
         self._settle_written()
         if error is None:
             self._failing = None
-            self._delay = FIRST_DELAY
+            self._backoff.reset()
         elif isinstance(error, OSError) and is_full(error):
             self._hold(error)
             return
@@ -210,8 +210,7 @@ class Console:
         if self._stopping:
             self._stopped.set()
             return
-        self._scheduler.call_later(self._delay, self._next)
-        self._delay = min(self._delay * 1.5, LAST_DELAY)
+        self._scheduler.call_later(self._backoff.next(), self._next)
 
     def _set_breaker(self) -> None:
         limit = WAITING_BYTES // 2 if self._triggered else WAITING_BYTES

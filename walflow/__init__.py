@@ -4,6 +4,7 @@ What a connector, a codec, a preprocessor or a postprocessor needs stands here, 
 network need. No other module is promised to keep its names.
 """
 
+from walflow.backoff import Backoff
 from walflow.codecs.per_event import EventCodec
 from walflow.contract import (
     Claim,
@@ -31,6 +32,7 @@ from walflow.plugins import known_keys
 __version__ = "0.1.0"
 
 __all__ = [
+    "Backoff",
     "Block",
     "CannotDecode",
     "CannotEncode",

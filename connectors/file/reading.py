@@ -9,7 +9,7 @@ import aiofiles
 import aiofiles.os
 from aiofiles.threadpool.binary import AsyncFileIO
 
-from walflow import Outlet, Scheduler, Stream, WalflowError
+from walflow import Backoff, Outlet, Scheduler, Stream, WalflowError
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 READ_BYTES: Final = 256 << 10
@@ -80,15 +80,15 @@ def _kind(mode: int) -> str:
 
 
 async def _read_on(file: AsyncFileIO, path: str, out: Outlet) -> bytes:
-    delay = FIRST_DELAY
+    backoff = Backoff(FIRST_DELAY, LAST_DELAY)
     while True:
         await out.ready()
         try:
             return await file.read(READ_BYTES)
         except OSError as error:
-            out.log.warning(f"cannot read {path}: {error.strerror}; trying again", seconds=delay)
+            delay = backoff.next()
+            out.log.warning(f"cannot read {path}: {error.strerror}; trying again", seconds=round(delay, 2))
         await _wait(out.scheduler, delay)
-        delay = min(delay * 1.5, LAST_DELAY)
 
 
 async def _wait(scheduler: Scheduler, delay: float) -> None:

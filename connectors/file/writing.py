@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from connectors.file.output import FileBatch, Output, explain
-from walflow import Block, Inlet, Timer, WalflowError
+from walflow import Backoff, Block, Inlet, Timer, WalflowError
 
 BATCH_BYTES: Final = 1 << 20
 BATCH_RANGES: Final = 32  # positions of one batch that are not in a row: what the sidecar has room for
@@ -38,7 +38,7 @@ class FileWriter:
         self._closed = False
         self._stopping = False
         self._timer: Timer | None = None
-        self._delay = FIRST_DELAY
+        self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._trouble: str | None = None
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class FileWriter:
     def _well(self, error: BaseException | None) -> bool:
         self._tell()
         if error is None:
-            self._delay = FIRST_DELAY
+            self._backoff.reset()
             if self._trouble is not None:
                 self._trouble = None
                 self._inlet.restore()
@@ -162,8 +162,7 @@ class FileWriter:
         if self._stopping:
             self._idle.set()
             return
-        self._timer = self._scheduler.call_later(self._delay, self._next)
-        self._delay = min(self._delay * 1.5, LAST_DELAY)
+        self._timer = self._scheduler.call_later(self._backoff.next(), self._next)
 
     def _tell(self) -> None:
         notes, self._output.notes = self._output.notes, []

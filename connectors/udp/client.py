@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow import Block, Connector, Guarantee, Inlet, Outlet, Ports, Timer, WalflowError
+from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, Timer, WalflowError
 from walflow.net import Address, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
@@ -91,7 +91,7 @@ class DatagramSending:
         self._refusals = refusals
         self._waiting: deque[Block] = deque()
         self._sent = 0  # events of the first one
-        self._delay = FIRST_DELAY
+        self._backoff = Backoff(FIRST_DELAY, LAST_DELAY, 2)
         self._pumping = self._held = self._triggered = False
         self._timer: Timer | None = None
 
@@ -171,13 +171,13 @@ class DatagramSending:
 
     def _hold(self, problem: OSError) -> None:
         self._held = True
-        self._timer = self._inlet.scheduler.call_later(self._delay, self._go_on)
-        if self._delay > PATIENT and not self._triggered:
+        delay = self._backoff.next()
+        self._timer = self._inlet.scheduler.call_later(delay, self._go_on)
+        if delay > PATIENT and not self._triggered:
             self._triggered = True
             self._inlet.trigger(f"cannot send: {problem.strerror or problem}")
             if self._inlet.replaceable:
                 self._give_up()
-        self._delay = min(self._delay * 2, LAST_DELAY)
 
     def _go_on(self) -> None:
         self._held = False
@@ -187,7 +187,8 @@ class DatagramSending:
             self._restore()  # it was given up: the next one is to show whether it can be sent
 
     def _delivers(self) -> None:
-        self._delay = FIRST_DELAY
+        if self._backoff.failures:
+            self._backoff.reset()
         self._restore()
 
     def _restore(self) -> None:

@@ -1,13 +1,13 @@
 import pytest
 from pydantic import ValidationError
 
-from walflow.net import Backoff, Reconnect
+from walflow.net import Reconnect
 
 
 def waits(count: int, **retry: object) -> list[float | None]:
     reconnect = Reconnect.model_validate({"retry": retry})
-    backoff = Backoff(reconnect.retry, draw=lambda low, high: (low + high) / 2)
-    return [backoff.next() for _ in range(count)]
+    backoff = reconnect.retry.backoff(lambda low, high: (low + high) / 2)
+    return [None if backoff.gave_up else wait for wait in (backoff.next() for _ in range(count))]
 
 
 def test_the_defaults_grow_to_ten_seconds_and_never_end() -> None:
@@ -26,7 +26,7 @@ def test_a_long_interval_is_kept() -> None:
 
 def test_it_gives_up_and_begins_anew_after_success() -> None:
     assert waits(3, max_retries=2, growth_rate=1, randomized=False) == [0.1, 0.1, None]
-    backoff = Backoff(Reconnect().retry)
+    backoff = Reconnect().retry.backoff()
     assert backoff.next() == 0.1
     backoff.next()
     backoff.reset()

@@ -1,7 +1,8 @@
 """What connectors on a network share."""
 
+from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
-from walflow.net.reconnect import Backoff, Reconnect
+from walflow.net.reconnect import Reconnect
 from walflow.net.secrets import NoSecret, Secret
 from walflow.net.sockets import CannotListen, SocketOptions
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls

@@ -12,7 +12,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho, WhenEchoed, WhenWritten
 from walflow.net.deadline import within
-from walflow.net.reconnect import Backoff, Reconnect
+from walflow.net.reconnect import Reconnect
 from walflow.net.writing import Writing
 
 CONNECTS_WITHIN: Final = 10.0  # seconds, a TLS handshake included
@@ -138,7 +138,7 @@ class StreamClient:
         self._peer = peer
         self._connect = connect
         self._make = connection or Connection
-        self._backoff = Backoff(config.reconnect.retry)
+        self._backoff = config.reconnect.retry.backoff()
         self._connection: Connection | None = None
         self._held: deque[Block] = deque()
         self._gathering = self._triggered = self._closing = self._overdue = False
@@ -176,12 +176,12 @@ class StreamClient:
 
     def _next_attempt(self, reason: str) -> float | None:
         delay = self._backoff.next()
-        if delay is None:
+        if self._backoff.gave_up:
             self.out.log.error("gave up", peer=self._peer, reason=reason, failures=self._backoff.failures)
         elif self._backoff.failures > 1 or not self._triggered:
             self.out.log.warning("cannot connect", peer=self._peer, reason=reason, retry_seconds=round(delay, 2))
         self._trigger(f"not connected to {self._peer}: {reason}")
-        return delay
+        return None if self._backoff.gave_up else delay
 
     async def _sleep(self, delay: float) -> None:
         over = asyncio.Event()

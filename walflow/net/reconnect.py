@@ -6,6 +6,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from walflow.backoff import Backoff
+
 LONGEST_MS: Final = 10_000
 
 
@@ -27,32 +29,18 @@ class Retry(BaseModel):
         default=True, description="Whether each wait is a random time between the previous wait and the full one."
     )
 
+    def backoff(self, draw: Callable[[float, float], float] = random.uniform) -> Backoff:
+        longest = max(LONGEST_MS, self.interval_ms)
+        return Backoff(
+            self.interval_ms / 1000,
+            longest / 1000,
+            self.growth_rate,
+            draw=draw if self.randomized else None,
+            most=self.max_retries,
+        )
+
 
 class Reconnect(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     retry: Retry = Retry()
-
-
-class Backoff:
-    def __init__(self, retry: Retry, draw: Callable[[float, float], float] = random.uniform) -> None:
-        self._retry = retry
-        self._draw = draw
-        self._longest = max(LONGEST_MS, retry.interval_ms)
-        self.reset()
-
-    def reset(self) -> None:
-        self.failures = 0
-        self._full = float(self._retry.interval_ms)
-        self._before = 0.0
-
-    def next(self) -> float | None:
-        """Seconds to wait after one more failure; None: it was one too many."""
-        retry = self._retry
-        self.failures += 1
-        if retry.max_retries is not None and self.failures > retry.max_retries:
-            return None
-        wait = self._draw(self._before, self._full) if retry.randomized and self._before else self._full
-        self._before = self._full
-        self._full = min(self._longest, self._full * retry.growth_rate)
-        return wait / 1000

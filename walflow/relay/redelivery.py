@@ -9,11 +9,11 @@ from bisect import insort
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from walflow.backoff import Backoff
+
 R = TypeVar("R")
 
-FIRST_DELAY: Final = 0.1  # seconds
-GROWTH: Final = 1.5
-LONGEST_DELAY: Final = 10.0
+BACKOFF: Final = Backoff(0.1, 10.0)  # seconds, after so many attempts of one part
 
 
 @dataclass(order=True, slots=True)
@@ -60,7 +60,7 @@ class Redelivery(Generic[R]):
         """Seconds to wait before `take`."""
         for half in part.halves():
             insort(self._parts, half)
-        return min(LONGEST_DELAY, FIRST_DELAY * GROWTH ** min(part.attempts - 1, 20))
+        return BACKOFF.after(part.attempts)
 
     def forget(self, last: int) -> None:
         """What lies at or below that position is not to be sent again."""

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from walflow.backoff import Backoff
 from walflow.contract import Inlet
 from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block
@@ -65,7 +66,7 @@ class LogSink:
         self._last_end = 0.0
         self._full = False
         self._no_space = False
-        self._retry_delay = FIRST_RETRY
+        self._backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         self._stopped = False
 
     @property
@@ -203,7 +204,7 @@ class LogSink:
             self._inlet.ack(block)
         if self._no_space:
             self._no_space = False
-            self._retry_delay = FIRST_RETRY
+            self._backoff.reset()
             self._signal()
         if self._held and self._make_way is not None:
             self.room()  # what could not be dropped can be now, for it is written
@@ -213,8 +214,7 @@ class LogSink:
         """The same commit is flushed again: it keeps its positions, nothing was promised."""
         self._no_space = True
         self._inlet.trigger(str(error))
-        self._scheduler.call_later(self._retry_delay, self._retry)
-        self._retry_delay = min(LONGEST_RETRY, self._retry_delay * 1.5)
+        self._scheduler.call_later(self._backoff.next(), self._retry)
 
     def _retry(self) -> None:
         assert self._flying is not None

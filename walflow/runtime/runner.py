@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 import structlog
 
+from walflow.backoff import Backoff
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
 from walflow.nodes.build import ConnectorNodes
@@ -15,7 +16,6 @@ from walflow.nodes.run_context import RunContext
 from walflow.runtime.loop import Awake, LoopScheduler
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
-GROWTH: Final = 1.5
 LONGEST_DELAY: Final = 10.0
 STEADY: Final = 30.0  # a run this long was no failed start: the backoff begins anew
 
@@ -32,7 +32,7 @@ async def run_connector(
     nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops, awake: Awake | None = None
 ) -> None:
     """Returns when the connector has nothing more to say; raises only its cancellation."""
-    delay = FIRST_DELAY
+    backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
     clock = asyncio.get_running_loop().time
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     restarts = metrics.counter("restarts_total", **nodes.plan.labels)
@@ -50,13 +50,13 @@ async def run_connector(
             raise
         except Exception as error:  # noqa: BLE001  # whatever a connector raises is its own trouble
             if clock() - started > STEADY:
-                delay = FIRST_DELAY
+                backoff.reset()
+            delay = backoff.next()
             nodes.sink.end(f"restarting: {_line(error)}")
             nodes.health.becomes("restarting", _line(error))
             restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
         await asyncio.sleep(delay)
-        delay = min(LONGEST_DELAY, delay * GROWTH)
 
 
 async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop, awake: Awake | None) -> None:

@@ -20,7 +20,7 @@ from connectors.spark.job.driver_log import DriverLine, DriverLog
 from connectors.spark.job.process import Process, spawn
 from walflow import Half, Misconfigured
 from walflow.net import Address
-from walflow.net.reconnect import Backoff, Retry
+from walflow.net.reconnect import Retry
 
 RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended
@@ -84,7 +84,7 @@ class Driver:
         self._token_file = token_file
         self._scratch = Path(config.path, "spark").absolute()
         self._log = out.log.bind(pipeline=config.job or "query")
-        self._backoff = Backoff(RETRY)
+        self._backoff = RETRY.backoff()
         self._measures = Measures(out)
         self._ran = False  # a batch was done: the flow file is sound
 
@@ -102,7 +102,6 @@ class Driver:
             self._measures.running = 0
             self._tell(outcome)
             wait = self._backoff.next()
-            assert wait is not None, "it never gives up"
             self._log.info("spark starts again", seconds=round(wait, 2))
             self._measures.restarts.value += 1
             await asyncio.sleep(wait)

@@ -27,7 +27,7 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.results.publications import Publications, PublishIntent
 from connectors.spark.results.staging import Staging, StagingLimits, StagingRun, too_large
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow import Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId, Unusable, WalflowError
+from walflow import Backoff, Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId, Unusable, WalflowError
 from walflow.disk import Disk
 from walflow.framing import LINES
 from walflow.relay import Checkpoints, LogSource
@@ -208,14 +208,14 @@ class Results:
 
     async def _append(self, intent: PublishIntent) -> None:
         """What is not durable yet. Raises OSError where a stage is not what it was."""
-        delay = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         while (done := self._done(intent)) < intent.rows:
             try:
                 await self._append_from(intent, done)
             except OSError as error:
                 if error.errno not in FULL:
                     raise
-                delay = await self._pause(delay, f"a stage cannot be read: {error.strerror}")
+                await self._pause(backoff, f"a stage cannot be read: {error.strerror}")
 
     async def _append_from(self, intent: PublishIntent, done: int) -> None:
         tag = self._tag(intent)
@@ -297,23 +297,21 @@ class Results:
 
     async def _insist(self, call: Callable[[], None]) -> None:
         """Until there is space for it."""
-        delay = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
                 return await self._on_log_thread(call)
             except DiskFull as error:
-                delay = await self._pause(delay, str(error))
+                await self._pause(backoff, str(error))
 
-    async def _pause(self, delay: float, reason: str) -> float:
-        """And how long the next one is."""
-        if delay == FIRST_RETRY:
+    async def _pause(self, backoff: Backoff, reason: str) -> None:
+        if not backoff.failures:
             self._out.log.warning("results wait", reason=reason)
         self._still_open()
         self._woken.clear()
-        self._out.scheduler.call_later(delay, self._woken.set)
+        self._out.scheduler.call_later(backoff.next(), self._woken.set)
         await self._woken.wait()
         self._still_open()
-        return min(LONGEST_RETRY, delay * 1.5)
 
     def _still_open(self) -> None:
         if self._closing:
