@@ -199,7 +199,9 @@ class SparkLink(asyncio.Protocol):
         self.close()
 
     def _pause(self) -> None:
-        if not self._paused and not self.over:
+        """Each time that there is too much, not only the first: uvloop begins to read once `connection_made` has returned,
+        also if that has paused it."""
+        if not self.over:
             self._paused = True
             self.transport.pause_reading()
 
