@@ -359,6 +359,25 @@ class Block:
             positions=self.positions if frames.count == self.frames.count else None,
         )
 
+    def picked(
+        self, numbers: Sequence[int], frames: Frames, codec: Codec, receipt: Receipt, *, distinct: bool = True
+    ) -> Self:
+        """What was made of the events at these places of the block; not `distinct`: of some more than once."""
+        metas, positions = self.event_metas, self.positions
+        return type(self)(
+            self.stream,
+            frames,
+            codec,
+            receipt,
+            ingest_ns=self.ingest_ns,
+            meta=self.meta,
+            event_metas=None if metas is None else [metas[number] for number in numbers],
+            # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
+            origin=self.origin if distinct else None,
+            weight=self.weight,
+            positions=None if positions is None else [positions[number] for number in numbers],
+        )
+
     def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:
         """Parts of so many events each, with their share of the receipt. The caller gives up this copy. `frames`: of the
         parts, where they are at hand."""

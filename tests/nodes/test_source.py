@@ -141,7 +141,7 @@ def test_a_read_of_many_events_has_turns(codec: Codec) -> None:
     assert out.quiet
     assert paused == [True, False]
     assert others == []
-    assert not [each for each in out._streams.values() if each is stream]
+    assert not [each for each in out._streams._open.values() if each is stream]
     lines = b"".join(good.data).split()
     assert [lines[0], *lines[TURN_EVENTS:]] == [b"1", b"2", b"3", b"4"]
     assert world.count("received_events_total") + world.count("rejected_events_total") == 4 * TURN_EVENTS + 4
@@ -204,7 +204,7 @@ def test_a_stream_that_opens_behind_a_shut_gate_starts_paused() -> None:
     world = World()
     out = world.source(Taker())
     sink = world.sink()
-    sink.gates.append(out._gate)
+    sink.gates.append(out.gate)
     sink.trigger("disk full")
     calls: list[str] = []
     out.stream({}, pause=lambda: calls.append("pause"), resume=lambda: calls.append("resume"))
@@ -216,14 +216,14 @@ def test_one_sinks_restore_does_not_release_anothers_trigger() -> None:
     world = World()
     out = world.source(Taker())
     file, tcp = world.sink(name="f::file"), world.sink(name="f::tcp")
-    file.gates.append(out._gate)
-    tcp.gates.append(out._gate)
+    file.gates.append(out.gate)
+    tcp.gates.append(out.gate)
     file.trigger("disk full")
     tcp.trigger("peer gone")
     tcp.restore()
-    assert out._gate.reasons == {"f::file": "disk full"}
+    assert out.gate.reasons == {"f::file": "disk full"}
     file.restore()
-    assert not out._gate.shut
+    assert not out.gate.shut
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ def stamped(running: Running, payloads: list[bytes], origin: Origin | None) -> R
     receipt = Receipt(settled.append, len(payloads))
     frames = Frames(LINES.join(payloads), len(payloads), LINES)
     log = next(nodes for nodes in running.nodes.connectors if nodes.plan.id.name == "p/log")
-    log.source.out.accept(Block(StreamId("f::log", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin))
+    log.source.ports.out.accept(
+        Block(StreamId("f::log", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin)
+    )
     return receipt
 
 

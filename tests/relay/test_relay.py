@@ -66,13 +66,13 @@ class Relay:
 
     def crash(self) -> None:
         """The process is gone: nothing is written any more, descriptors are the kernel's to close."""
-        self.out.void()
+        self.out.end()
         self.log.directory.release()
         for chunk in self.log.chunks:
             chunk.close(self.log.disk)
 
     def close(self) -> None:
-        self.out.void()
+        self.out.end()
         self.log.close()
 
 

@@ -113,7 +113,7 @@ class _Run:
             origin=Origin(LOG, first, first + len(some) - 1, 1),
         )
         try:
-            to.source.out.accept(block)
+            to.source.ports.out.accept(block)
         except Exception as error:  # noqa: BLE001 - a bug of walflow's fails its case, and no other
             self.troubles.append(f"internal error: {type(error).__name__}: {error}")
 
@@ -122,7 +122,7 @@ class _Run:
         if node in self.subject.passes:
 
             def hand_on(block: Block) -> None:
-                nodes.source.out.accept(block)
+                nodes.source.ports.out.accept(block)
 
             return hand_on
         port = self.subject.exits.get(node, node.name)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from walflow.metrics import BREAKER_REASONS, GATE_REASONS, Metrics
 from walflow.nodes.health import Health
 from walflow.nodes.sink import SinkNode
-from walflow.nodes.source import WINDOW, SourceNode
+from walflow.nodes.source import SourceNode
 
 DRAIN = "drain"  # the gates' key while the daemon stops
 
@@ -14,7 +14,7 @@ def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sin
     metrics.gauge("up", lambda: health.ready, **labels)
     if source.linked:
         metrics.gauge("inflight_bytes", lambda: source.outlet.inflight if source.outlet else 0, **labels)
-        metrics.gauge("window_bytes", lambda: source.outlet.window if source.outlet else WINDOW, **labels)
+        metrics.gauge("window_bytes", lambda: source.limits()[0], **labels)
         for reason in GATE_REASONS:
             metrics.gauge("gate_shut", _gate_shut(source, reason), **labels, reason=reason)
     if sink.linked:

@@ -11,20 +11,18 @@ its key, if it was written, stops it here); no crash leaves a key without its ev
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import blake2b
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 from pydantic import Field, field_validator
 
 from walflow.contract import Claim, Scheduler
 from walflow.errors import CannotDecode, WalflowError
-from walflow.event import Block, Frames, Node, Receipt
+from walflow.event import Block, Codec, Frames, Node, Receipt
+from walflow.operators.key_writer import KeyWriter, SharedOutcome, tell
 from walflow.operators.operator import Operator, OperatorContext
 from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
 from walflow_kernel.values import OutOfRange
-
-RETRY: Final = 1.0  # seconds until keys are written again that could not be
 
 
 class Unwritten(WalflowError):
@@ -69,7 +67,7 @@ select event from once into out;
         return () if self.dir is None else (Claim("directory of keys", self.dir),)
 
     def node(self, place: OperatorContext) -> Node:
-        return _Dedupe(self, place)
+        return DedupeNode(self, place)
 
 
 class _Waiting(NamedTuple):
@@ -90,15 +88,7 @@ class _Carrier:
     waiting: list[_Waiting] = field(default_factory=list[_Waiting])
 
 
-class _Outcome(NamedTuple):
-    """What a receipt follows once the keys are on disk. `done` is None for all."""
-
-    receipt: Receipt
-    of: Receipt
-    done: int | None
-
-
-class _Dedupe:
+class DedupeNode:
     def __init__(self, config: Dedupe, place: OperatorContext) -> None:
         self._path = config.key.split(".")
         self._most = config.max_keys
@@ -108,11 +98,7 @@ class _Dedupe:
         self._log = place.log
         self._seen = SeenKeys(config.max_keys)
         self._carriers: dict[bytes, tuple[_Carrier, int]] = {}
-        self._file: SeenFile | None = None
-        self._fresh: list[bytes] = []  # seen, and not on disk
-        self._outcomes: list[_Outcome] = []  # that wait for them
-        self._flying: list[_Outcome] = []  # whose keys are being written
-        self._writing = False
+        self._writer: KeyWriter | None = None
         self._dropped = place.counter("deduplicated_events_total")
         self._keyless = place.counter("keyless_events_total")
         place.gauge("known_keys", lambda: len(self._seen))
@@ -121,7 +107,8 @@ class _Dedupe:
         return f"<Dedupe {self._name} {len(self._seen)} seen, {len(self._carriers)} on their way>"
 
     def accept(self, block: Block) -> None:
-        keys = self._keys(block)
+        keys = [_key(block.codec, payload, self._path) for payload in block.frames.payloads()]
+        self._keyless.value += keys.count(None)
         passing: list[int] = []
         repeated: list[tuple[int, bytes]] = []
         first: dict[bytes, int] = {}
@@ -150,44 +137,13 @@ class _Dedupe:
             self._to.accept(self._part(block, carrier))
 
     def _part(self, block: Block, carrier: _Carrier) -> Block:
-        numbers, frames, metas = carrier.numbers, block.frames, block.event_metas
+        numbers, frames = carrier.numbers, block.frames
         receipt = Receipt(self._settled, len(numbers), carrier, block.receipt.skip)
         if len(numbers) == frames.count:
             return block.with_frames(frames, block.codec, receipt)
         payloads = frames.payloads()
         picked = Frames(frames.framing.join([payloads[number] for number in numbers]), len(numbers), frames.framing)
-        return Block(
-            block.stream,
-            picked,
-            block.codec,
-            receipt,
-            ingest_ns=block.ingest_ns,
-            meta=block.meta,
-            event_metas=None if metas is None else [metas[number] for number in numbers],
-            origin=block.origin,
-            weight=block.weight,
-            positions=None if block.positions is None else [block.positions[number] for number in numbers],
-        )
-
-    def _keys(self, block: Block) -> list[bytes | None]:
-        keys = [self._key(block, payload) for payload in block.frames.payloads()]
-        self._keyless.value += keys.count(None)
-        return keys
-
-    def _key(self, block: Block, payload: bytes) -> bytes | None:
-        try:
-            value = block.codec.decode(payload)
-        except CannotDecode:  # sound at the source, and yet more than can be worked with
-            return None
-        for name in self._path:
-            record = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-            if name not in record:
-                return None
-            value = record[name]
-        try:
-            return _digest(value)
-        except (RecursionError, TypeError, ValueError):  # too deep, or infinity: as it passes, it is not lost
-            return None
+        return block.picked(numbers, picked, block.codec, receipt)
 
     # outcomes
 
@@ -201,67 +157,50 @@ class _Dedupe:
                 del self._carriers[key]
         fresh = [key for key in carrier.keys[:done] if key is not None]
         self._seen.add(fresh)
-        outcomes = [_Outcome(carrier.block.receipt, receipt, None if done == count else carrier.numbers[done])]
+        outcomes = [SharedOutcome(carrier.block.receipt, receipt, None if done == count else carrier.numbers[done])]
         outcomes += [
-            _Outcome(one.block.receipt, receipt, None if one.at < done else one.number) for one in carrier.waiting
+            SharedOutcome(one.block.receipt, receipt, None if one.at < done else one.number)
+            for one in carrier.waiting
         ]
-        if self._file is None or not fresh:
-            _conclude(outcomes)
-            return
-        self._fresh += fresh
-        self._outcomes += outcomes
-        if not self._writing:
-            self._writing = True
-            self._scheduler.call_soon(self._write)
-
-    def _write(self) -> None:
-        """One sync for all that came meanwhile."""
-        file, fresh = self._file, self._fresh
-        if file is None or not self._outcomes:
-            self._writing = False
-            return
-        self._flying, self._outcomes, self._fresh = self._outcomes, [], []
-        job = partial(file.write_anew, self._seen.keys()) if file.is_due(len(fresh)) else partial(file.write, fresh)
-        self._scheduler.submit(job, self._written)
-
-    def _written(self, error: BaseException | None) -> None:
-        outcomes, self._flying = self._flying, []
-        if error is None:
-            _conclude(outcomes)
-            self._write()
-            return
-        # unsettled they stay, so the sources stop at their windows; the next write is of all keys
-        self._log.error("keys not written", dir=self._dir, error=str(error), retry_seconds=RETRY)
-        self._outcomes = [*outcomes, *self._outcomes]
-        self._scheduler.call_later(RETRY, self._write)
+        if self._writer is not None and fresh:
+            self._writer.write(fresh, outcomes)
+        else:
+            tell(outcomes)
 
     # walflow.operators.Running
 
     def begin(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
         if self._dir is None:
             return
-        self._file = SeenFile(self._dir, self._most)
-        self._seen.add(self._file.keys)
-        if self._file.damage:
-            self._log.warning("keys lost", found=self._file.damage)
-        self._file.keys.clear()
+        file = SeenFile(self._dir, self._most)
+        self._seen.add(file.keys)
+        if file.damage:
+            self._log.warning("keys lost", found=file.damage)
+        file.keys.clear()
+        self._writer = KeyWriter(file, self._seen, scheduler, self._log.bind(dir=self._dir))
 
     def drain(self) -> None: ...
 
     def end(self) -> None:
-        file, self._file = self._file, None
-        unwritten = [*self._flying, *self._outcomes]
-        self._flying, self._outcomes = [], []
-        for outcome in unwritten:
-            outcome.receipt.fail(Unwritten(f"{self._name} has stopped"))
-        if file is not None:
-            self._scheduler.submit(file.close, lambda error: None)  # behind what the thread has in hand
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.end(Unwritten(f"{self._name} has stopped"))
 
 
-def _conclude(outcomes: Sequence[_Outcome]) -> None:
-    for receipt, of, done in outcomes:
-        receipt.follow(of, done)
+def _key(codec: Codec, payload: bytes, path: Sequence[str]) -> bytes | None:
+    try:
+        value = codec.decode(payload)
+    except CannotDecode:  # sound at the source, and yet more than can be worked with
+        return None
+    for name in path:
+        record = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+        if name not in record:
+            return None
+        value = record[name]
+    try:
+        return _digest(value)
+    except (RecursionError, TypeError, ValueError):  # too deep, or infinity: as it passes, it is not lost
+        return None
 
 
 def _digest(key: object) -> bytes:

@@ -24,7 +24,7 @@ import msgspec
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
-from walflow.event import Block, Codec, Frames, Node, Receipt
+from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
@@ -147,9 +147,9 @@ def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
     if values is None:
         framing, came = block.frames.framing, block.frames.payloads()
         frames = Frames(framing.join([came[number] for number in numbers]), len(numbers), framing)
-        return _capped(_part(block, numbers, frames, block.codec, receipt, distinct=distinct))
+        return _capped(block.picked(numbers, frames, block.codec, receipt, distinct=distinct))
     data = json.lines(values)
-    whole = _part(block, numbers, Frames(data, len(values), LINES), JSON, receipt, distinct=distinct)
+    whole = block.picked(numbers, Frames(data, len(values), LINES), JSON, receipt, distinct=distinct)
     count = max(-(-len(data) // BLOCK_BYTES), -(-len(values) // BLOCK_EVENTS))
     if count == 1:
         return [whole]
@@ -168,29 +168,10 @@ def _capped(block: Block) -> Sequence[Block]:
     return block.split(block.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS))
 
 
-def _part(
-    block: Block, numbers: Sequence[int], frames: Frames, codec: Codec, receipt: Receipt, *, distinct: bool
-) -> Block:
-    metas, positions = block.event_metas, block.positions
-    return Block(
-        block.stream,
-        frames,
-        codec,
-        receipt,
-        ingest_ns=block.ingest_ns,
-        meta=block.meta,
-        event_metas=None if metas is None else [metas[number] for number in numbers],
-        # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
-        origin=block.origin if distinct else None,
-        weight=block.weight,
-        positions=None if positions is None else [positions[number] for number in numbers],
-    )
-
-
 def _rejected(block: Block, refused: list[Refusal]) -> Block:
     """By event, of one event the first select's first. Their bytes end here, their errors go on."""
     refused.sort(key=attrgetter("number"))
     numbers = [one.number for one in refused]
     distinct = _are_distinct(numbers)
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
-    return _part(block, numbers, Frames(b"\n" * len(refused), len(refused), LINES), JSON, receipt, distinct=distinct)
+    return block.picked(numbers, Frames(b"\n" * len(refused), len(refused), LINES), JSON, receipt, distinct=distinct)

@@ -1,0 +1,152 @@
+"""What a source's streams push becomes blocks; no connector hears what becomes of these."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from walflow.event import Block, Codec, Frames, Node, Receipt, StreamId
+from walflow.framing import LINES, Incoming
+from walflow.nodes.ingress import IngressStream
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.run_context import RunContext
+from walflow.nodes.staged import StagedStream
+from walflow.nodes.turns import Turns
+from walflow.nodes.window import SendWindow
+
+BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
+BLOCK_EVENTS: Final = 4096
+ERROR_BYTES: Final = 64  # of an error event, beside its reason
+
+
+@dataclass(frozen=True)
+class SourcePorts:
+    """Where a source's blocks go, and how the flow file says that its events look outside."""
+
+    name: str
+    out: Node
+    err: ErrPort
+    codec: Codec
+    incoming: Incoming
+
+
+class Streams:
+    """The open streams of one run. They hand over what they read here: see `walflow.nodes.ingress.Delivery`."""
+
+    def __init__(self, ports: SourcePorts, run: int, window: SendWindow, turns: Turns, context: RunContext) -> None:
+        self._ports = ports
+        self._out = ports.out
+        self._run = run
+        self._window = window
+        self._log = context.log
+        self._open: dict[int, IngressStream] = {}
+        self._last = 0
+        self._received = context.counter("received_events_total")
+        self._received_bytes = context.counter("received_bytes_total")
+        self._lost = context.counter("lost_events_total")
+        self.next_turn = turns.next
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(
+        self,
+        meta: Mapping[str, object],
+        max_event_bytes: int,
+        pause: Callable[[], None],
+        resume: Callable[[], None],
+        broken: Callable[[], None],
+    ) -> IngressStream:
+        self._last += 1
+        codec, incoming = self._ports.codec, self._ports.incoming
+        name = StreamId(self._ports.name, self._run, self._last)
+        stream = (
+            StagedStream(self, name, meta, codec, incoming, max_event_bytes, pause, resume, broken)
+            if incoming.steps
+            else IngressStream(self, name, meta, codec, incoming.framing, max_event_bytes, pause, resume)
+        )
+        self._open[name.number] = stream
+        if self._window.gate.shut:
+            stream.pause()
+        return stream
+
+    def pause(self) -> None:
+        for stream in self._open.values():
+            stream.pause()
+
+    def resume(self) -> bool:
+        """Whether all go on: what one of them held may fill the window again."""
+        for stream in list(self._open.values()):
+            if self._window.gate.shut:
+                return False
+            stream.resume()
+        return True
+
+    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
+        window = self._window
+        if window.over:
+            return
+        now = time.time_ns()
+        for part in frames.parts(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
+            size = len(part.data)
+            window.inflight += size
+            self._received.value += part.count
+            self._received_bytes.value += size
+            receipt = Receipt(self._settled, part.count, size)
+            block = Block(stream.id, part, codec, receipt, ingest_ns=now, meta=stream.meta)
+            try:
+                self._out.accept(block)
+            except Exception as error:  # noqa: BLE001  # whatever it is
+                log_bug(self._log, error, block)
+        if window.inflight > window.window:
+            window.exceed()
+
+    def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:
+        window = self._window
+        if window.over:
+            return
+        size = sum(ERROR_BYTES + len(reason) for _, reason in bad)
+        window.inflight += size
+        frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
+        receipt = Receipt(self._settled, len(bad), size)
+        block = Block(
+            stream.id,
+            frames,
+            self._ports.codec,
+            receipt,
+            ingest_ns=time.time_ns(),
+            meta=stream.meta,
+            weight=size,
+        )
+        self._ports.err.take(block, [reason for _, reason in bad])
+        if window.inflight > window.window:
+            window.exceed()
+
+    def ended(self, stream: IngressStream) -> None:
+        self._open.pop(stream.id.number, None)
+
+    def end(self) -> None:
+        self._open.clear()
+
+    def _settled(self, receipt: Receipt) -> None:
+        window = self._window
+        if window.over:
+            return
+        size = receipt.ref
+        assert isinstance(size, int)
+        if receipt.cause is not None:
+            self._lost.value += receipt.count - receipt.done
+            self._log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
+        if receipt.done:
+            window.delivered += 1
+        window.give_back(size)
+
+
+def log_bug(log: FilteringBoundLogger, error: Exception, block: Block) -> None:
+    """A node that raises has a bug. It costs this block, which fails as its receipt is collected, and no other one: of a
+    log it comes again, until it is alone."""
+    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
+    log.debug("internal error", exc_info=error)

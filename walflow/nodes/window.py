@@ -1,0 +1,56 @@
+"""How much a run may have sent and not settled: the bound of everything downstream.
+
+A synchronous accept cannot refuse, so what is full stops the source instead. A source that pushes has sent too much when
+it is told, and finds its gate shut; one that sends block by block is refused. Both go on when half of it is settled.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from walflow.nodes.gate import ReasonGate
+
+WINDOW: Final = 8 << 20  # bytes
+
+
+def _nothing() -> None: ...
+
+
+class SendWindow:
+    """`window` and `window_events` are its bounds. `inflight`: bytes; `inflight_events`: of those blocks that `send` was
+    given. `on_full` is called when no more may be sent, `on_room` when a source that was refused may try again. Once it
+    is `over` no receipt of it counts any more."""
+
+    def __init__(self, gate: ReasonGate, on_full: Callable[[], None]) -> None:
+        self.window = WINDOW
+        self.window_events: int | None = None
+        self.inflight: int = 0
+        self.inflight_events: int = 0
+        self.delivered: int = 0  # blocks, in whole or in part
+        self.refused = False
+        self.over = False
+        self.on_full = on_full
+        self.on_room: Callable[[], None] = _nothing
+        self.gate = gate
+
+    @property
+    def full(self) -> bool:
+        """Nothing more comes before something is settled."""
+        all_events = self.window_events is not None and self.inflight_events >= self.window_events
+        return self.refused or all_events or "window" in self.gate.reasons
+
+    def exceed(self) -> None:
+        """A source has pushed more than the limit."""
+        self.gate.trigger("window", f"{self.window} bytes sent and not settled")
+        self.on_full()
+
+    def give_back(self, size: int) -> None:
+        self.inflight -= size
+        if self.inflight <= self.window >> 1:
+            if self.gate.reasons:
+                self.gate.restore("window")
+            if self.refused and not self.gate.reasons:
+                self.ask_again()
+
+    def ask_again(self) -> None:
+        self.refused = False
+        self.on_room()

@@ -1,0 +1,77 @@
+"""Outcomes that are told once the keys of their events are on disk, after one sync for all that came meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from structlog.typing import FilteringBoundLogger
+
+from walflow.contract import Scheduler
+from walflow.errors import WalflowError
+from walflow.event import Receipt
+from walflow.operators.seen import SeenFile, SeenKeys
+
+RETRY: Final = 1.0  # seconds until keys are written again that could not be
+
+
+class SharedOutcome(NamedTuple):
+    """`receipt` follows the settled receipt `of`, which was about the same events, or about others with their keys. The
+    first `done` are delivered, None: all."""
+
+    receipt: Receipt
+    of: Receipt
+    done: int | None
+
+
+def tell(outcomes: Iterable[SharedOutcome]) -> None:
+    for receipt, of, done in outcomes:
+        receipt.follow(of, done)
+
+
+class KeyWriter:
+    def __init__(self, file: SeenFile, seen: SeenKeys, scheduler: Scheduler, log: FilteringBoundLogger) -> None:
+        self._file = file
+        self._seen = seen
+        self._scheduler = scheduler
+        self._log = log
+        self._fresh: list[bytes] = []  # seen, and not on disk
+        self._outcomes: list[SharedOutcome] = []  # that wait for them
+        self._flying: list[SharedOutcome] = []  # whose keys are being written
+        self._writing = False
+
+    def write(self, fresh: Sequence[bytes], outcomes: Sequence[SharedOutcome]) -> None:
+        """Tells the outcomes once these keys are on disk."""
+        self._fresh += fresh
+        self._outcomes += outcomes
+        if not self._writing:
+            self._writing = True
+            self._scheduler.call_soon(self._submit)
+
+    def _submit(self) -> None:
+        if not self._outcomes:
+            self._writing = False
+            return
+        fresh, self._fresh = self._fresh, []
+        self._flying, self._outcomes = self._outcomes, []
+        anew = self._file.is_due(len(fresh))
+        job = partial(self._file.write_anew, self._seen.keys()) if anew else partial(self._file.write, fresh)
+        self._scheduler.submit(job, self._written)
+
+    def _written(self, error: BaseException | None) -> None:
+        outcomes, self._flying = self._flying, []
+        if error is None:
+            tell(outcomes)
+            self._submit()
+            return
+        # unsettled they stay, so the sources stop at their windows; the next write is of all keys
+        self._log.error("keys not written", error=str(error), retry_seconds=RETRY)
+        self._outcomes = [*outcomes, *self._outcomes]
+        self._scheduler.call_later(RETRY, self._submit)
+
+    def end(self, cause: WalflowError) -> None:
+        """What is not written fails."""
+        unwritten = [*self._flying, *self._outcomes]
+        self._flying, self._outcomes = [], []
+        for outcome in unwritten:
+            outcome.receipt.fail(cause)
+        self._scheduler.submit(self._file.close, lambda error: None)  # behind what the thread has in hand
