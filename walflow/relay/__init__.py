@@ -1,9 +1,10 @@
 """A log between an inlet and an outlet: what the connectors `wal` and `spark` share.
 
-    Writer      blocks in -> Log.append, one commit for all that waited -> ack upstream
-    Reader      Log.Reader -> blocks out, the receipts back -> Log.ack, redelivery
+    LogSink     blocks in -> Log.append, one commit for all that waited -> ack upstream
+    LogSource   Log.Reader -> blocks out, the receipts back -> Log.ack, redelivery
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
+    OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
     Dropping    where a full log does not stop its sources: the oldest chunk goes
 
 All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from walflow.backoff import Backoff
 from walflow.contract import Half, Scheduler, Timer
-from walflow.errors import DiskFull, WalflowError
+from walflow.errors import DiskFull
+from walflow.relay.one_at_a_time import OneAtATime
 from walflow.wal import Checkpoint, Log
 
 INTERVAL: Final = 0.1  # seconds after an ack: what a crash may repeat is what was acked in them
+RETRY: Final = 1.0  # seconds, on a full disk or where no file can be opened
 COMMIT_INTERVAL: Final = 0.5  # seconds after a commit: the cursor is on disk within 1 s, with time for a slow disk
 
 
@@ -25,7 +28,7 @@ class Checkpoints:
         self._on_space = on_space
         self._delay = inf  # how long what the cursor does not say yet may wait
         self._timer: Timer | None = None
-        self._writing: Checkpoint | None = None
+        self._writes = OneAtATime(half, self._take, self._written, self._tell_full, Backoff(RETRY, RETRY))
         self._wanted = False
         self._stopped = False
         self.low = log.low  # acked below it, and in both slots on disk: whatever becomes of one, none comes again
@@ -43,7 +46,7 @@ class Checkpoints:
 
     def acked(self) -> None:
         """Something was acked that the cursor does not say."""
-        if self._wanted and self._writing is None:
+        if self._wanted and self._writes.in_air is None:
             self._write()
         else:
             self._plan(INTERVAL)
@@ -54,6 +57,7 @@ class Checkpoints:
 
     def stop(self) -> None:
         self._stopped = True
+        self._writes.stop()
         self._cancel()
 
     def _plan(self, delay: float) -> None:
@@ -61,7 +65,7 @@ class Checkpoints:
         if delay >= self._delay:
             return
         self._delay = delay
-        if self._writing is None:
+        if self._writes.in_air is None:
             self._begin_delay()
 
     def _begin_delay(self) -> None:
@@ -75,25 +79,19 @@ class Checkpoints:
             self._timer = None
 
     def _write(self) -> None:
-        if self._writing is not None or self._stopped:
-            return
+        if self._writes.in_air is None:
+            self._writes.want()
+
+    def _take(self) -> Checkpoint | None:
         self._cancel()
         self._delay = inf
         self._writing_low = self._log.low
-        self._writing = checkpoint = self._log.checkpoint()
-        if checkpoint is not None:
-            self._scheduler.submit(checkpoint.flush, self._written)
+        return self._log.checkpoint()
 
-    def _written(self, error: BaseException | None) -> None:
-        checkpoint = self._writing
-        assert checkpoint is not None
-        if isinstance(error, DiskFull):
-            self._half.log.warning("cursor not written", reason=str(error))
-            self._scheduler.call_later(1.0, self._again)
-            return
-        if error is not None:
-            self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
-        self._writing = None
+    def _tell_full(self, error: DiskFull) -> None:
+        self._half.log.warning("cursor not written", reason=str(error))
+
+    def _written(self, checkpoint: Checkpoint) -> None:
         self._log.checkpointed(checkpoint)
         self.low, self._newer_low = self._newer_low, self._writing_low
         self._on_space()
@@ -101,7 +99,3 @@ class Checkpoints:
             self._write()
         elif self._delay < inf and self._timer is None:
             self._begin_delay()
-
-    def _again(self) -> None:
-        if self._writing is not None and not self._stopped:
-            self._scheduler.submit(self._writing.flush, self._written)

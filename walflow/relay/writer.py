@@ -10,9 +10,10 @@ from typing import Final
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet
-from walflow.errors import DiskFull, WalflowError
+from walflow.errors import DiskFull
 from walflow.event import Block
 from walflow.relay.checkpoints import Checkpoints
+from walflow.relay.one_at_a_time import OneAtATime
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log
 
@@ -61,13 +62,18 @@ class LogSink:
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
         self._gathering = False
-        self._flying: Commit | None = None
         self._sync_seconds = 300e-6  # moving average over all commits
         self._last_end = 0.0
         self._full = False
         self._no_space = False
-        self._backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
-        self._stopped = False
+        self._commits = OneAtATime(
+            inlet,
+            log.commit,
+            self._committed,
+            self._tell_full,
+            Backoff(FIRST_RETRY, LONGEST_RETRY),
+            inline=self._may_block,
+        )
 
     @property
     def full(self) -> bool:
@@ -131,7 +137,7 @@ class LogSink:
         if not log.fits(len(tag), len(frames.data)):
             return False
         log.append(tag, frames.data, frames.count, block.ingest_ns, block)
-        if not self._gathering and self._flying is None:
+        if not self._gathering and self._commits.in_air is None:
             self._gathering = True
             self._scheduler.call_soon(self._gathered)
         if self._make_way is None and self._is_high():
@@ -151,23 +157,11 @@ class LogSink:
 
     def _gathered(self) -> None:
         self._gathering = False
-        self._commit()
+        self._commits.want()
 
     def stop(self) -> None:
         """No commit begins any more; the one in the air goes on."""
-        self._stopped = True
-
-    def _commit(self) -> None:
-        if self._flying is not None or self._stopped:
-            return
-        commit = self._log.commit()
-        if commit is None:
-            return
-        self._flying = commit
-        if self._may_block(commit):
-            self._flush_inline(commit)
-        else:
-            self._scheduler.submit(commit.flush, self._flushed)
+        self._commits.stop()
 
     def _may_block(self, commit: Commit) -> bool:
         """Whether to sync on the loop: small, on a fast disk, and not one after the other."""
@@ -176,27 +170,11 @@ class LogSink:
         idle = self._scheduler.time() - self._last_end
         return commit.size <= INLINE_BYTES and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
 
-    def _flush_inline(self, commit: Commit) -> None:
-        try:
-            commit.flush()
-        except WalflowError as error:
-            self._flushed(error)
-        else:
-            self._flushed(None)
-
-    def _flushed(self, error: BaseException | None) -> None:
-        commit = self._flying
-        assert commit is not None
-        if isinstance(error, DiskFull):
-            self._wait_for_space(error)
-            return
-        if error is not None:
-            self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+    def _committed(self, commit: Commit) -> None:
         self._sync_seconds += (commit.seconds - self._sync_seconds) * 0.1
-        self._flying = None
         self._log.committed(commit)
         self._last_end = self._scheduler.time()
-        self._commit()  # the disk works again before we deliver
+        self._commits.want()  # the disk works again before we deliver
         self._checkpoints.committed()
         self._on_commit(commit)
         for block in commit.refs:
@@ -204,21 +182,15 @@ class LogSink:
             self._inlet.ack(block)
         if self._no_space:
             self._no_space = False
-            self._backoff.reset()
             self._signal()
         if self._held and self._make_way is not None:
             self.room()  # what could not be dropped can be now, for it is written
         self._on_durable()
 
-    def _wait_for_space(self, error: DiskFull) -> None:
+    def _tell_full(self, error: DiskFull) -> None:
         """The same commit is flushed again: it keeps its positions, nothing was promised."""
         self._no_space = True
         self._inlet.trigger(str(error))
-        self._scheduler.call_later(self._backoff.next(), self._retry)
-
-    def _retry(self) -> None:
-        assert self._flying is not None
-        self._scheduler.submit(self._flying.flush, self._flushed)
 
     def _fill_up(self) -> None:
         if not self._full:
