@@ -1,9 +1,9 @@
-"""What a connector is, and what it is given. Connectors see this, and nothing of the runtime.
+"""The contract between a connector and walflow. A connector imports this, and nothing of the runtime.
 
-One coroutine, `Connector.run`, is the whole life of a connector. What its halves share (a socket, a listener and
-its peers, a log) is a local of it. It connects, loops and cleans up in `async with`; cancelling it ends both
-halves, returning means the source has nothing more to say, raising restarts both halves after a backoff. There are
-no lifecycle callbacks beside it. Receipts that an earlier run handed out are void.
+One coroutine, `Connector.run`, is the whole life of a connector. Objects that both halves share (a socket, a listener
+and its peers, a log) are its local variables. It connects, loops and cleans up in `async with`. Cancelling it ends both
+halves. Returning means that the source has no more events. Raising restarts both halves after a wait. There are no
+other lifecycle callbacks. Receipts from an earlier run have no effect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from walflow.event import Block, Codec, StreamId
 
 
 class Ports(NamedTuple):
-    """What may be linked to and from. Empty `inputs`: no sink half; empty `outputs`: no source half."""
+    """The ports that links may use. Empty `inputs`: there is no sink half; empty `outputs`: there is no source half."""
 
     inputs: tuple[str, ...] = ("in",)
     outputs: tuple[str, ...] = ("out", "err")
@@ -33,18 +33,18 @@ class CodecUse(Enum):
 
 
 class Claim(NamedTuple):
-    """Something only one connector may have: a log directory, a file that is written."""
+    """A resource that only one connector may use: a log directory, a file that is written."""
 
     what: str
     path: str
 
 
 class Guarantee(NamedTuple):
-    """What a connector promises, in words; `walflow check` prints these and nothing else.
+    """The guarantees of a connector, as sentences that `walflow check` prints.
 
-    `source`: what is safe about the way in. `sink`: what an ack is worth. `warnings`: what an operator should
-    know before starting it. A test holds each sentence. `once`: the sink knows by its position in a log what it has, and
-    says so; `check` adds where the way from the log takes that away.
+    `source`: which events are safe when they come in. `sink`: what an ack means. `warnings`: what an operator should
+    know before the start. A test holds each sentence. `once`: the sink recognises repeated events by their log
+    positions; `check` adds which parts of a path take the positions away.
     """
 
     source: str = ""
@@ -54,7 +54,8 @@ class Guarantee(NamedTuple):
 
 
 class Objection(NamedTuple):
-    """What a probe found. `key` of the configuration is where the fault lies; each line of `hint` is shown."""
+    """A mistake that a probe found. `key` is the key of the configuration with the mistake. Each line of `hint` is
+    shown."""
 
     key: str
     message: str
@@ -62,15 +63,15 @@ class Objection(NamedTuple):
 
 
 class Connector(BaseModel):
-    """Its fields are its configuration (the `config` record of a flow file), their descriptions the reference.
+    """A connector type. Its fields are its configuration (the `config` record of a flow file). The fields' descriptions
+    are the reference.
 
-    `transactional`: its source half wants to know what became of every block (a log, a broker's consumer).
-    `forwards`: what its sink half takes, its source half sends on: a log, in which one ack domain ends and the next
-    begins.
-    `positions`: the blocks it sends have an `origin`, each event its number in a log.
-    `output_optional`: nothing is wrong where nothing is linked to its `out`, others read it as well.
-    `messages`: what it reads and writes are messages, each an event where no pre- or postprocessors are named; it
-    uses `Stream.feed_messages` and `Inlet.messages`.
+    `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
+    source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
+    `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
+    no mistake if nothing is linked to its `out`, because others read it as well. `messages`: it reads and writes
+    messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
+    `Inlet.messages`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -84,23 +85,25 @@ class Connector(BaseModel):
     messages: ClassVar[bool] = False
 
     def ports_used(self) -> Ports:
-        """The ports of this very instance, where its configuration decides (a file is read or written)."""
+        """The ports of this instance, if they depend on its configuration (for example, whether a file is read or
+        written)."""
         return self.ports
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        """`behind_log`: a transactional source lies upstream, so what its sink acks is forgotten there."""
+        """`behind_log`: a transactional source is upstream; it deletes every event that this sink acks."""
         raise NotImplementedError
 
     def claims(self) -> Sequence[Claim]:
-        """What it must have alone. Two connectors with one claim are refused before anything starts."""
+        """Resources that no other connector may use. Two connectors with the same claim are refused before anything
+        starts."""
         return ()
 
     def probe(self) -> Sequence[Objection]:
-        """A check that takes its time and starts what it needs, for `walflow check --spark`. It changes nothing."""
+        """A slow check that starts other programs, for `walflow check --spark`. It changes nothing."""
         return ()
 
     async def run(self, inlet: "Inlet", out: "Outlet") -> None:
-        """The whole life of both halves."""
+        """Runs both halves until it is cancelled."""
         raise NotImplementedError
 
 
@@ -109,15 +112,15 @@ class Timer(Protocol):
 
 
 class Scheduler(Protocol):
-    """All that the runtime needs of an event loop; tests pass a fake. Each connector run has one of its own."""
+    """The functions of an event loop that the runtime uses; tests pass a fake. Each run of a connector has its own."""
 
     def time(self) -> float:
         """Monotonic seconds."""
         ...
 
     def awake(self) -> float:
-        """Monotonic seconds for which the loop turned. What a peer owes is judged by these: while the process was
-        stopped, nothing of what it sent was read."""
+        """Monotonic seconds, without the time in which the process was stopped. Timeouts of peers use this clock,
+        because a stopped process does not read what its peers send."""
         ...
 
     def call_soon(self, call: Callable[[], None]) -> None: ...
@@ -125,30 +128,32 @@ class Scheduler(Protocol):
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
 
     def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Runs `job` on this scheduler's one thread, in the order submitted; `done` back on the loop."""
+        """Runs `job` on this scheduler's only thread, in the order of the calls. Calls `done` on the loop."""
         ...
 
 
 class Counter(Protocol):
-    """A metric that only grows. A plain attribute: a lock an increment would cost more than the event."""
+    """A metric that only grows. It is a plain attribute, because a lock for each increment would cost more than the
+    event."""
 
     value: int
 
 
 class Histogram(Protocol):
-    """How values are spread. For what happens once a commit or a connection, not once an event."""
+    """A distribution of values. Use it once for each commit or connection, not for each event."""
 
     def observe(self, value: float) -> None: ...
 
 
 class Gate(Protocol):
-    """Why something may not send, one reason a key: one sink's restore never releases another's trigger."""
+    """The reasons why a source may not send, each under a key: the restore of one sink never cancels the trigger of
+    another."""
 
     @property
     def shut(self) -> bool: ...
 
     def watch(self, on_shut: Callable[[], None], on_open: Callable[[], None]) -> None:
-        """Called at the edges only, and instead of what was before."""
+        """Sets the functions to call when the gate shuts and opens. They replace earlier ones."""
         ...
 
     def trigger(self, key: str, reason: str) -> None: ...
@@ -157,10 +162,10 @@ class Gate(Protocol):
 
 
 class Half(Protocol):
-    """What both halves of a connector are given.
+    """The part of the interface that both halves of a connector share.
 
-    A run is up from its first `serve`, `take`, `stream`, `ready` or `on_ready` on: call them when the connector
-    listens, or has its files open, and not before. The daemon is ready when every connector is up.
+    A run counts as up from its first call of `serve`, `take`, `stream`, `ready` or `on_ready`. So call them only when
+    the connector listens or has its files open. The daemon is ready when every connector is up.
     """
 
     name: str  # flow::connector, as logs and metrics have it
@@ -175,27 +180,27 @@ class Half(Protocol):
         ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """`read` is called whenever the metrics are asked for, until this run ends. It must not block. `labels` (of which the
-        values must be few) tell several gauges of one name apart."""
+        """`read` is called at each scrape of the metrics until this run ends. It must not block. `labels` tell several
+        gauges of the same name apart; they must have few values."""
         ...
 
     def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...
 
     def fatal(self, error: WalflowError) -> NoReturn:
-        """Ends the process at once, with the error's line and its exit code. For a log that can no longer
-        promise anything."""
+        """Ends the process at once, with the error's line and its exit code. For a log whose acks would not be true any
+        more."""
         ...
 
     def stop(self, *, graceful: bool) -> None:
-        """Asks the daemon to stop, with exit code 0: after a drain, as on SIGTERM, or at once. Returns; the run is
+        """Asks the daemon to stop with exit code 0: after a drain, as on SIGTERM, or at once. It returns; the run is
         cancelled later."""
         ...
 
 
 class Inlet(Half, Protocol):
-    """The sink half's side. Blocks arrive in the connector's own codec and framing (for CodecUse.FORBIDDEN: as
-    they are), so their `frames.data` is what to write. Every block taken is owed exactly one of ack, fail and
-    reject, in any order. A run that ends fails what it still holds."""
+    """The interface of the sink half. Blocks arrive in the connector's own codec and framing (with CodecUse.FORBIDDEN:
+    unchanged). So their `frames.data` is what to write. For every block taken, the sink must call exactly one of ack,
+    fail and reject, in any order. When a run ends, its remaining blocks are failed."""
 
     behind_log: bool  # a transactional source lies upstream
     encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
@@ -205,82 +210,86 @@ class Inlet(Half, Protocol):
     it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
 
     async def take(self) -> list[Block]:
-        """All that waits, at least one block."""
+        """All waiting blocks, at least one."""
         ...
 
     def serve(self, accept: Callable[[Block], None]) -> None:
-        """Instead of the queue: `accept` is called in line for each block (first for what already waits). It
-        must not block or raise."""
+        """An alternative to `take`: `accept` is called directly for each block, first for blocks that are already
+        waiting. It must not block or raise."""
         ...
 
     def messages(self, block: Block) -> list[bytes]:
-        """What to send for each event of the block: itself, or within its frame where postprocessors are named."""
+        """The message to send for each event of the block: the event, or the event with its frame if postprocessors are
+        named."""
         ...
 
     def share(self) -> tuple[int, int | None]:
-        """For a sink of many peers, each of which may keep it waiting: how many bytes (`Block.weight`) and events may
-        wait for all of them and not be settled, None: any number. It is a quarter of the smallest window upstream,
-        divided among the sinks that ask for theirs, so that the rest is left to the peers that do not wait."""
+        """For a sink with many peers. Returns how many bytes (`Block.weight`) and events may wait for all peers without
+        being settled; None: any number. It is a quarter of the smallest window upstream, divided among the sinks that
+        ask for it. The rest is left to peers that do not make it wait."""
         ...
 
     def ack(self, block: Block) -> None: ...
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
-        """May succeed later. The first `done` events are delivered."""
+        """The block may succeed later. Its first `done` events are delivered."""
         ...
 
     def reject(self, block: Block, reason: str) -> None:
-        """Can never succeed: every event of it leaves by the err port, whose path then owns its outcome."""
+        """The block can never succeed: all its events leave by the err port. The path from there decides their outcome."""
         ...
 
     def trigger(self, reason: str) -> None:
-        """This sink's breaker: every source upstream stops reading until `restore`. Hold what was taken."""
+        """Triggers this sink's breaker: every source upstream stops reading until `restore`. The sink keeps the blocks
+        that it has."""
         ...
 
     def restore(self) -> None: ...
 
     def on_reopen(self, call: Callable[[], None]) -> None:
-        """`call` on SIGHUP: files that were renamed away are opened anew."""
+        """Calls `call` on SIGHUP, so that renamed files are opened again under their first name."""
         ...
 
 
 class Stream(Protocol):
-    """One connection or open file of a source. All of it is synchronous and never raises for bad data."""
+    """One connection or open file of a source. All methods are synchronous and never raise for bad data."""
 
     id: StreamId
 
     def feed(self, data: bytes) -> None:
-        """Bytes as they came: framed, validated and sent on; what does not decode leaves by err."""
+        """Bytes in the order they were read. They are divided into events, validated and sent. Events that cannot be
+        decoded leave by err."""
         ...
 
     def feed_messages(self, messages: Sequence[bytes]) -> None:
-        """All that one read brought: each is an event, or bytes for the preprocessors where these are named."""
+        """The messages of one read. Each is an event, or, if preprocessors are named, bytes for them."""
         ...
 
     def reject(self, reason: str) -> None:
-        """An event that was not even read (too large, say) leaves by err."""
+        """Rejects an event that was not even read, for example because it is too large. It leaves by err."""
         ...
 
     def emit(self, values: Sequence[object]) -> None:
-        """Events that are values already (of a timer, say)."""
+        """Events that are already values, for example of a timer."""
         ...
 
     def eof(self, *, complete: bool) -> None:
-        """No more bytes; ends the stream. `complete`: the end is known to be the end (a file), so an unended
-        last event is one; else (a connection) only if no longer event could begin like it, or it is rejected."""
+        """No more bytes will come; ends the stream. `complete`: this is known to be the end (of a file), so a last
+        event without an end counts. Otherwise (a connection) it counts only if no longer event could begin with it; if
+        one could, it is rejected."""
         ...
 
     def close(self) -> None:
-        """Ends the stream; an unended last event is dropped and counted."""
+        """Ends the stream. A last event without an end is dropped and counted."""
         ...
 
 
 class Outlet(Half, Protocol):
-    """The source half's side.
+    """The interface of the source half.
 
-    Back-pressure is a window of unsettled bytes: a synchronous send cannot refuse, so the bound stands at the
-    source. `window` and `max_event_bytes` may be set before the first stream or block; a source that never has more than
-    so many events unsettled says so in `window_events`.
+    Back-pressure is a window of unsettled bytes: a synchronous send cannot refuse, so the limit is at the source.
+    `window` and `max_event_bytes` may be set before the first stream or block. A source that limits its unsettled
+    events sets that number as `window_events`.
     """
 
     run: int  # drawn at random at each start
@@ -298,22 +307,24 @@ class Outlet(Half, Protocol):
         resume: Callable[[], None] = ...,
         broken: Callable[[], None] = ...,
     ) -> Stream:
-        """For push sources. `pause` and `resume` alternate, `pause` first, possibly before this returns. `broken` is
-        called, perhaps within `feed`, where what comes cannot be read any more, not even further on (damaged
-        compressed data): hang up. It is said by err; what is fed after it is dropped and counted."""
+        """For sources that are called with data. `pause` and `resume` alternate, beginning with `pause`, possibly
+        before this returns. `broken` is called, possibly within `feed`, if no later data can be read either (damaged
+        compressed data). The source then has to close the connection. The error leaves by err; data that is fed after
+        it is dropped and counted."""
         ...
 
     def send(self, block: Block) -> bool:
-        """For transactional sources, with `block.receipt.settled` set. False: nothing was sent, the window is
-        full or a breaker triggered; wait for the `on_ready` call. A block larger than the window goes alone."""
+        """For transactional sources, with `block.receipt.settled` set. False: nothing was sent, because the window is
+        full or a breaker has triggered; wait for the call of `on_ready`. A block larger than the window is sent alone.
+        """
         ...
 
     def on_ready(self, call: Callable[[], None]) -> None:
-        """`call` whenever `send` may succeed again; possibly in line: guard against re-entry."""
+        """Calls `call` whenever `send` may succeed again, possibly directly: guard against re-entry."""
         ...
 
     async def ready(self) -> None:
-        """For sources that pull (a file): returns at once unless the window is full or a breaker triggered."""
+        """For sources that read at their own pace (a file): waits while the window is full or a breaker has triggered."""
         ...
 
     def reject(self, block: Block, reason: str) -> None:
@@ -321,10 +332,10 @@ class Outlet(Half, Protocol):
         ...
 
     def next_turn(self, call: Callable[[], None]) -> None:
-        """For what has more to do than others should wait for: `call` in a later turn of the loop, and of all that
-        asked for it one a turn, in their order."""
+        """For long work: calls `call` in a later turn of the loop. Of all callers, one is called in each turn, in their
+        order."""
         ...
 
     def backlog(self, count: Callable[[], int]) -> None:
-        """`count`: how many events this source still holds for its sinks. A drain waits for 0."""
+        """`count`: the number of events that this source still has for its sinks. A drain waits until it is 0."""
         ...

@@ -1,8 +1,8 @@
-"""What travels: blocks forward, receipts back.
+"""Blocks, which go forward, and receipts, which come back.
 
-A block is a run of events of one stream as they came, for instance the whole lines that one socket read
-brought. It is the unit everywhere: one object, one record in a log, one write, one outcome. Its bytes are never
-changed, so several links may share them; a node that needs other bytes makes another block around the same receipt.
+A block is a sequence of events of one stream with their original bytes, for example all complete lines of one read from
+a socket. It is the unit everywhere: one object, one record in a log, one write, one outcome. Its bytes are never
+changed, so several links may share them. A node that needs other bytes makes another block with the same receipt.
 """
 
 import warnings
@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol, Self
 
 
 class StreamId(NamedTuple):
-    """One connection, one open file. `run` is drawn at random at each start of the connector, so that nothing
-    replayed from an earlier life reaches a stranger who got the same number."""
+    """One connection or one open file. `run` is a random number of each start of the connector. So an answer to a
+    replayed event never reaches a new client that got the same number."""
 
     connector: str
     run: int
@@ -20,12 +20,9 @@ class StreamId(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a block stands in the log it was read from: within positions `first` to `last`, both included. Which event
-    has which is `Block.positions`.
-
-    `acked_below`: every position under it is acked, and that is on disk: it never comes again, so a sink may forget
-    what it knows of it.
-    """
+    """The place of a block in its log: its events have positions from `first` to `last`, both included;
+    `Block.positions` says which event has which. `acked_below`: every position below it is acked and that is on disk,
+    so these events never come again, and a sink may forget what it knows of them."""
 
     log: str
     first: int
@@ -34,21 +31,19 @@ class Origin(NamedTuple):
 
 
 class Framing(Protocol):
-    """Frames in a row <-> events. One object per kind and configuration, so that two ends compare by identity.
-
-    Frames on the wire keep their delimiters or prefixes: `join(payloads(data)) == data`.
-    """
+    """Converts a row of frames to events and back. There is one object for each kind and configuration, so two can be
+    compared by identity. Frames keep their delimiters or lengths: `join(payloads(data)) == data`."""
 
     name: str
     config: Mapping[str, object]
     countable: bool  # several events in one `data` can be told apart; False: one event a block
 
     def count(self, data: bytes) -> int:
-        """How many frames `data` is."""
+        """The number of frames in `data`."""
         ...
 
     def index(self, data: bytes) -> Sequence[int]:
-        """Where each frame ends."""
+        """The end offset of each frame."""
         ...
 
     def payloads(self, data: bytes) -> list[bytes]:
@@ -56,41 +51,40 @@ class Framing(Protocol):
         ...
 
     def join(self, payloads: Iterable[bytes]) -> bytes:
-        """Each event within its frame."""
+        """Each event with its frame."""
         ...
 
 
 class Cutting(Framing, Protocol):
-    """A framing that cuts frames out of a stream of bytes where they lie."""
+    """A framing that finds frames in a stream of bytes without changing the bytes."""
 
     max_length: int | None  # an event longer than this is rejected; None: the connector's own limit alone
 
     def cut(self, tail: bytearray, data: bytes) -> bytes:
-        """The whole frames of `tail + data`; what is left of them stays in `tail`."""
+        """The complete frames of `tail + data`. The rest stays in `tail`."""
         ...
 
     def skip(self, data: bytes) -> bytes | None:
-        """What follows the frame that `data` continues: b"" or more once it has ended, None while it goes on.
-        For an event that is too large to keep."""
+        """The bytes after the end of the frame that `data` continues; None: the frame does not end in `data`. For an
+        event that is too large to keep."""
         ...
 
     def finish(self, tail: bytearray) -> bytes:
-        """The last, unended event as a whole frame (b"" if there is none); empties `tail`."""
+        """The last event, which has no end, as a complete frame (b"" if there is none). Empties `tail`."""
         ...
 
 
 class Codec(Protocol):
-    """Bytes of one event <-> value. One object per kind and configuration.
-
-    `transparent`: an unchanged event may be written as the bytes it came in (json sorted may not).
-    """
+    """Converts the bytes of one event to a value and back. There is one object for each kind and configuration.
+    `transparent`: an unchanged event may be written with its original bytes (with sorted json it may not)."""
 
     name: str
     config: Mapping[str, object]
     transparent: bool
 
     def validate(self, data: bytes, framing: Framing, count: int | None = None) -> "Verdict":
-        """Which of the frames decode. Never raises for what is in `data`. `count`: how many there are, if it is known."""
+        """Finds the frames that can be decoded. It never raises because of the content of `data`. `count`: the number
+        of frames, if known."""
         ...
 
     def decode(self, payload: bytes) -> object:
@@ -102,12 +96,12 @@ class Codec(Protocol):
         ...
 
     def whole(self, payload: bytes) -> bool:
-        """A payload that decodes could not be the beginning of a longer one: true of `{"a":1}`, not of `12`."""
+        """Whether a valid payload could not be the beginning of a longer one: true for `{"a":1}`, false for `12`."""
         ...
 
 
 class Frames:
-    """`count` events in `data`, as `framing` made them. Immutable."""
+    """`count` events in `data`, in the form of `framing`. Immutable."""
 
     __slots__ = ("count", "data", "framing")
 
@@ -135,7 +129,7 @@ class Frames:
         return Frames(self.data[low:high], stop - start, self.framing)
 
     def sizes(self, max_bytes: int, max_events: int) -> list[int]:
-        """How many events each part has if none exceeds the caps; a single event may exceed `max_bytes`."""
+        """The number of events of each part if no part exceeds the limits. A single event may exceed `max_bytes`."""
         if len(self.data) <= max_bytes and self.count <= max_events:
             return [self.count]
         parts: list[int] = []
@@ -162,8 +156,8 @@ class Frames:
 
 
 class Verdict(NamedTuple):
-    """What validation found in one read. `good` is None where nothing decodes. `bad`: each refused payload with
-    the reason."""
+    """The result of validating one read. `good` is None if no event is valid. `bad`: each invalid payload with the
+    reason."""
 
     good: Frames | None
     bad: Sequence[tuple[bytes, str]] = ()
@@ -173,14 +167,13 @@ Settled = Callable[["Receipt"], None]
 
 
 class Receipt:
-    """Settles one block at its origin, once, when every copy of it has an outcome. Needs no event loop.
+    """Tells the origin of a block its outcome, once, when every copy of the block has one. It needs no event loop.
 
-    A node that hands a block to n takers calls `fork(n - 1)` first. `settled` is called exactly once, possibly
-        inside the call that handed the block out: guard against re-entry.
-
-        After it: `cause` is None for an ack, else the first failure; then `done` is how many events from the front
-        are delivered everywhere, and `delivered` the sinks that acked and never failed: a redelivered block carries
-        them as `skip`. A receipt collected unsettled fails its block and warns.
+    A node that sends a block to n receivers first calls `fork(n - 1)`. `settled` is called exactly once, possibly
+    inside the call that sent the block: guard against re-entry. Then `cause` is None for an ack, otherwise the first
+    failure. After a failure, `done` is the number of events at the front that are delivered everywhere. `delivered` are
+    the sinks that have acked and never failed: when the block is sent again, they are its `skip`. A receipt that is
+    collected without an outcome fails its block and warns.
     """
 
     __slots__ = ("_acked", "_failed", "cause", "count", "done", "pending", "ref", "settled", "skip")
@@ -202,7 +195,7 @@ class Receipt:
 
     @property
     def delivered(self) -> frozenset[str]:
-        """Sinks that need not see the block again."""
+        """The sinks that do not need the block again."""
         failed = self._failed or set()
         if None in failed:  # lost somewhere: which sink it was bound for is not known
             return frozenset()
@@ -222,14 +215,14 @@ class Receipt:
             self.settled(self)
 
     def fail(self, cause: BaseException, done: int = 0, sink: str | None = None) -> None:
-        """The first `done` events are delivered; the rest may succeed later."""
+        """The first `done` events are delivered. The others may succeed later."""
         self._note_failure(cause, done, {sink})
         self.pending -= 1
         if not self.pending:
             self.settled(self)
 
     def split(self, sizes: Sequence[int]) -> list["Receipt"]:
-        """Receipts for the parts, in order, of the one copy the caller holds."""
+        """Receipts for the parts, in order, instead of the one copy that the caller holds."""
         self.pending += len(sizes) - 1
         parts: list[Receipt] = []
         start = 0
@@ -239,13 +232,13 @@ class Receipt:
         return parts
 
     def branch(self, count: int) -> "Receipt":
-        """A receipt for `count` events picked out of the one copy the caller holds; `fork` first to keep others.
-        As they are not the first ones, a failure among them counts none as done."""
+        """A receipt for `count` events out of the one copy that the caller holds; to keep others, `fork` first. The
+        events are not the first ones, so if one of them fails, none counts as done."""
         return Receipt(self._part_settled, count, None, self.skip)
 
     def follow(self, other: "Receipt", done: int | None) -> None:
-        """The outcome of `other`, a settled receipt that was about these events, among others perhaps. The first `done`
-        of them are delivered, None: all."""
+        """Takes over the outcome of `other`, a settled receipt that includes these events. The first `done` of them are
+        delivered; None: all."""
         if other._acked:
             self._acked = (self._acked or set()) | other._acked
         if other.cause is not None and done is not None:
@@ -277,15 +270,16 @@ class Receipt:
 
 
 class LostReceipt(Exception):
-    """A node dropped a block without ack, fail or reject: a bug in that node. The block is redelivered."""
+    """A bug: a node dropped a block without ack, fail or reject. The block is sent again."""
 
 
 class Block:
-    """Events of one stream with the receipt that settles them. Immutable but for its lazily decoded values.
+    """Events of one stream with the receipt that settles them. Immutable, except for its lazily decoded values.
 
-    `meta` holds for all of its events; `event_metas`, where not None, has one mapping an event. `positions`, where not
-    None, has the position of each event in the log of `origin`, never falling: several events may be made of one. `weight`: how many
-    bytes of its source's window stay taken until it is settled: its own, or those of the block it was made of.
+    `meta` belongs to all its events; `event_metas`, if not None, has one mapping for each event. `positions`, if not
+    None, has each event's position in the log of `origin`, in ascending order; several events may have the same one.
+    `weight`: the bytes of the source's window that are in use until the block is settled: its own size, or the size of
+    the blocks that it was made of.
     """
 
     __slots__ = (
@@ -316,7 +310,7 @@ class Block:
         weight: int | None = None,
         positions: Sequence[int] | None = None,
     ) -> None:
-        """`positions` may be left out where the events are those of `origin`, one at each of its positions."""
+        """`positions` may be left out if the events are those of `origin`, one for each of its positions."""
         self.stream = stream
         self.frames = frames
         self.codec = codec
@@ -337,15 +331,15 @@ class Block:
 
     @property
     def values(self) -> list[object]:
-        """Decoded on first use. Its events were validated at the source, so this does not raise for them."""
+        """The values, decoded at the first use. The source has validated the events, so this does not raise for them."""
         if self._values is None:
             decode = self.codec.decode
             self._values = [decode(payload) for payload in self.frames.payloads()]
         return self._values
 
     def with_frames(self, frames: Frames, codec: Codec, receipt: Receipt | None = None) -> Self:
-        """The same events in other bytes, around the same receipt; or some of them, around a branch of it, and which ones
-        is unknown."""
+        """The same events with other bytes and the same receipt; or some of the events, with a branch of the receipt.
+        Then it is unknown which ones."""
         return type(self)(
             self.stream,
             frames,
@@ -379,8 +373,8 @@ class Block:
         )
 
     def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:
-        """Parts of so many events each, with their share of the receipt. The caller gives up this copy. `frames`: of the
-        parts, where they are at hand."""
+        """Parts with these numbers of events, each with its share of the receipt. The caller's own copy ends. `frames`:
+        the frames of the parts, if the caller has them."""
         if len(sizes) == 1:
             return [self]
         parts: list[Self] = []
@@ -411,8 +405,9 @@ class Block:
 
 
 class Node(Protocol):
-    """Whatever takes blocks along a link."""
+    """A receiver of blocks at the end of a link."""
 
     def accept(self, block: Block) -> None:
-        """Takes one copy of the block and owes its receipt one outcome. Never blocks, never raises."""
+        """Takes one copy of the block, and later calls exactly one outcome on its receipt. It never blocks and never
+        raises."""
         ...

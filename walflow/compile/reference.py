@@ -12,12 +12,12 @@ from walflow_kernel.functions import Function
 HEAD: Final = """\
 # Functions
 
-What the modules `std::…` and `tremor::system` define. `use std::string;` makes `string::len` known. This page is made
-from the modules; a test holds it, and the examples.
+The functions of the modules `std::…` and `tremor::system`. After `use std::string;`, a flow file may call `string::len`.
+This page is generated from the modules, and a test runs the examples.
 
-Arguments are of the kinds named here, and nothing is converted: `string::len(1)` is an error. It is one of the file
-where the argument needs no event, else of the event, which leaves by `err`. A `number` is an integer or a float, `any`
-is anything. No function makes a string or an array longer than 1,048,576.
+Arguments must have the types named here. They are not converted: `string::len(1)` is an error. If the argument does not
+depend on an event, it is an error in the file. Otherwise it is an error of the event, which leaves by `err`. A `number` is
+an integer or a float; `any` is any value. No function makes a string or an array longer than 1,048,576.
 """
 
 _MODULES: Final = ("array", "base64", "float", "integer", "json", "math", "random", "range", "re", "record", "size")
