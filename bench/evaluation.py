@@ -40,7 +40,7 @@ class Taker:
     def accept(self, block: Block) -> None:
         block.receipt.ack()
 
-    def take(self, block: Block, reasons: object) -> None:
+    def take(self, block: Block, reasons: object, details: object = None) -> None:
         block.receipt.ack()
 
 

@@ -84,7 +84,8 @@ def test_a_port_without_a_file_has_no_events(tmp_path: Path) -> None:
     assert problems(tmp_path / "a", pipeline_trickle="select event.a from in into out;", in_jsonl='{"a": 1}\n2') == [
         "err, event 1:",
         "  - nothing is expected",
-        '  + {"error": "`event.a`: a whole number without `a`", "source": "test::pipeline", "stream_id": 0}',
+        '  + {"at": "pipeline.trickle:1:8", "error": "`event.a`: a whole number without `a`",'
+        + ' "event": 2, "source": "test::pipeline", "stream_id": 0}',
         "out, event 1:",
         "  - nothing is expected",
         "  + 1",
@@ -306,7 +307,8 @@ def test_update_writes_what_came(tmp_path: Path) -> None:
     assert not judge(again).problems
     assert update(again) == []
     assert (case.folder / "out.jsonl").read_text() == "2.0\n2.5\n"
-    assert (case.folder / "err.jsonl").read_text().startswith('{"error": "division by zero"')
+    error = '{"error": "division by zero", "at": "pipeline.trickle:1:8", "event": 0}\n'
+    assert (case.folder / "err.jsonl").read_text() == error
 
 
 def test_update_keeps_to_the_members_that_are_compared(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Errors:
     def __init__(self) -> None:
         self.found: list[tuple[int, str]] = []
 
-    def take(self, block: Block, reasons: Sequence[str]) -> None:
+    def take(self, block: Block, reasons: Sequence[str], details: object = None) -> None:
         assert block.event_metas is not None
         numbers = [meta["i"] for meta in block.event_metas]
         self.found += zip(numbers, reasons, strict=True)  # type: ignore[arg-type]

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import pytest
 from hypothesis import given, strategies as st
+from structlog.testing import capture_logs
 
 from tests.compile.world import term
 from tests.nodes.world import Taker, World
-from walflow.codecs import JSON, JSON_SORTED, STRING
+from walflow.codecs import JSON, JSON_SORTED, MSGPACK, STRING
 from walflow.compile.region import Region, Rule, compile_region
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, Receipt, StreamId
-from walflow.framing import LINES, WHOLE, make
+from walflow.framing import LENGTH_PREFIXED, LINES, WHOLE, make
+from walflow.nodes.rejects import BLOCK_BYTES
 from walflow.operators.select import Select
 
 Value = Mapping[str, object]
@@ -304,3 +306,45 @@ def test_made_events_keep_to_the_caps() -> None:
     assert [taken.frames.count for taken in out.blocks] == [1, 1, 1, 1]
     assert [taken.origin and taken.origin.first for taken in out.blocks] == [0, 1, 2, 3]
     assert len(settled) == 1
+
+
+@pytest.mark.parametrize(
+    ("codec", "data", "event"),
+    [
+        (JSON, b'{"n":\r1,"n":1e400}', b'{"n":\r1,"n":1e400}'),
+        (MSGPACK, b"\x81\xa1n\x01", b'{"n":1}'),
+        (MSGPACK, b"\xc4\x01\xff", None),  # binary data has no JSON form
+        (JSON, b'{"n":' + b"[" * 510 + b"]" * 510 + b"}", b'{"n":' + b"[" * 510 + b"]" * 510 + b"}"),
+        (JSON, b'{"n":' + b"[" * 511 + b"]" * 511 + b"}", None),  # in a record around it, one level too many
+    ],
+    ids=["as it came", "of another codec", "binary", "511 deep", "512 deep"],
+)
+def test_an_error_says_what_failed_and_of_which_event(codec: Codec, data: bytes, event: bytes | None) -> None:
+    world, settled, errors = World(), list[Receipt](), Taker(ack=True)
+    frames = Frames(LENGTH_PREFIXED.join([data]), 1, LENGTH_PREFIXED)
+    block = Block(StreamId("f::s", 1, 1), frames, codec, Receipt(settled.append, 1), ingest_ns=1, meta={})
+    selecting(world, [rule("event.no.way")], {"out": Taker()}, errors).accept(block)
+    (line,) = errors.blocks[0].frames.payloads()
+    head, found, rest = line.partition(b',"at":"main.troy:1:35"')
+    assert found
+    assert head.endswith(b'"source":"f::p","stream_id":1')
+    assert rest == (b"}" if event is None else b',"event":%b}' % event)
+    assert not JSON.validate(line + b"\n", LINES).bad
+
+
+def test_many_errors_of_large_events_keep_to_the_caps() -> None:
+    world, settled, errors = World(), list[Receipt](), Taker(ack=True)
+    block = block_of([{"n": "x" * 60_000}] * 10, settled)
+    rules = [rule("event.no"), rule("event.none")]
+    selecting(world, rules, {"out": Taker()}, errors).accept(block)
+    assert sum(one.frames.count for one in errors.blocks) == 20
+    assert max(len(one.frames.data) for one in errors.blocks) <= BLOCK_BYTES
+    assert [receipt.cause for receipt in settled] == [None]
+
+
+def test_an_error_that_no_link_takes_is_logged_with_its_place() -> None:
+    world, settled = World(), list[Receipt]()
+    with capture_logs() as lines:
+        selecting(world, [rule("event.no")], {"out": Taker()}).accept(block_of([{"n": 1}], settled))
+    assert [(line["event"], line["at"]) for line in lines] == [("rejected", "main.troy:1:35")]
+    assert "n" not in lines[0].values()

@@ -149,7 +149,16 @@ class _Run:
             "ingest_ns": value_of(str(block.ingest_ns).encode()),
             "stream": value_of(str(block.stream.number).encode()),
         }
-        return Came(payload.decode(), members, "rejected" in block.meta)
+        return Came(payload.decode(), members, self._is_error(block, members["value"]))
+
+    def _is_error(self, block: Block, value: Json) -> bool:
+        """Then its place is made one within the case."""
+        if "rejected" not in block.meta or not isinstance(value, dict):
+            return False
+        at = value.get("at")
+        if isinstance(at, str):
+            value["at"] = at.removeprefix(f"{self.case.folder}/")
+        return True
 
     def _account(self, receipts: Sequence[Receipt]) -> None:
         for receipt in receipts:

@@ -125,8 +125,8 @@ def _line(came: Came, keys: Sequence[str] | None) -> str:
 def _error_line(came: Came) -> str:
     """What a person would write of it: which pipeline it is, and which stream, goes without saying."""
     value = came.members["value"]
-    kept = {key: one for key, one in value.items() if key in ERROR_KEYS} if isinstance(value, dict) else value
-    return canonical(kept)
+    assert isinstance(value, dict)  # what walflow makes is one
+    return "{" + ", ".join(f'"{key}": {canonical(value[key])}' for key in ERROR_KEYS if key in value) + "}"
 
 
 def _write(path: Path, lines: Sequence[str]) -> list[Path]:

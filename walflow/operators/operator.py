@@ -11,10 +11,20 @@ from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
 from walflow.event import Block, Node
 
 
-class OperatorErr(Protocol):
-    """Where rejected events go, one reason an event."""
+class ErrorDetail(NamedTuple):
+    """What else is known of a rejected event. `at`: the place in a flow file that failed, as `file:line:column`. `event`: its
+    value as JSON."""
 
-    def take(self, block: Block, reasons: Sequence[str]) -> None: ...
+    at: str | None = None
+    event: bytes | None = None
+
+
+class OperatorErr(Protocol):
+    """Where rejected events go, one reason an event. `details` is asked for the n-th, and only where it is of use."""
+
+    def take(
+        self, block: Block, reasons: Sequence[str], details: Callable[[int], ErrorDetail] | None = None
+    ) -> None: ...
 
 
 class OutPort(NamedTuple):

@@ -17,38 +17,35 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from secrets import randbits
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
+from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
+from walflow.operators.operator import ErrorDetail, OperatorErr
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 
+DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
 BLOCK_EVENTS: Final = 4096
-
-
-class SelectErr(Protocol):
-    """Where rejected events go, one reason an event."""
-
-    def take(self, block: Block, reasons: Sequence[str]) -> None: ...
 
 
 class Select:
     """All selects of one region. `salt`: what is drawn by chance follows from it and the event's position in its log."""
 
-    __slots__ = ("_err", "_exits", "_filtered", "_passed", "_salt", "compiled")
+    __slots__ = ("_err", "_exits", "_filtered", "_passed", "_places", "_salt", "compiled")
 
     def __init__(
         self,
         compiled: Compiled,
         exits: Mapping[str, Node],
-        err: SelectErr,
+        err: OperatorErr,
         filtered: Counter,
         salt: int | None = None,
     ) -> None:
@@ -58,6 +55,7 @@ class Select:
         self._filtered = filtered
         self._salt = salt
         self._passed = 0
+        self._places: dict[int, str | None] = {}  # in flow files, of the lines that failed
 
     def accept(self, block: Block) -> None:
         outcome = self._run(block)
@@ -80,7 +78,18 @@ class Select:
         for to, part in parts:
             to.accept(part)
         if rejected is not None:
-            self._err.take(rejected, [one.reason for one in refused])
+            kept = _Kept(block)
+            self._err.take(
+                rejected,
+                [one.reason for one in refused],
+                lambda at: ErrorDetail(self._place(refused[at].line), kept.text(refused[at].number)),
+            )
+
+    def _place(self, line: int) -> str | None:
+        if line not in self._places:
+            span = self.compiled.span(line)
+            self._places[line] = None if span is None else str(span)
+        return self._places[line]
 
     def _run(self, block: Block) -> BlockOutcome:
         compiled = self.compiled
@@ -114,13 +123,28 @@ class _Kept:
         self._payloads: Sequence[bytes] | None = None
 
     def event(self, number: int) -> object:
-        if self._payloads is None:
-            self._payloads = self._block.frames.payloads()
-        payload = self._payloads[number]
+        payload = self._payload(number)
         if self._block.codec in (JSON, JSON_SORTED):
             # nothing is read of it, so nothing is judged; a newline in JSON is a space
             return msgspec.Raw(payload.replace(b"\n", b" "))
         return self._block.codec.decode(payload)
+
+    def text(self, number: int) -> bytes | None:
+        """For an error event. None for what has no JSON form, or nests so deep that no record may be around it."""
+        payload = self._payload(number)
+        try:
+            if self._block.codec not in (JSON, JSON_SORTED):
+                payload = JSON.encode(self._block.codec.decode(payload))
+        except (CannotDecode, CannotEncode):
+            return None
+        if payload.count(b"[") + payload.count(b"{") >= DEEPEST:
+            return None
+        return payload.replace(b"\n", b" ")
+
+    def _payload(self, number: int) -> bytes:
+        if self._payloads is None:
+            self._payloads = self._block.frames.payloads()
+        return self._payloads[number]
 
 
 def _held(rows: Rows, refused: list[Refusal]) -> Rows:
