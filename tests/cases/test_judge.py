@@ -85,7 +85,7 @@ def test_a_port_without_a_file_has_no_events(tmp_path: Path) -> None:
         "err, event 1:",
         "  - nothing is expected",
         '  + {"at": "pipeline.trickle:1:8", "error": "`event.a`: a whole number without `a`",'
-        + ' "event": 2, "source": "test::pipeline", "stream_id": 0}',
+        ' "event": 2, "source": "test::pipeline", "stream_id": 0}',
         "out, event 1:",
         "  - nothing is expected",
         "  + 1",

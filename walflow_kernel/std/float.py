@@ -9,7 +9,7 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function
 
 _LONGEST: Final = 4_000
-_decimal = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII).fullmatch
+_decimal = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?", re.ASCII).fullmatch
 
 
 def parse(text: str) -> float:

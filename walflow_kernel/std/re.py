@@ -1,7 +1,7 @@
 """std::re, by RE2: whatever the pattern, matching takes time in proportion to the text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Protocol
 
@@ -29,10 +29,15 @@ class Match(Protocol):
 class Pattern:
     def __init__(self, regex: Any) -> None:
         self._regex = regex
-        self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *regex.groupindex])
+        self.names: Sequence[str] = tuple(regex.groupindex)
+        self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *self.names])
 
     def is_in(self, text: bytes) -> bool:
         return self._regex.search(text) is not None
+
+    def first(self, text: bytes) -> Match | None:
+        found: Match | None = self._regex.search(text)
+        return found
 
     def matches(self, text: bytes) -> Iterator[Match]:
         """From left to right. Nothing is matched right behind a match, as in Rust, and nothing within a character."""

@@ -1,0 +1,17 @@
+"""Times as text: `%Y-%m-%d %H:%M:%S%.f %:z`, in the notation of `strftime` as chrono, tremor's library, extends it.
+
+A time is a number of nanoseconds since 1970, in UTC. `civil` says what calendar and clock show at that time in a time
+zone; it is the one module of the kernel that imports `datetime`, and like all others it never asks what time it is.
+`formats` reads a format, `writing` and `reading` are what it is for.
+"""
+
+from walflow_kernel.calendar.civil import (
+    UTC as UTC,
+    Civil as Civil,
+    Zone as Zone,
+    civil_time as civil_time,
+    zone as zone,
+)
+from walflow_kernel.calendar.formats import DateFormat as DateFormat, date_format as date_format
+from walflow_kernel.calendar.reading import NotADate as NotADate, read as read, read_format as read_format
+from walflow_kernel.calendar.writing import written as written

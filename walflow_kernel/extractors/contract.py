@@ -1,0 +1,54 @@
+"""What all extractors have in common."""
+
+from collections.abc import Callable
+from typing import Final
+
+Extract = Callable[[object], object]
+"""A value -> what was extracted from it, or NO_MATCH."""
+
+
+class BadExtractor(Exception):
+    """There is no such extractor, or it cannot work with its argument. The text is a sentence for whoever wrote it."""
+
+
+class NoMatch:
+    """There is one, NO_MATCH; null is a value that `json||` may find."""
+
+    def __repr__(self) -> str:
+        return "NO_MATCH"
+
+
+NO_MATCH: Final = NoMatch()
+
+
+def of_string(extract: Callable[[str], object]) -> Extract:
+    """Nothing but a string has anything to extract."""
+
+    def extracted(value: object) -> object:
+        return extract(value) if type(value) is str else NO_MATCH
+
+    return extracted
+
+
+def of_bytes(extract: Callable[[bytes], object]) -> Extract:
+    """The same for one that takes a string's UTF-8."""
+
+    def extracted(value: object) -> object:
+        if type(value) is not str:
+            return NO_MATCH
+        try:
+            data = value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+            return NO_MATCH
+        return extract(data)
+
+    return extracted
+
+
+def takes_nothing(argument: str) -> None:
+    if argument:
+        raise BadExtractor(f"it takes nothing between its bars, not `{shown(argument)}`")
+
+
+def shown(text: str) -> str:
+    return text if len(text) <= 40 and text.isprintable() else f"{text[:37]!r}…"
