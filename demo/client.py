@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from itertools import cycle
 from typing import Final, cast
 
@@ -11,6 +12,7 @@ from demo.lines import Lines
 WINDOW: Final = 512 << 10  # bytes a client sends ahead of their echo
 TICK: Final = 0.01  # seconds between looks at how many lines are due
 RECONNECT: Final = 0.02  # seconds
+LONGER: Final = 4  # times as long as planned
 
 
 class Client:
@@ -139,13 +141,14 @@ class Traffic:
     def settled(self) -> bool:
         return self.sent == self.echoed
 
-    async def flow(self, seconds: float) -> None:
-        """Lets lines become due for so long. At the end none is due that was not sent."""
+    async def flow(self, seconds: float, wanted: Callable[[], bool] = lambda: False) -> None:
+        """Lets lines become due for so long, and while more are `wanted`, but no longer than LONGER times as long. At the
+        end none is due that was not sent."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         for client in cycle(self.clients):
             elapsed = loop.time() - began
-            if elapsed >= seconds:
+            if elapsed >= seconds and (elapsed >= LONGER * seconds or not wanted()):
                 break
             client.allow(1 << 62 if self._rate is None else int(elapsed * self._rate / len(self.clients)))
             await asyncio.sleep(TICK / len(self.clients))
