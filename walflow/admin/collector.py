@@ -35,7 +35,7 @@ class DaemonCollector(Collector):
         yield from self._components()
         yield from self._topology()
         yield self._own("build_info", 1, {"version": __version__, "python": platform.python_version()})
-        yield self._own("ready", not self._daemon.not_ready())
+        yield self._own("ready", not self._daemon.readiness.lacking())
         yield self._own("uptime_seconds", time.monotonic() - self._daemon.started)
         yield self._own("loop_lag_seconds", self._rates.lag)
         yield self._own("log_lines_dropped_total", self._lines_dropped())

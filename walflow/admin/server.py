@@ -147,7 +147,7 @@ class Answers:
         return web.Response(text="ok\n")
 
     async def readyz(self, request: web.Request) -> web.Response:
-        lacking = self._daemon.not_ready()
+        lacking = self._daemon.readiness.lacking()
         known = self._guard.refusal(request.headers) is None
         if not lacking:
             notes = [f"note: {printable(str(found))}" for found in self._daemon.standstills.now()] if known else []

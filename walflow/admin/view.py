@@ -26,7 +26,7 @@ Of = tuple[str, str]  # flow and component
 
 
 def status(daemon: Daemon, rates: Rates) -> Status:
-    not_ready = daemon.not_ready()
+    not_ready = daemon.readiness.lacking()
     return Status(
         version=__version__,
         pid=os.getpid(),
@@ -51,7 +51,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     def flow(node: NodeId) -> FlowStatus:
         return flows.setdefault(node.flow, FlowStatus(node.flow, [], [], []))
 
-    for nodes in daemon.connectors:
+    for nodes in daemon.nodes.connectors:
         of = nodes.plan.id.flow, nodes.plan.id.name
         shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
         flow(nodes.plan.id).connectors.append(shown)

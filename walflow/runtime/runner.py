@@ -1,8 +1,6 @@
 """Runs one connector, again and again: its trouble is its own, and ends with a backoff, not with the daemon."""
 
 import asyncio
-import os
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
@@ -13,6 +11,7 @@ from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
 from walflow.nodes.build import ConnectorNodes
 from walflow.nodes.run_context import RunContext
+from walflow.runtime.fatal import where
 from walflow.runtime.loop import Awake, LoopScheduler
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
@@ -108,12 +107,6 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
         await scheduler.close()
         if not finished:  # a source that came to its end waits for what became of the last of it
             nodes.source.end()
-
-
-def where(error: BaseException) -> str:
-    """For the developer who looks for the bug."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].name}, {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def _line(error: BaseException) -> str:

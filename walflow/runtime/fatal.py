@@ -1,0 +1,64 @@
+"""How the process ends where it cannot go on: one line, and out. What is on disk is sound, and the next start begins there."""
+
+import asyncio
+import os
+import sys
+import traceback
+from typing import Final, NoReturn
+
+import structlog
+
+from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
+
+EX_UNAVAILABLE: Final = 69
+EX_SOFTWARE: Final = 70
+EX_IOERR: Final = 74
+EX_TEMPFAIL: Final = 75
+EX_CONFIG: Final = 78
+
+EXIT_CODES: Final[dict[type[WalflowError], int]] = {
+    DirectoryLocked: EX_TEMPFAIL,
+    Misconfigured: EX_CONFIG,
+    Unavailable: EX_UNAVAILABLE,
+}
+
+log = structlog.get_logger()
+
+
+def die(error: WalflowError) -> NoReturn:
+    """Without a further word to any peer: nothing may be acked any more."""
+    code = EXIT_CODES.get(type(error), EX_IOERR)
+    log.critical("fatal", error=str(error), exit_code=code)
+    _exit(code)
+
+
+def on_internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """A bug of ours. Raised for a connection, it has cost that connection. Raised by any other call of the loop, it is
+    not known what was left undone: the process ends."""
+    error = context.get("exception")
+    at = where(error) if isinstance(error, BaseException) else ""
+    log.error("internal error", error=repr(error or context.get("message")), at=at)
+    log.debug("internal error", exc_info=error)
+    if "handle" in context and isinstance(error, BaseException) and _is_ours(error):
+        log.critical("fatal", error=f"internal error: {error!r}, in {at}", exit_code=EX_SOFTWARE)
+        _exit(EX_SOFTWARE)
+
+
+def where(error: BaseException) -> str:
+    """For the developer who looks for the bug."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].name}, {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Raised within walflow, and not for a connection that has begun or ended."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(frame.f_code.co_name in ("connection_made", "connection_lost") for frame in frames):
+        return False
+    return any(str(frame.f_globals.get("__name__")).split(".")[0] in ("walflow", "connectors") for frame in frames)
+
+
+def _exit(code: int) -> NoReturn:
+    if sys.stderr is not None:  # it was closed
+        sys.stderr.flush()
+    os._exit(code)
