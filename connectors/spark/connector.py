@@ -94,7 +94,7 @@ class _Running:
         )
 
     async def serve(self) -> None:
-        results = Results(self._config, self._inlet, self._out) if self._out.linked else None
+        results = Results.open(self._config, self._inlet, self._out) if self._out.linked else None
         try:
             await self._serve(results)
         finally:
