@@ -12,7 +12,6 @@ A file that is damaged or missing costs repetition and no event: every consumer 
 the log itself knows that all before was committed.
 """
 
-import asyncio
 import datetime
 import json
 import time
@@ -20,8 +19,9 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from connectors.spark.turns import Turns, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow import DiskFull, Half, WalflowError
+from walflow import DiskFull, Half
 from walflow.durable import replace
 from walflow.wal import Log
 
@@ -48,7 +48,7 @@ class Consumers:
         self._half = half
         self._acked = acked
         self._directory = log.directory
-        self._writing = asyncio.Lock()
+        self._turns = Turns()
         self._closed = False
         self._served: dict[str, int] = {}
         self._held_until = 0.0
@@ -86,15 +86,12 @@ class Consumers:
         already changes nothing. Raises RequestRefused."""
         self._check(name, position)
         if position > self.committed(name):
-            writing = asyncio.ensure_future(self._commit(name, position, peer, scan))
-            writing.add_done_callback(_seen)
-            await asyncio.shield(writing)  # what has touched the disk is not given up with its peer
+            await self._turns.take(self._commit(name, position, peer, scan))
         return self.committed(name)
 
     async def close(self) -> None:
         """After what is being written. Nothing is committed any more."""
-        async with self._writing:
-            self._closed = True
+        await self._turns.take(self._close())
 
     def served(self, name: str, end: int) -> None:
         """It has been given the positions below `end`."""
@@ -152,33 +149,29 @@ class Consumers:
             raise RequestRefused(Code.BEYOND_HEAD, f"{name} cannot commit {position}: the log ends before {after}")
 
     async def _commit(self, name: str, position: int, peer: str, scan: str) -> None:
-        async with self._writing:
-            if self._closed:
-                raise RequestRefused(Code.STOPPING, "walflow is stopping")
-            if position <= self.committed(name):
-                return
-            cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
-            cursors = {**self._cursors, name: cursor}
-            await self._store(cursors)
-            self._cursors = cursors
-            self._commits.value += 1
-            self._ack()
+        if self._closed:
+            raise RequestRefused(Code.STOPPING, "walflow is stopping")
+        if position <= self.committed(name):
+            return
+        cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
+        cursors = {**self._cursors, name: cursor}
+        text = self._text(cursors)
+        try:
+            await on_log_thread(self._half, lambda: self._write(text))
+        except DiskFull as error:
+            raise RequestRefused(Code.NO_SPACE, str(error)) from error
+        self._cursors = cursors
+        self._commits.value += 1
+        self._ack()
+
+    async def _close(self) -> None:
+        self._closed = True
 
     def _ack(self) -> None:
         """Only after the file says so: what it would repeat after a crash must still be there."""
         if self._cursors and self.floor - 1 > self._log.low:
             self._log.ack(1, self.floor - 1)
             self._acked()
-
-    async def _store(self, cursors: dict[str, Cursor]) -> None:
-        text = self._text(cursors)
-        done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-        self._half.scheduler.submit(lambda: self._write(text), done.set_result)
-        error = await done
-        if isinstance(error, DiskFull):
-            raise RequestRefused(Code.NO_SPACE, str(error))
-        if error is not None:
-            self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
 
     def _text(self, cursors: dict[str, Cursor]) -> bytes:
         consumers = {name: cursor._asdict() for name, cursor in cursors.items()}
@@ -237,12 +230,6 @@ class Consumers:
     def _measure(self, name: str) -> None:
         self._half.gauge("spark_lag_events", lambda: self.lag(name), consumer=name)
         self._half.gauge("spark_owed_events", lambda: self.owed(name), consumer=name)
-
-
-def _seen(writing: "asyncio.Future[None]") -> None:
-    """The caller may be gone, and then its error is not looked at."""
-    if not writing.cancelled():
-        writing.exception()
 
 
 def _when(cursor: Cursor) -> str:

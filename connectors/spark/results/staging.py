@@ -6,7 +6,7 @@ Spark cannot always say what is to be thrown away: when one task fails, those th
 
 import errno
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pyspark_walflow.wire import Code, RequestRefused
@@ -136,15 +136,25 @@ class Staging:
         """Removes what was not asked for in an hour."""
         await self._orphan(self._older(ORPHAN_SECONDS))
 
-    # of what is being published; these block, and raise OSError where a file is not what it was
+    async def blocks(self, staged: Sequence[Staged], cap: int, skip: int) -> AsyncGenerator[tuple[bytes, int], None]:
+        """Of what is being published: whole lines and how many, at most `cap` bytes or one longer line; all but the
+        first `skip`. Raises OSError where a file is not what it was."""
+        await self._run(lambda: self._check(staged))
+        lines = self._lines(staged, cap, skip)
+        try:
+            while (block := await self._run(lambda: next(lines, None))) is not None:
+                yield block
+        finally:
+            await self._run(lines.close)
 
-    def check(self, staged: Iterable[Staged]) -> None:
+    # of what is being published; these block
+
+    def _check(self, staged: Iterable[Staged]) -> None:
         for one in staged:
             if self._size_of(one.file) != one.size:
                 raise OSError(errno.EIO, "has another size than it was written with", one.file)
 
-    def lines(self, staged: Iterable[Staged], cap: int, skip: int) -> Generator[tuple[bytes, int], None, None]:
-        """Whole lines and how many, at most `cap` bytes or one longer line; all but the first `skip`."""
+    def _lines(self, staged: Iterable[Staged], cap: int, skip: int) -> Generator[tuple[bytes, int], None, None]:
         for one in staged:
             if skip >= one.rows:
                 skip -= one.rows

@@ -1,1 +1,9 @@
-"""The port that Spark talks to: `listener` lets peers in, `link` cuts their frames, `session` answers them."""
+"""The port that Spark talks to.
+
+listener   lets peers in, and ends conversations
+link       one connection as frames
+session    proof of both sides, then one request at a time
+leases     which connection plans for a consumer
+ranges     positions of the log as frames, read on threads
+secret     the token
+"""

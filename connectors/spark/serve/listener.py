@@ -7,12 +7,11 @@ from collections.abc import Coroutine, Sequence
 from typing import Final, cast
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.consumers import Consumers
-from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.leases import Leases
 from connectors.spark.serve.link import SparkLink, Stranger
 from connectors.spark.serve.ranges import LogRanges
 from connectors.spark.serve.session import Session, SessionStaging, refusal
+from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused, control
 from walflow import Inlet, Outlet
 from walflow.net import Contexts
@@ -35,20 +34,18 @@ class SparkBridge:
     def __init__(
         self,
         config: SparkConfig,
-        log_id: str,
-        token: str,
-        consumers: Consumers,
-        durable_end: DurableEnd,
+        served: ServedLog,
         ranges: LogRanges,
+        token: str,
         results: SessionStaging | None,
         inlet: Inlet,
         out: Outlet,
     ) -> None:
-        self.log_id = log_id
+        self.log_id = served.log.uuid
         self.token = token
         self.declared: Sequence[str] = config.consumers
-        self.consumers = consumers
-        self.durable_end = durable_end
+        self.consumers = served.consumers
+        self.durable_end = served.durable_end
         self.ranges = ranges
         self.results = results
         self.leases = Leases()

@@ -1,6 +1,7 @@
 """The token that proves who may read and commit: the flow's, or one that is made at the first start."""
 
 import secrets
+from typing import NamedTuple
 
 from walflow import Half, Unusable
 from walflow.durable import replace
@@ -11,21 +12,28 @@ from walflow.wal import Log
 FILE = "token"
 
 
-def find_token(configured: Secret | None, log: Log, half: Half) -> tuple[str, str]:
-    """The token, and the file that has it (empty where it stands elsewhere). Raises NoSecret or Unusable."""
+class Token(NamedTuple):
+    """`file`: the one that has it, empty where it stands elsewhere."""
+
+    text: str
+    file: str
+
+
+def find_token(configured: Secret | None, log: Log, half: Half) -> Token:
+    """Raises NoSecret or Unusable."""
     if configured is not None:
         token = configured.read().get_secret_value()
         if not token:
             raise Unusable("the configured token is empty; name a file, env or credential that has one")
         if configured.file is not None:
             warn_if_open(configured.file, "token", half.log)
-        return token, configured.file or ""
+        return Token(token, configured.file or "")
     directory = log.directory
     path = directory.file(FILE)
     if FILE not in directory.disk.names(directory.path):
         replace(directory, FILE, [secrets.token_urlsafe(32).encode() + b"\n"])
         half.log.info("token made", file=path)
-    return _read(path, half), path
+    return Token(_read(path, half), path)
 
 
 def _read(path: str, half: Half) -> str:

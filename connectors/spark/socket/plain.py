@@ -11,15 +11,14 @@ from collections.abc import Callable
 from typing import Final
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.consumers import PLAIN, Consumers
-from connectors.spark.durable_end import DurableEnd
+from connectors.spark.consumers import PLAIN
 from connectors.spark.socket.sending import Sending, readable
+from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from walflow import Half
 from walflow.net.deadline import within
 from walflow.net.listener import Listener
 from walflow.net.sockets import SocketOptions, listen_tcp
-from walflow.wal import Log
 
 PROMISE: Final = (
     "at most once to Spark's own socket source: a line counts as done before it is sent, and what was in a socket or "
@@ -36,21 +35,13 @@ HandOver = Callable[[socket.socket, object, bytes], None]
 class PlainPort:
     """`hand_over` gets a connection that spoke the bridge's preface, the peer's address and what was read."""
 
-    def __init__(
-        self,
-        config: SparkConfig,
-        log: Log,
-        consumers: Consumers,
-        durable_end: DurableEnd,
-        half: Half,
-        hand_over: HandOver,
-    ) -> None:
+    def __init__(self, config: SparkConfig, served: ServedLog, half: Half, hand_over: HandOver) -> None:
         assert config.socket_address is not None
         self._address = config.socket_address
-        self._consumers = consumers
+        self._consumers = served.consumers
         self._half = half
         self._hand_over = hand_over
-        self._sending = Sending(log, consumers, durable_end, half, config.max_lines_per_second)
+        self._sending = Sending(served, half, config.max_lines_per_second)
         self._refused = half.counter("refused_connections_total")
         self._reader = ""  # who it is
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -11,13 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from connectors.spark.consumers import PLAIN, Consumers
-from connectors.spark.durable_end import DurableEnd
+from connectors.spark.consumers import PLAIN
 from connectors.spark.socket.lines import Lines, SparkLine
 from connectors.spark.socket.pace import Pace
+from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import RequestRefused
 from walflow import DiskFull, Half
-from walflow.wal import Log
 
 READ_BYTES: Final = 256 << 10
 AT_ONCE: Final = 64 << 10  # bytes handed to the socket in one go
@@ -27,12 +26,12 @@ WAIT: Final = 60.0  # seconds between looks at a log to which nothing is added
 
 
 class Sending:
-    def __init__(self, log: Log, consumers: Consumers, durable_end: DurableEnd, half: Half, per_second: int) -> None:
-        self._consumers = consumers
-        self._durable_end = durable_end
+    def __init__(self, served: ServedLog, half: Half, per_second: int) -> None:
+        self._consumers = served.consumers
+        self._durable_end = served.durable_end
         self._half = half
         self._rate = per_second
-        self._lines = Lines(log, consumers.committed(PLAIN), half)
+        self._lines = Lines(served.log, served.consumers.committed(PLAIN), half)
         self._read: deque[SparkLine] = deque()  # and not committed
         self._owed: deque[bytes] = deque()  # committed and not written; of the first maybe a part is
         self._torn = False  # a part of it is

@@ -10,7 +10,7 @@ from walflow.codecs import JSON
 from walflow.disk import Disk
 from walflow.event import Codec
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
-from walflow.wal import Record
+from walflow.wal import Log, Record
 
 T = TypeVar("T")
 
@@ -51,7 +51,11 @@ class Bench:
         config = SparkConfig(
             path=path, chunk_size=chunk_size, max_chunks=max_chunks, max_result_bytes=max_result_bytes
         )
-        self.results = Results(config, self.inlet, self.out, disk=disk, run=inline)
+        self.results = Results.open(config, self.inlet, self.out, disk=disk, run=inline)
+
+    @property
+    def log(self) -> Log:
+        return self.results.log.log
 
     async def finish(self, work: Coroutine[object, object, T] | Awaitable[T]) -> T:
         """What it comes to, as everything else goes on."""
@@ -74,7 +78,7 @@ class Bench:
 
     def records(self) -> list[Record]:
         """What is durable, from the log's beginning on."""
-        reader = self.results._log.reader(1)
+        reader = self.log.reader(1)
         try:
             return reader.read(1 << 30)
         finally:

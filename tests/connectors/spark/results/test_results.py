@@ -101,7 +101,7 @@ async def test_lines_may_be_cut_anywhere() -> None:
 
 async def test_a_record_is_no_larger_than_the_cap_unless_a_row_is() -> None:
     bench = Bench(MemoryDisk(), chunk_size=64 << 10, max_chunks=4)
-    cap = bench.results._log.block_cap
+    cap = bench.log.block_cap
     assert cap == 16 << 10
     rows = [*rows_of(A, 100, 1000), b'"' + b"l" * 100_000 + b'"', *rows_of(B, 20, 300)]
     await bench.stage(A, rows[:60])
@@ -389,7 +389,7 @@ async def test_a_log_that_cannot_promise_anything_ends_the_process() -> None:
     with pytest.raises(Fatal, match="sync failed"):
         await bench.publish("q", 0, A)
     assert bench.out.counters["spark_published_batches_total"].value == 0
-    bench.results._log.abandon()
+    bench.log.abandon()
 
 
 async def test_a_stage_that_was_spoiled_is_given_up_and_written_again() -> None:

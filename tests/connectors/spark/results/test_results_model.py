@@ -140,7 +140,7 @@ class Machine(RuleBasedStateMachine):
 
     async def _open(self) -> Bench:
         bench = Bench(self.disk, chunk_size=4096, max_chunks=64, max_result_bytes=LARGEST)
-        bench.results._log.block_cap = 500  # so that a batch is several records
+        bench.log.block_cap = 500  # so that a batch is several records
         return bench
 
 

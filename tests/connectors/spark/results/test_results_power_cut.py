@@ -70,7 +70,7 @@ async def life(driver: Driver, disk: SimulatedDisk, operations: int) -> bool:
         bench = Bench(disk, **SHAPE)  # type: ignore[arg-type]
         await driver.work(bench)
         assert bench.rows() == driver.rows(), "each row once, in its order"
-        assert bench.results._log.gaps == []
+        assert bench.log.gaps == []
         await bench.close()
     except PowerCut:
         await everyone_goes()

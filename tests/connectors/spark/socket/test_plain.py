@@ -14,6 +14,7 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.socket.plain import PlainPort
+from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from tests.connectors.spark.socket.test_lines import add, block
 from walflow.testing import MemoryOutlet, VirtualScheduler
@@ -30,12 +31,12 @@ class World:
         self.log = Log(LogOptions(str(path)))
         self.outlet = MemoryOutlet(VirtualScheduler())
         self.consumers = Consumers(self.log, [*self.config.consumers, PLAIN], self.outlet, lambda: None)
-        self.durable_end = DurableEnd(self.log)
+        self.served = ServedLog(self.log, DurableEnd(self.log), self.consumers)
         self.handed: list[tuple[socket.socket, bytes]] = []
 
     def give(self, *numbers: int, size: int = 0) -> None:
         add(self.log, block(b"".join(b'{"n":%d,"x":"%s"}\n' % (number, b"x" * size) for number in numbers)))
-        self.durable_end.moved()
+        self.served.durable_end.moved()
 
     @property
     def committed(self) -> int:
@@ -53,7 +54,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        plain = PlainPort(self.config, self.log, self.consumers, self.durable_end, self.outlet, self._hand_over)
+        plain = PlainPort(self.config, self.served, self.outlet, self._hand_over)
         tasks = [asyncio.ensure_future(plain.run()), asyncio.ensure_future(self._turn())]
         try:
             await self.until(lambda: self.said("listening for a socket source") or tasks[0].done())

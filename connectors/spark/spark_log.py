@@ -1,0 +1,76 @@
+"""The log of a `spark` connector, with what writes it, acks it and reads it."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from connectors.spark.consumers import Consumers
+from connectors.spark.durable_end import DurableEnd
+from connectors.spark.serve.ranges import LogRanges
+from walflow import Inlet, Outlet
+from walflow.relay import Checkpoints, LogSink, measure
+from walflow.relay.tag import Tags
+from walflow.wal import Commit, Log
+
+LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log
+HELD: Final = 0.5  # of the budget: from here on it is said
+
+
+class ServedLog(NamedTuple):
+    """What both ports know of it."""
+
+    log: Log
+    durable_end: DurableEnd
+    consumers: Consumers
+
+
+class SparkLog:
+    """For one run. Nothing is taken from `inlet` before `begin`."""
+
+    def __init__(self, log: Log, consumers: Sequence[str], inlet: Inlet, out: Outlet) -> None:
+        self._log = log
+        self._inlet = inlet
+        self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
+        self.served = ServedLog(log, DurableEnd(log), Consumers(log, consumers, out, self._checkpoints.acked))
+        self.ranges = LogRanges(log, self.served.durable_end, out)
+        measured = measure(log, inlet, _Unread(log))
+
+        def committed(commit: Commit) -> None:
+            measured(commit)
+            self.ranges.committed(commit)
+
+        self._writer = LogSink(
+            log, inlet, Tags(), self.served.durable_end.moved, self._checkpoints, committed, on_full=self._tell_full
+        )
+
+    def begin(self) -> None:
+        self._inlet.serve(self._writer.accept)
+        self._checkpoints.acked()
+        self._look()
+
+    async def end(self) -> None:
+        """Nothing is begun any more; what is in the air goes on."""
+        self._writer.stop()
+        self._checkpoints.stop()
+        self.ranges.close()
+        await self.served.consumers.close()
+
+    def _tell_full(self) -> None:
+        self.served.consumers.tell(full=True)
+
+    def _look(self) -> None:
+        if self._log.fill >= HELD:
+            self.served.consumers.tell(full=False)
+        self._inlet.scheduler.call_later(LOOK, self._look)
+
+
+class _Unread:
+    """For the metrics. `out.backlog` is not told of it: a drain does not wait for Spark."""
+
+    first_ingest_ns = 0
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def backlog(self) -> int:
+        log = self._log
+        return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
