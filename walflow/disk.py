@@ -16,8 +16,8 @@ DENIED: Final = (errno.EACCES, errno.EPERM)
 
 
 def remedy(error: OSError, path: str, otherwise: str) -> str | None:
-    """What an operator does where the system does not let this process at `path`, or else does `otherwise`; None where
-    the files themselves are the trouble."""
+    """Advice for an operator if the system does not let this process use `path`, otherwise `otherwise`; None if the
+    files themselves are damaged."""
     if error.errno == errno.EROFS:
         return f"the file system is read-only: mount it read-write (dmesg says why it is not), or {otherwise}"
     if error.errno in DENIED:
@@ -30,7 +30,7 @@ def remedy(error: OSError, path: str, otherwise: str) -> str | None:
 
 
 class Stat(NamedTuple):
-    """What is asked of a file. `identity` is (device, inode); `links`: how many names it has, 0 once it was removed."""
+    """Facts about a file. `identity` is (device, inode); `links`: the number of its names, 0 after it was removed."""
 
     size: int
     identity: tuple[int, int]
@@ -38,7 +38,7 @@ class Stat(NamedTuple):
 
 
 class Landed(NamedTuple):
-    """Where bytes are that were appended: from `start` on, up to `end`."""
+    """The place of appended bytes: from `start` up to `end`."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Disk(Protocol):
     preallocates: bool  # worth calling `allocate`
 
     def makedir(self, path: str) -> None:
-        """With its parents, mode 0700; no error if it is there."""
+        """Makes a directory and its parents, with mode 0700. No error if it exists."""
         ...
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
@@ -63,7 +63,7 @@ class Disk(Protocol):
         ...
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
-        """All of it, or OSError with any prefix written."""
+        """Writes all of it, or raises OSError after writing any part of the beginning."""
         ...
 
     def append(self, fd: int, parts: Sequence[bytes]) -> Landed:

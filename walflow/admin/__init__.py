@@ -1,1 +1,1 @@
-"""What a running daemon shows of itself, over HTTP: /metrics, /livez, /readyz, /status."""
+"""The admin interface of a running daemon, over HTTP: /metrics, /livez, /readyz, /status."""

@@ -1,4 +1,4 @@
-"""The daemon's plain ints as Prometheus families, made when they are asked for."""
+"""The daemon's counters as Prometheus families, made at each scrape."""
 
 import platform
 import time
@@ -18,7 +18,7 @@ from walflow.runtime.daemon import Daemon
 
 
 def registry(daemon: Daemon, rates: Rates, lines_dropped: Callable[[], int]) -> CollectorRegistry:
-    """With process_resident_memory_bytes, process_open_fds and their kind."""
+    """A registry that includes process_resident_memory_bytes, process_open_fds and similar metrics."""
     made = CollectorRegistry()
     made.register(DaemonCollector(daemon, rates, lines_dropped))
     ProcessCollector(registry=made)
@@ -41,7 +41,7 @@ class DaemonCollector(Collector):
         yield self._own("log_lines_dropped_total", self._lines_dropped())
 
     def describe(self) -> list[Metric]:
-        """Nothing before it is asked for; the registry would collect to find out."""
+        """Nothing before the first scrape; otherwise the registry would collect to find out."""
         return []
 
     def _components(self) -> Iterator[Metric]:

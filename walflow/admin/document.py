@@ -1,4 +1,4 @@
-"""What /status says: the shapes that the daemon writes and `walflow status` reads."""
+"""The JSON document of /status, which the daemon writes and `walflow status` reads."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ Number = int | float
 
 
 class Shut(Struct):
-    """Why a source may not read: `by` is a sink's name, "window" or "drain"."""
+    """The reason why a source may not read: `by` is a sink's name, "window" or "drain"."""
 
     by: str
     reason: str
 
 
 class Breaker(Struct):
-    """Why a sink stops its sources: a word of a closed set, and what it said."""
+    """The reason why a sink stops its sources: one of a few fixed words, and the sink's message."""
 
     reason: str
     text: str
@@ -60,7 +60,8 @@ class FlowStatus(Struct):
 
 
 class StandstillStatus(Struct):
-    """A source that may send nothing while nothing of it is delivered: why, and who holds what it sent."""
+    """A source that may not send while none of its events is delivered: the reason, and the sinks or operators that
+    hold its events."""
 
     source: str
     seconds: int

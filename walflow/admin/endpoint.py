@@ -1,4 +1,4 @@
-"""Where a daemon's admin interface stands: `host:port`, `unix:/path`, or nowhere (`off`)."""
+"""The address of a daemon's admin interface: `host:port`, `unix:/path`, or none (`off`)."""
 
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ class UnixPath(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Reachable from this machine alone."""
+        """Whether only this machine can reach the address."""
         return True
 
 

@@ -1,4 +1,5 @@
-"""Who may ask: on loopback any process of this machine; from elsewhere, a client that has the token."""
+"""Decides who may use the admin interface: on loopback any process of this machine; from elsewhere a client that has
+the token."""
 
 import hmac
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ class Guard:
         self._named = token is None and not isinstance(endpoint, UnixPath)
 
     def renew(self, token: SecretStr) -> None:
-        """From now on this one opens, and the one before does not."""
+        """Replaces the token; the old one is not accepted any more."""
         self._token = token
 
     def refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:

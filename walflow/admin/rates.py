@@ -1,4 +1,4 @@
-"""Looks at the counters once a second, and at how late it comes to that: rates, and the loop's lag."""
+"""Reads the counters once a second and computes rates. The delay of that timer is the loop's lag."""
 
 import asyncio
 from collections import deque

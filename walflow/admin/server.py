@@ -1,4 +1,4 @@
-"""The HTTP server beside the flows, on the daemon's own loop: an answer proves that the loop turns."""
+"""The HTTP server beside the flows, on the daemon's own loop: an answer proves that the loop runs."""
 
 import asyncio
 import socket
@@ -39,7 +39,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def serve(
     daemon: Daemon, endpoint: Endpoint, token: TokenFile | None, lines_dropped: Callable[[], int]
 ) -> AsyncGenerator[None]:
-    """Listens as long as the block lasts. Raises Unavailable if the address is not to be had."""
+    """Listens as long as the block lasts. Raises Unavailable if the address cannot be used."""
     rates = Rates(daemon.metrics)
     guard = Guard(endpoint, token.current if token is not None else None)
     if token is not None:
@@ -104,7 +104,9 @@ async def _keep(file: UnixListener, runner: web.AppRunner, site: web.SockSite) -
                 told = str(error)
             continue
         told = ""
-        log.warning("admin socket file is gone", path=file.path, advice="no client found it; made again")
+        log.warning(
+            "admin socket file is gone", path=file.path, advice="clients could not find it; walflow has made it again"
+        )
         await site.stop()
         site = web.SockSite(runner, file.socket, backlog=BACKLOG)
         await site.start()
@@ -143,7 +145,7 @@ class Answers:
         return runner
 
     async def livez(self, request: web.Request) -> web.Response:
-        """A probe has no token, and its answer tells nothing that needs one."""
+        """Answers without a token: a probe has none, and the answer contains nothing secret."""
         return web.Response(text="ok\n")
 
     async def readyz(self, request: web.Request) -> web.Response:

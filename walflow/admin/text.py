@@ -1,9 +1,9 @@
-"""Foreign text on its way to a terminal."""
+"""Makes foreign text safe for a terminal."""
 
 
 def printable(text: str) -> str:
-    """One line, with control characters, line breaks and what turns the direction of writing made visible: a value
-    neither commands the terminal nor forges a line."""
+    """One line in which control characters, line breaks and changes of the writing direction are visible, so that a
+    value can neither send commands to the terminal nor forge a line."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _visible(char) for char in text)

@@ -1,4 +1,4 @@
-"""The token that opens the admin interface, in a file that may change while the daemon runs."""
+"""The token of the admin interface, in a file that may change while the daemon runs."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ class TokenFile:
         self.current = self._read()
 
     def renew(self) -> None:
-        """What the file has now, and a line that says how it went."""
+        """Reads the file again, and logs the result."""
         try:
             self.current = self._read()
         except NoSecret as error:
@@ -30,7 +30,7 @@ class TokenFile:
             self.warn()
 
     def warn(self) -> None:
-        """Where others than its owner may read it."""
+        """Warns if users other than the owner may read the file."""
         warn_if_open(self.path, "token", log)
 
     def _read(self) -> SecretStr:

@@ -1,4 +1,4 @@
-"""A running daemon as /status and `walflow status` show it. Looks, and changes nothing."""
+"""The state of a running daemon for /status and `walflow status`. It only reads."""
 
 import os
 import time

@@ -27,7 +27,7 @@ Event = Mapping[str, object]
 
 
 def configure(format: Format = "auto", level: str = "info", fd: int = 2) -> Stderr:
-    """Everything that logs, from here on. What it returns knows how many lines were dropped."""
+    """Configures all logging. The object that it returns knows how many lines were dropped."""
     terminal = _is_terminal(fd)
     console = format == "console" or (format == "auto" and terminal)
     render: Processor = (
@@ -67,7 +67,7 @@ def _dropped(lines: int) -> EventDict:
 
 
 class LogLines:
-    """An event into its line, whatever its values are."""
+    """Formats a log event as a line, whatever its values are."""
 
     def __init__(self, processors: Sequence[Processor]) -> None:
         self._processors: list[Processor] = [
@@ -94,7 +94,7 @@ class LogLines:
 
 
 def shown(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Values as a terminal may have them. A traceback keeps its lines, each of them indented."""
+    """Values with control characters made visible. A traceback keeps its lines, each of them indented."""
     exception = event.pop("exception", None)
     clean: EventDict = {printable(str(key)): _shown(value) for key, value in event.items()}
     if exception is not None:
@@ -123,7 +123,7 @@ def _plain(_file: object, _error: object) -> None: ...
 
 
 class _Logger:
-    """Where structlog's lines end. The last line of a process is waited for."""
+    """The last step for structlog's lines. The last line of a process is waited for."""
 
     def __init__(self, stderr: Stderr) -> None:
         self._stderr = stderr

@@ -1,4 +1,4 @@
-"""What a flow promises, path by path, in the words of its connectors."""
+"""The guarantees of a flow, path by path, in the words of its connectors."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -12,8 +12,9 @@ MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
 class Promise(NamedTuple):
-    """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is the source of the next, and this is
-    what it is. `repeats`: why an event of a log may come twice to a sink that knows what it has."""
+    """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is also the source of the next
+    domain, and this is what it is. `repeats`: the reasons why events of a log may come twice to a sink that recognises
+    repeats."""
 
     path: Path
     source: str
@@ -53,7 +54,7 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
 
 
 def _repeats(path: Path, graph: Graph) -> list[str]:
-    """Where the way takes from the events the positions by which the sink knows them."""
+    """The parts of the path that take away the positions by which the sink recognises events."""
     reasons: list[str] = []
     for log in sorted(graph.logs_behind(path)):
         name = log.name

@@ -1,7 +1,8 @@
-"""The way to stderr that nothing waits for.
+"""Writes to stderr without making anything wait.
 
-A pipe that is not read, a terminal that is stopped or a disk that hangs blocks the thread that writes to it. So a thread of
-its own writes, and takes from a bounded queue: what does not fit is dropped, counted, and told once there is room.
+A pipe that is not read, a terminal that is stopped or a disk that hangs blocks the thread that writes to it. So a
+separate thread writes, and takes lines from a bounded queue. Lines that do not fit are dropped and counted; a line says
+how many when there is room again.
 """
 
 import os

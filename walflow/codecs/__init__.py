@@ -1,7 +1,7 @@
-"""Bytes of one event <-> value, one codec a file. Codecs of the same name and configuration are one object.
+"""Codecs: they convert the bytes of one event to a value and back. One module for each codec.
 
-Each comes by an entry point of the group `walflow.codecs`, which names a function (or class) that takes the `config`
-record of the flow file and returns the codec.
+Codecs of the same name and configuration are one object. Each comes by an entry point of the group `walflow.codecs`.
+The entry point names a function (or class) that takes the `config` record of the flow file and returns the codec.
 """
 
 from collections.abc import Callable, Mapping

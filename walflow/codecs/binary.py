@@ -1,6 +1,6 @@
-"""Bytes as they are, whatever they are: the value of an event is `bytes`, which has no form in JSON.
+"""Any bytes, unchanged: the value of an event is `bytes`, which JSON does not have.
 
-Encoding a string writes it as UTF-8, and all else that is not bytes as compact JSON, as tremor does.
+A string is encoded as UTF-8, any other value that is not bytes as compact JSON, as in tremor.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,6 @@ BINARY: Final = Binary()
 
 
 def binary_codec(config: Mapping[str, object]) -> Binary:
-    """Any bytes. Bytes are written as they are, a string as UTF-8, all else as JSON."""
+    """Any bytes. Bytes are written unchanged, a string as UTF-8, any other value as JSON."""
     known_keys("codec binary", config)
     return BINARY

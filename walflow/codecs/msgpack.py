@@ -59,7 +59,7 @@ class Msgpack(EventCodec):
 
 
 def _not_json(value: object) -> None:
-    """Bytes may be there, for all that follows of this; what else JSON does not have may not."""
+    """Bytes are allowed, because later parts accept them. Other values that JSON does not have are not."""
     if not isinstance(value, bytes):
         raise TypeError("a timestamp" if isinstance(value, datetime) else type(value).__name__)
 

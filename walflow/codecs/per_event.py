@@ -1,4 +1,4 @@
-"""A codec of which each event decodes by itself: what most codecs are."""
+"""A codec that decodes each event alone, as most codecs do."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,7 +8,8 @@ from walflow.event import Frames, Framing, Verdict
 
 
 class EventCodec(ABC):
-    """Bytes of one event <-> value. A subclass sets `name` and gives `decode` and `encode`; see `walflow.Codec`."""
+    """Converts the bytes of one event to a value and back. A subclass sets `name` and defines `decode` and `encode`;
+    see `walflow.Codec`."""
 
     name: str
     config: Mapping[str, object] = {}
@@ -19,7 +20,7 @@ class EventCodec(ABC):
 
     @abstractmethod
     def decode(self, payload: bytes) -> object:
-        """The event's value: what JSON has, and bytes. Raises CannotDecode, and nothing else, for bad bytes."""
+        """The event's value: a value of JSON, or bytes. Raises CannotDecode, and nothing else, for bad bytes."""
 
     @abstractmethod
     def encode(self, value: object) -> bytes:
@@ -40,5 +41,5 @@ class EventCodec(ABC):
         return Verdict(Frames(framing.join(good), len(good), framing) if good else None, bad)
 
     def whole(self, payload: bytes) -> bool:
-        """True where a payload that decodes cannot be the beginning of a longer one."""
+        """True if a valid payload cannot be the beginning of a longer one."""
         return False

@@ -1,4 +1,4 @@
-"""UTF-8 text. Encoding anything but a string writes it as compact JSON, as tremor does."""
+"""UTF-8 text. A value that is no string is written as compact JSON, as in tremor."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -55,6 +55,6 @@ STRING: Final = String()
 
 
 def string_codec(config: Mapping[str, object]) -> String:
-    """UTF-8 text. A string is written as it is, all else as JSON."""
+    """UTF-8 text. A string is written unchanged, any other value as JSON."""
     known_keys("codec string", config)
     return STRING

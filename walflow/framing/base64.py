@@ -1,7 +1,7 @@
-"""Standard base64 with its padding, without line breaks: tremor's `base64`, in both directions.
+"""Standard base64 with padding and without line breaks: tremor's `base64`, in both directions.
 
-Behind a step that cuts each piece is one text of its own. As the first step it takes the stream as texts one after
-the other, four characters at a time, so that where a read ends does not matter.
+After a step that divides the stream, each piece is one text. As the first step it decodes the stream as texts in a row,
+four characters at a time, so it does not matter where a read ends.
 """
 
 import binascii
@@ -74,7 +74,7 @@ class _Stream(Decoder):
 
 
 def _texts(data: bytes) -> Iterator[bytes]:
-    """Texts with their padding, one after the other; the length of `data` is a multiple of four."""
+    """Decodes texts with their padding, one after the other. The length of `data` is a multiple of four."""
     start = 0
     while (padding := data.find(b"=", start)) >= 0:
         end = (padding | 3) + 1
@@ -84,7 +84,7 @@ def _texts(data: bytes) -> Iterator[bytes]:
 
 
 def _sound(text: bytes) -> bytes:
-    """The fours of characters before the first that is none."""
+    """The groups of four characters before the first invalid one."""
     found = _characters(text)
     return text[: found.end() & ~3] if found else b""
 

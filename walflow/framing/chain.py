@@ -1,8 +1,8 @@
-"""Chains of pre- and postprocessors, in tremor's order: the first named is the first that the bytes pass.
+"""Chains of pre- and postprocessors, in tremor's order: the first one named is the first that the bytes pass.
 
-On the way in a chain ends in a framing that cuts bytes into events where they lie, or in pieces that are events each.
-On the way out each event is encoded by itself, and the last step is the frame between events. So a block always holds
-frames of a simple kind, whatever it came through: a log's tag names only those.
+A chain of preprocessors ends in a framing that finds events in the bytes, or in pieces that are one event each. On the
+way out, each event is encoded alone; the last step puts the frame between events. So a block always has one of a few
+simple framings, whatever chain it came through, and a log's tag names only those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +54,8 @@ def _loaded(name: str) -> Processor | None:
 
 
 class Incoming(NamedTuple):
-    """`steps`: what the bytes pass first. `framing`: cuts what comes out into events; WHOLE or MESSAGES: each piece is
-    one. `messages`: what comes is no stream of bytes but messages, each a piece."""
+    """`steps`: the first steps for the bytes. `framing`: finds the events in their output; WHOLE or MESSAGES: each
+    piece is one event. `messages`: the input is no stream of bytes but messages, each a piece."""
 
     steps: tuple[Step, ...]
     framing: Cutting
@@ -63,20 +63,20 @@ class Incoming(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """The last step joins its pieces, and cuts them anew."""
+        """Whether the last step joins its pieces and divides them again."""
         return self.framing is not WHOLE and self.framing is not MESSAGES
 
 
 class Outgoing(NamedTuple):
-    """`encoders`: what each event passes. `framing`: what then tells them apart; WHOLE: nothing does; MESSAGES: the
-    protocol does."""
+    """`encoders`: the steps for each event. `framing`: then separates the events; WHOLE: nothing separates them;
+    MESSAGES: the protocol does."""
 
     encoders: tuple[Encoder, ...]
     framing: Framing
 
 
 class BadChainOrder(WalflowError):
-    """The link at `number` of a chain can do nothing sensible there."""
+    """The step at `number` of a chain cannot work there."""
 
     def __init__(self, number: int, message: str, hint: str) -> None:
         super().__init__(message)
@@ -121,7 +121,7 @@ def make(chain: Sequence[Named]) -> Framing:
 
 
 def held(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
-    """Events of which each is known, as a block holds them. Lines where they can be: those are validated at once."""
+    """Frames for separate events, as a block needs them: lines if possible, because many lines are validated at once."""
     data = LINES.join(payloads)
     if LINES.count(data) == len(payloads):
         return data, LINES
@@ -146,7 +146,7 @@ def _step(processor: Processor, config: Mapping[str, object]) -> Step:
 
 
 def _cutting(processor: Processor, config: Mapping[str, object]) -> Cutting | None:
-    """One object a name and configuration, so that two ends compare by identity."""
+    """One object for each name and configuration, so that two can be compared by identity."""
     if processor.cutting is None:
         return None
     made = processor.cutting(config)
@@ -154,7 +154,7 @@ def _cutting(processor: Processor, config: Mapping[str, object]) -> Cutting | No
 
 
 def _framing(processor: Processor, config: Mapping[str, object]) -> Framing | None:
-    """What stands between events; None for a step that only encodes. A cutting of the same name and configuration is
+    """The framing between events; None for a step that only encodes. A cutting of the same name and configuration is
     the same object."""
     if processor.framing is None:
         return None
@@ -173,7 +173,7 @@ def _encoder(processor: Processor, config: Mapping[str, object]) -> Encoder:
 
 
 def _check_incoming(chain: Sequence[tuple[str, Processor]], *, messages: bool) -> None:
-    """Refuses what could only break events apart, or do nothing."""
+    """Refuses a chain that could only break events apart, or do nothing."""
     cut_by: str | None = None  # the step that made the pieces which come here
     for number, (name, processor) in enumerate(chain):
         if processor.wants_pieces and number == 0 and not messages:
@@ -192,7 +192,7 @@ def _check_incoming(chain: Sequence[tuple[str, Processor]], *, messages: bool) -
 
 
 def _check_outgoing(chain: Sequence[tuple[str, Processor]]) -> None:
-    """Refuses what no receiver could take apart again."""
+    """Refuses a chain whose output no receiver could divide into events again."""
     for number, ((before, processor), (name, _)) in enumerate(pairwise(chain), 1):
         if name == "separate" and processor.gives_any_byte:
             message = f"`separate` behind `{before}`: the bytes it gives may hold the separator"

@@ -63,7 +63,7 @@ class Decompress:
 
 
 class _Member:
-    """Collects what a member is made of. Without a limit it is passed on instead."""
+    """Collects the output of a member. Without a limit, the output is passed on at once."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -71,7 +71,7 @@ class _Member:
         self._size = 0
 
     def add(self, part: bytes) -> Iterator[Item]:
-        """Raises Corrupt where it gets too large."""
+        """Raises Corrupt if the output gets too large."""
         if self._limit is None:
             if part:
                 yield part
@@ -94,7 +94,7 @@ class _Member:
 
 
 class _Pieces(Decoder):
-    """Each piece is whole, of one member or several."""
+    """Each piece is complete: one member or several."""
 
     def __init__(self, algorithm: str | None, limit: int | None) -> None:
         self._algorithm = algorithm
@@ -117,7 +117,7 @@ class _Pieces(Decoder):
 
 
 class _Stream(Decoder):
-    """A member ends where it says so. What is not compressed has no end but the read's."""
+    """Each member contains its end. Data that is not compressed ends with the read."""
 
     def __init__(self, algorithm: str | None, limit: int | None) -> None:
         self._members = Members(algorithm)

@@ -1,7 +1,7 @@
-"""Compressed data by format: how it is recognised, taken apart in bounded steps, and made.
+"""Compressed data by format: how to recognise it, decompress it in limited steps, and compress.
 
-A few bytes of it can be a thousand times as many, or thirty thousand (zstd), so nothing here ever gives more than it
-is asked for, and what a format wants to keep in memory meanwhile is bounded as well.
+A few bytes of it can become a thousand times as many, or thirty thousand (zstd). So no function here returns more than
+it was asked for, and the memory that a format needs is limited too.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SLICE: Final = 256 << 10  # bytes asked for at a time
 
 
 class Corrupt(WalflowError):
-    """It cannot be taken apart. Says of what it was made."""
+    """The data is damaged. The text names the format."""
 
 
 class Inflator(Protocol):
@@ -38,14 +38,14 @@ class Inflator(Protocol):
     def needs_input(self) -> bool: ...
     @property
     def unused_data(self) -> bytes | None:
-        """What followed its end. Only then."""
+        """The bytes after its end; only valid after the end."""
         ...
 
     def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
 class _Zlib:
-    """zlib's own, with the manners of the others."""
+    """zlib's decompressor, with the interface of the others."""
 
     def __init__(self, window_bits: int) -> None:
         self._inner = zlib.decompressobj(window_bits)
@@ -78,7 +78,7 @@ class NotCompressed:
 
 
 class Format(NamedTuple):
-    """`magics`: what its data begins with. `levels`: lowest and highest. `compress`: a payload at a level."""
+    """`magics`: the first bytes of its data. `levels`: lowest and highest. `compress`: a payload at a level."""
 
     magics: tuple[bytes, ...]
     inflator: Callable[[int], Inflator]
@@ -150,7 +150,7 @@ def format_named(name: object, step: str) -> str:
 
 
 def recognised(beginning: bytes) -> str | None:
-    """The format of data that begins so; "" for what is none, None as long as it may be one."""
+    """The format of data that begins with these bytes; "" if there is none, None if more bytes are needed to know."""
     for name, made in FORMATS.items():
         if beginning.startswith(made.magics):
             return name
@@ -160,11 +160,9 @@ def recognised(beginning: bytes) -> str | None:
 
 
 class Members:
-    """Compressed members one after the other, taken apart as they come.
-
-    `algorithm`: what each is made of; None: what its first bytes say, and data that begins like none is passed on.
-    Zeros between members are padding, as gzip and xz have it.
-    """
+    """Compressed members one after the other, decompressed as they come. `algorithm`: the format of each; None:
+    recognised by the first bytes, and data of no known format is passed on. Zeros between members are padding, as in
+    gzip and xz."""
 
     def __init__(self, algorithm: str | None, window_bits: int = WINDOW_BITS) -> None:
         self._algorithm = algorithm
@@ -177,15 +175,16 @@ class Members:
 
     @property
     def plain(self) -> bool:
-        """What comes is not compressed, and is passed on."""
+        """The data is not compressed and is passed on."""
         return isinstance(self._member, NotCompressed)
 
     def feed(self, data: bytes) -> None:
-        """Only once `read` has given all of what came before."""
+        """Call it only after `read` has returned all of the data before."""
         self._rest = data
 
     def read(self) -> tuple[bytes, bool] | None:
-        """The next up to SLICE bytes and whether a member ends with them; None: it wants more. Raises Corrupt."""
+        """The next bytes, at most SLICE, and whether a member ends with them; None: more data is needed. Raises
+        Corrupt."""
         while self._member is None:
             if not self._begin():
                 return None
@@ -204,7 +203,8 @@ class Members:
         return out, ended
 
     def end(self) -> bytes:
-        """No more data comes; what was too short to tell, which then is as it is. Raises Corrupt inside a member."""
+        """No more data will come. Data that was too short to recognise is passed on unchanged. Raises Corrupt inside a
+        member."""
         if self._member is not None and not self.plain:
             raise Corrupt(f"the {self._name} data ended too early")
         beginning, self._beginning = self._beginning, b""

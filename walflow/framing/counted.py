@@ -1,4 +1,4 @@
-"""Events behind their length: what both such framings have in common."""
+"""Shared by both framings with a length before each event."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -12,11 +12,11 @@ ReadHeader = Callable[[bytes, int], Header | None]  # None: not all of it is the
 
 
 class NoLength(ValueError):
-    """What stands there is none. Says what it is."""
+    """The bytes are no length. The text says what they are."""
 
 
 class LengthStep:
-    """A step that cuts a stream into the events behind each length."""
+    """A step that divides a stream into events by the length before each."""
 
     cuts = True
 

@@ -1,6 +1,6 @@
-"""Events behind their length as 8 bytes, big endian: tremor's `length-prefixed`, in both directions.
+"""Events with their length before them as 8 bytes, big-endian: tremor's `length-prefixed`, in both directions.
 
-Unlike there, an empty event does not wait for the bytes that follow it.
+Unlike in tremor, an empty event does not wait for the bytes that follow it.
 """
 
 import struct

@@ -1,6 +1,8 @@
-"""Messages of a protocol that tells them apart itself (WebSocket): each is an event, as many as one read brought are
-a block. Only where they hold newlines (else they are lines, as everything else) does this framing part them: by
-their length, four bytes, the highest first.
+"""Messages of a protocol that separates them itself (WebSocket). Each is an event; the messages of one read are a
+block.
+
+Messages without newlines are stored as lines, like everything else. Only if they contain newlines, this framing
+separates them: by their length, four bytes, big-endian.
 """
 
 import struct

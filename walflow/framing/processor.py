@@ -1,4 +1,4 @@
-"""What one name in `preprocessors` and `postprocessors` stands for."""
+"""The meaning of one name in `preprocessors` and `postprocessors`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

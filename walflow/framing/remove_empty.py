@@ -1,4 +1,4 @@
-"""Pieces without a byte are dropped: tremor's preprocessor `remove-empty`. They are no events, so they are not counted."""
+"""Drops empty pieces: tremor's preprocessor `remove-empty`. They are no events, so they are not counted."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -77,7 +77,7 @@ class Separate:
 
 
 class Separating:
-    """`separate` with other steps behind it."""
+    """`separate` with other steps after it."""
 
     name = Separate.name
     cuts = True

@@ -11,15 +11,14 @@ from typing import NamedTuple, Protocol
 
 
 class Refused(NamedTuple):
-    """What stands in the place of a piece that is none. `ends`: what follows on this stream cannot be told apart any
-    more."""
+    """An error in the place of a piece. `ends`: no later piece of this stream can be found any more."""
 
     reason: str
     ends: bool = False
 
 
 class Worked(NamedTuple):
-    """So many bytes were made on the way, which may come to nothing: so that a turn is bounded."""
+    """Reports bytes that were made, perhaps without a piece, so that the work of a turn is limited."""
 
     size: int
 
@@ -28,32 +27,34 @@ Item = bytes | Refused | Worked
 
 
 class Decoder(Protocol):
-    """A step at work on one stream. What `feed` and its like return is to be taken to its end before the next call."""
+    """The state of a step for one stream. Iterate over the result of `feed` and the other methods to its end before the
+    next call."""
 
     def feed(self, piece: bytes) -> Iterator[Item]: ...
 
     def lost(self) -> Iterator[Item]:
-        """A piece is missing here: what is held will not be continued. Inherited: nothing is held."""
+        """A piece is missing here, so bytes that are held will not be continued. The default holds none."""
         return iter(())
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
-        """No more pieces. `complete`: that is the end, and not only of the connection. Inherited: nothing is held."""
+        """No more pieces will come. `complete`: this is the end of the data, not only of the connection. The default
+        holds nothing."""
         return iter(())
 
 
 class Step(Protocol):
-    """As it is configured. `cuts`: it takes its pieces as one stream."""
+    """A configured step. `cuts`: it takes its pieces as one stream."""
 
     name: str
     cuts: bool
 
     def decoder(self, limit: int, *, cut_before: bool, cut_after: bool) -> Decoder:
-        """`limit`: bytes of a piece that leaves. `cut_before`: each piece that comes stands for itself. `cut_after`:
-        what leaves is taken as one stream."""
+        """`limit`: the most bytes of an outgoing piece. `cut_before`: each incoming piece stands alone. `cut_after`:
+        the output is taken as one stream."""
         ...
 
     def takes(self, limit: int) -> int:
-        """Bytes that a piece may need to have for one of `limit` bytes to leave."""
+        """The bytes that an incoming piece may need so that a piece of `limit` bytes leaves."""
         ...
 
 
@@ -96,8 +97,8 @@ class _EachDecoder(Decoder):
 
 
 def decoders(steps: Sequence[Step], limit: int, *, messages: bool, cut: bool) -> list[Decoder]:
-    """For one stream, or one of messages, which are pieces already. The pieces that leave the last step have up to
-    `limit` bytes, or are `cut` then."""
+    """The decoders of one stream, or of one with messages, which are pieces already. The pieces that leave the last
+    step have at most `limit` bytes, or are `cut` then."""
     made: list[Decoder] = []
     cut_after = cut
     for number, step in reversed(list(enumerate(steps))):

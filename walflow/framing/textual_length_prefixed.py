@@ -1,5 +1,8 @@
-"""Events behind their length in digits and a space, `12 what follows`, as syslog has it over TCP (RFC 5425, 6587):
-tremor's `textual-length-prefixed`, in both directions. As there, any ASCII white space ends the digits."""
+"""Events with their length before them in digits and a space, as in syslog over TCP (RFC 5425, 6587): tremor's
+`textual-length-prefixed`, in both directions.
+
+As in tremor, any ASCII white space ends the digits.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""No framing: what one read brought is one event, and an event is written as it is."""
+"""No framing: each read is one event, and an event is written unchanged."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What connectors on a network share."""
+"""Shared by connectors on a network: addresses, sockets, TLS, secrets, reconnecting."""
 
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address

@@ -1,4 +1,4 @@
-"""When a client's event counts as delivered: once it is written, or once the peer has sent it back."""
+"""When a client's event counts as delivered: when it is written, or when the peer has sent it back."""
 
 import math
 from bisect import bisect_right
@@ -13,35 +13,37 @@ from walflow.framing import Separate
 
 
 class NoEcho(WalflowError):
-    """Echoes cannot be told apart where nothing marks the end of an event."""
+    """Echoes cannot be compared if nothing marks the end of an event."""
 
 
 class Acks(Protocol):
-    """Of one connection after the other. `timeout`: seconds that the peer may owe an answer before the connection is
-    given up, for the reason `overdue`. `fails_overdue`: what it has not answered then fails, with all that waits."""
+    """The acks of one connection after the other. `timeout`: seconds that the peer may take to answer before the
+    connection is closed, with the reason `overdue`. `fails_overdue`: events without an answer then fail, with all that
+    wait."""
 
     timeout: float
     overdue: str
     fails_overdue: bool
 
     def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """They are about to be written, those that are returned: the others can never be delivered, and are settled."""
+        """Called before blocks are written. Returns the blocks to write; the others can never be delivered and are
+        settled."""
         ...
 
     def written(self, blocks: Iterable[Block]) -> None:
-        """Their last byte is in the kernel."""
+        """Called when the blocks' last byte is in the kernel."""
         ...
 
     def received(self, data: bytes) -> bytes:
-        """What of it is no echo."""
+        """Returns the part of the data that is no echo."""
         ...
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
-        """The connection has ended. Which blocks are to be sent by the next one."""
+        """The connection has ended. Returns the blocks that the next one must send."""
         ...
 
     def waiting_since(self) -> float | None:
-        """Since when the peer owes an answer."""
+        """The time since which the peer has had to answer; None: it has nothing to answer."""
         ...
 
 
@@ -71,8 +73,8 @@ class WhenWritten:
 
 
 class WhenEchoed:
-    """First in, first out, byte for byte. What comes back is compared where it lies, a whole read at a time, and
-    event by event only where something else stands between the echoes."""
+    """Echoes in the order of sending, compared byte by byte. A read is compared as a whole, and event by event only if
+    it contains other data between echoes."""
 
     overdue = "no echo within echo_timeout"
     fails_overdue = True
@@ -120,7 +122,8 @@ class WhenEchoed:
         return b"".join(others)
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
-        """All of them fail, also what was not written: sent before what a log sends again, it would overtake it."""
+        """Fails all blocks, also those that were not written: if they were sent before the log sends the others again,
+        they would overtake them."""
         outstanding, self._outstanding = self._outstanding, deque()
         matched, self._matched = self._matched, 0
         self._inside_other = False
@@ -155,7 +158,7 @@ class WhenEchoed:
         return rest
 
     def _match(self, data: bytes, others: list[bytes]) -> bytes:
-        """The rest of `data` behind an echo of the first block; none is left where it had to be taken apart."""
+        """The rest of `data` after an echo of the first block; nothing if the data was compared event by event."""
         expected = self._outstanding[0].frames.data
         if expected.startswith(data, self._matched):
             self._back(len(data))
@@ -188,7 +191,7 @@ class WhenEchoed:
         return b""
 
     def _take_back(self) -> bytes:
-        """The beginning of an event that seemed to be an echo, which now has gone on differently."""
+        """Returns the beginning of an event that looked like an echo, but then continued differently."""
         block = self._outstanding[0]
         start = _start(block, self._matched)
         begun = block.frames.data[start : self._matched]
@@ -196,7 +199,7 @@ class WhenEchoed:
         return begun
 
     def _expected(self) -> bytes:
-        """The next event that is to come back. Between events only."""
+        """The next event that must come back. Call it only between events."""
         frames = self._outstanding[0].frames
         ends = frames.framing.index(frames.data)
         return frames.data[self._matched : ends[bisect_right(ends, self._matched)]]
@@ -213,7 +216,7 @@ def _events_in(block: Block, size: int) -> int:
 
 
 def _start(block: Block, at: int) -> int:
-    """Where the event begins that the byte `at` belongs to."""
+    """The beginning of the event that contains the byte `at`."""
     ends = block.frames.framing.index(block.frames.data)
     number = bisect_right(ends, at)
     return ends[number - 1] if number else 0

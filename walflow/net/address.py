@@ -1,4 +1,4 @@
-"""`host:port` as flow files write it."""
+"""Addresses in flow files: `host:port`."""
 
 import ipaddress
 import os
@@ -20,7 +20,7 @@ class Address(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Reachable from this machine alone."""
+        """Whether only this machine can reach the address."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -45,13 +45,13 @@ def parse_address(url: str, *, scheme: str, default_port: int) -> Address:
 
 
 def check_brackets(netloc: str) -> None:
-    """Raises ValueError for more than an IPv6 address and a port: urlsplit forgets what else is there."""
+    """Raises ValueError for brackets with more than an IPv6 address and a port, because urlsplit ignores the rest."""
     if "[" in netloc and not _BRACKETED.fullmatch(netloc):
         raise ValueError(f"{netloc!r} is not host:port")
 
 
 def check_host(host: str) -> None:
-    """Raises ValueError for what no lookup could take."""
+    """Raises ValueError for a name that no lookup accepts."""
     try:
         host.encode("idna")
     except UnicodeError:  # `a..b`, or more than 63 characters between two dots
@@ -63,7 +63,7 @@ def check_host(host: str) -> None:
 
 
 def check_socket_path(path: str) -> None:
-    """Raises ValueError for what no socket file can be called."""
+    """Raises ValueError for a path that no socket file can have."""
     if not path or "\0" in path:
         raise ValueError("a socket's path has at least one byte, and no zero byte")
     size = len(os.fsencode(path))

@@ -1,5 +1,5 @@
-"""How long a peer has for something. A loop that comes late to the end of it (the process was stopped, the machine was
-busy) has not read what the peer sent meanwhile, and judges no peer: the time begins anew."""
+"""Time limits for peers. If the loop comes late to the end of a limit (the process was stopped, or the machine was
+busy), it has not read what the peer sent meanwhile. Then the limit does not count, and the time begins again."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class Deadline:
-    """Calls once, when the time is over and it was not cancelled."""
+    """Calls a function once, when the time is over, unless it was cancelled."""
 
     def __init__(self, clock: Clock, seconds: float, call: Callable[[], None]) -> None:
         self._clock = clock

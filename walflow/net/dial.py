@@ -1,4 +1,4 @@
-"""A connection to a peer by TCP, with TLS or without."""
+"""Makes connections to a peer by TCP, with or without TLS."""
 
 import asyncio
 import socket
@@ -12,7 +12,8 @@ from walflow.net.tls import ClientTls, Contexts
 
 
 class Dial:
-    """Where to and how. `tls` None: in the clear. Its files are read here, and again at `reload`."""
+    """The address and the settings of a connection. `tls` None: without TLS. Certificates are read here, and again by
+    `reload`."""
 
     def __init__(self, address: Address, tls: ClientTls | None, options: SocketOptions, out: Outlet) -> None:
         self._address = address
@@ -38,6 +39,6 @@ class Dial:
             self._options.connected(sock)
 
     def reload(self) -> None:
-        """The next connection has what the certificates are now."""
+        """Reads the certificates again, for the next connection."""
         if self._contexts is not None:
             self._contexts.renew()

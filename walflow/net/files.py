@@ -1,5 +1,5 @@
-"""Files that an operator has put somewhere for us: secrets, certificates, keys. Whatever has such a name is opened in a
-way that never waits: a named pipe without a writer would hold up the loop, and with it every connection."""
+"""Opens files of the operator: secrets, certificates, keys. It never waits: a named pipe without a writer would block
+the loop, and with it every connection."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ _KINDS: Final = {
 
 
 def open_plain(path: str | Path) -> int:
-    """A descriptor to read from. Raises OSError, also for what is no plain file; its `strerror` is for a log line."""
+    """A descriptor for reading. Raises OSError, also if it is no plain file; the error's `strerror` is for a log line."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         found = os.fstat(fd)
@@ -40,7 +40,7 @@ def open_plain(path: str | Path) -> int:
 
 @contextmanager
 def held(path: str) -> Generator[str]:
-    """For a library that wants a name: one that stays this file's, whatever is renamed meanwhile. Raises OSError."""
+    """A file name for a library that needs one. It stays valid even if the file is renamed meanwhile. Raises OSError."""
     fd = open_plain(path)
     try:
         by_number = f"/dev/fd/{fd}"
@@ -50,7 +50,7 @@ def held(path: str) -> Generator[str]:
 
 
 def warn_if_open(path: str | Path, what: str, log: FilteringBoundLogger, *, group: bool = False) -> None:
-    """Where others than its owner (`group`: and its group) may read or write what is secret."""
+    """Warns if users other than the owner (with `group`: and its group) may read or write a secret file."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:

@@ -1,7 +1,7 @@
-"""Accepts connections while there are descriptors for them. The last 64 are kept back, for logs and files.
+"""Accepts connections while file descriptors are free. The last 64 are kept for logs and files.
 
-The loops' own servers do not do: with no descriptor left uvloop accepts and closes whatever comes, and asyncio
-raises where no caller hears it.
+The servers of the event loops cannot be used: without a free descriptor, uvloop accepts and closes each connection, and
+asyncio raises where no caller sees it.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ Arrived = Callable[[socket.socket, object], Coroutine[object, object, None] | No
 
 
 class Listener:
-    """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or
-    return what sets the connection up."""
+    """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or return
+    a coroutine that sets the connection up."""
 
     def __init__(self, sockets: Sequence[socket.socket], arrived: Arrived, half: Half) -> None:
         self._sockets = sockets
@@ -46,7 +46,7 @@ class Listener:
             self._loop.add_reader(sock, self._accept, sock)
 
     def add(self, sock: socket.socket) -> None:
-        """From now on it is accepted from too."""
+        """Accepts from this socket too."""
         self._sockets = (*self._sockets, sock)
         if not self._paused:
             self._loop.add_reader(sock, self._accept, sock)
@@ -95,7 +95,7 @@ class Listener:
             task.add_done_callback(self._starting.discard)
 
     def _pause(self, reason: str) -> None:
-        """What comes meanwhile waits in the kernel's queue."""
+        """Stops accepting. New connections wait in the kernel's queue."""
         if not self._paused:
             self._half.log.warning("accepting paused", reason=reason)
             self._paused = True
@@ -113,7 +113,7 @@ class Listener:
         self.start()
 
     def _is_short(self) -> bool:
-        """A new descriptor gets the lowest number that is free."""
+        """Whether descriptors are short: a new one gets the lowest free number."""
         try:
             fd = os.dup(self._sockets[0].fileno())
         except OSError:
@@ -123,7 +123,7 @@ class Listener:
 
 
 def _room() -> int:
-    """The number of the first descriptor that is kept back."""
+    """The number of the first descriptor that is kept for logs and files."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return 1 << 30

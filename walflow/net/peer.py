@@ -1,4 +1,4 @@
-"""One client of a server. Reading stops while any reason to pause stands."""
+"""One client of a server. It is not read while there is any reason to pause."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ class Limits(Protocol):
 
 
 class Held:
-    """What was taken and is not settled, of the windows of the sources it came from."""
+    """Bytes and events that were taken from the windows of their sources and are not settled."""
 
     __slots__ = ("bytes", "events")
 
@@ -27,7 +27,7 @@ class Held:
 
 
 class Server(Protocol):
-    """What a peer needs of its server."""
+    """The interface of a server for its peers."""
 
     inlet: Inlet
     out: Outlet
@@ -46,7 +46,7 @@ class Server(Protocol):
 
 
 class Peer(asyncio.Protocol):
-    """`joined`: it is connected, and through its handshake if there is one. `left`: it has no place any more."""
+    """`joined`: it is connected, and its handshake, if any, is done. `left`: it is no client of the server any more."""
 
     transport: asyncio.Transport
     stream: Stream
@@ -92,11 +92,11 @@ class Peer(asyncio.Protocol):
         return Writing(transport, self._ack)
 
     def close(self) -> None:
-        """What is written to it reaches it."""
+        """Closes the connection. Data that was written before still reaches the client."""
         self.transport.close()
 
     def look(self, now: float) -> None:
-        """Once a second."""
+        """Called once a second."""
 
     def data_received(self, data: bytes) -> None:
         self.keep_paused()
@@ -127,7 +127,7 @@ class Peer(asyncio.Protocol):
         self._server.left(self)
 
     def drop_unwritten(self) -> None:
-        """It will never read it."""
+        """Drops the data that waits, because the client will never read it."""
         blocks = self._writing.give_up()
         self._hold(blocks, -1)
         self._server.orphan(blocks)
@@ -162,8 +162,8 @@ class Peer(asyncio.Protocol):
             self.be_slow()
 
     def be_slow(self) -> None:
-        """What waits for a slow client must not hold the source's window, or it would stop the echo of all clients. It
-        is lost only with the connection, as what is in the kernel is."""
+        """Acks the events that wait for a slow client: otherwise they would hold the source's window and stop the echo
+        of all clients. They are lost only with the connection, like data in the kernel."""
         self._writing.settle()
         waits = self.unwritten()
         if self.slow_since is None and waits:
@@ -173,8 +173,8 @@ class Peer(asyncio.Protocol):
         self._server.bound_buffers()
 
     def let_go(self) -> None:
-        """Once a second. What has waited since the last time holds no window any longer, however little it is: it may
-        have been picked out of much, or others may wait for the same event."""
+        """Called once a second. Acks events that have waited since the last call, even few of them: they may hold the
+        window of a large block, or other receivers may wait for the same event."""
         if self.held.events and self._writing.settled == self._settled_before:
             self._writing.settle()
         self._settled_before = self._writing.settled
@@ -187,8 +187,9 @@ class Peer(asyncio.Protocol):
             ack(block)
 
     def keep_paused(self) -> None:
-        """uvloop begins to read once `connection_made` has returned, also if that has paused it. So the pause is asked
-        for again when the connection is set up, and when bytes come nevertheless: one read of them at most."""
+        """Pauses reading again. uvloop begins to read when `connection_made` has returned, even if that has paused it.
+        So this is called when the connection is set up, and when bytes come although reading is paused: that is at most
+        one read."""
         if self._pauses and not self.transport.is_closing():
             self.transport.pause_reading()
 
@@ -207,8 +208,9 @@ class Peer(asyncio.Protocol):
             self.transport.resume_reading()
 
     def _hold(self, blocks: list[Block], sign: int) -> None:
-        """`sign`: 1 for blocks that are taken, -1 for those that are settled. Events count as the source counts them,
-        with those that a filter took out. Written without calls: it runs twice a block, and a block may be one line."""
+        """`sign`: 1 for blocks that are taken, -1 for those that are settled. Events are counted as their source counts
+        them, including those that a filter took out. Written without calls, because it runs twice for each block, and a
+        block may be one line."""
         size = events = 0
         for block in blocks:
             size += block.weight

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt to connect: tremor's keys, with an upper end to the growth."""
+"""The wait before the next attempt to connect, with tremor's keys and a limit for its growth."""
 
 import random
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """TLS between a transport and a protocol.
 
-asyncio's and uvloop's own layers hide the socket's buffer, so walflow could not tell when "written" is true, and give
-each connection 256 KiB before it has said a word. This one has neither, and is the same on both loops: `app` sees an
-ordinary transport, whose write buffer is that of the socket.
+asyncio's and uvloop's own TLS layers hide the socket's buffer, so walflow could not know when an event is "written".
+They also use 256 KiB for each connection before its first byte. This layer does neither, and is the same on both loops:
+`app` sees an ordinary transport whose write buffer is that of the socket.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ def _accept_all(peer: ssl.SSLObject) -> str | None:
 
 
 class TlsProtocol(asyncio.Protocol):
-    """One connection. `app` hears of it once the handshake is done and `check` has nothing against the peer;
-    otherwise `failed` is called, with the reason, and `app` never hears of it."""
+    """One connection. `app` is called when the handshake is done and `check` has accepted the peer. Otherwise `failed`
+    is called with the reason, and `app` never is."""
 
     _raw: asyncio.Transport
     _object: ssl.SSLObject
@@ -98,7 +98,7 @@ class TlsProtocol(asyncio.Protocol):
     # the handshake
 
     def _begin(self) -> None:
-        """At the peer's first byte: one that says nothing costs no more than its socket."""
+        """Begins the handshake at the peer's first byte, so that a peer that sends nothing costs only its socket."""
         self._begun = True
         self._object = self._context.wrap_bio(
             self._incoming, self._outgoing, server_side=self._server_side, server_hostname=self._hostname
@@ -213,7 +213,7 @@ class TlsProtocol(asyncio.Protocol):
 
 
 class TlsTransport(asyncio.Transport):
-    """What the protocol above sees."""
+    """The transport that the protocol above sees."""
 
     def __init__(self, layer: TlsProtocol) -> None:
         super().__init__()

@@ -90,10 +90,10 @@ MakePeer = Callable[["StreamServer", Mapping[str, object], str | None], Peer]
 
 
 class StreamServer:
-    """What the two halves share: who is connected, and what waits to be written to them this turn.
+    """The part that both halves share: the connected clients, and the blocks to write to them in this turn.
 
-    `meta`: the events' metadata, from a peer's address. `origin`: what counts as one address for a limit, None where
-    there is none. `prepare`: makes an accepted socket what it should be. `peer`: what speaks to a client.
+    `meta`: makes the events' metadata from a peer's address. `origin`: the address that counts for the limit, None if
+    there is none. `prepare`: sets the options of an accepted socket. `peer`: makes the object that talks to a client.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class StreamServer:
             self.out.scheduler.call_soon(self._write)
 
     def orphan(self, blocks: Iterable[Block]) -> None:
-        """The client that should read them is gone, and its number is never given out again."""
+        """Acks blocks whose client has disconnected. Its number is never used again."""
         for block in blocks:
             self._orphaned.value += block.frames.count
             self.inlet.ack(block)
@@ -207,7 +207,7 @@ class StreamServer:
         return [*self.clients.values(), *self.leaving.values()]
 
     def bound_buffers(self) -> None:
-        """Called when more waits for a slow client."""
+        """Called when more bytes wait for a slow client."""
         if not self._bounding:
             self._bounding = True
             self.out.scheduler.call_soon(self._bound_buffers)
@@ -269,7 +269,7 @@ class StreamServer:
         return None
 
     def _evict(self, peer: Peer, event: str, reason: str) -> None:
-        """What is in the kernel still reaches it."""
+        """Closes a client to make room. Data in the kernel still reaches it."""
         self._idle.value += 1
         self.out.log.warning(event, reason=reason, peer=peer.origin)
         self.left(peer)
@@ -317,7 +317,8 @@ class StreamServer:
         self.clients[client.stream.id.number] = client
 
     def half_closed(self, client: Peer) -> None:
-        """It may still read its answers, for a while, and until its place is wanted."""
+        """The client has sent its last byte. It may still read its answers, until its time is over or its place is
+        needed."""
         self.clients.pop(client.stream.id.number, None)
         self.leaving[client.stream.id.number] = client
         self._give_place_back(client)
@@ -340,7 +341,7 @@ class StreamServer:
                 del self._origins[client.origin]
 
     def sweep(self) -> None:
-        """Every second: who has been slow, idle or leaving for too long."""
+        """Called every second: closes clients that have been slow, idle or leaving for too long."""
         self._share = None
         now = self.time()
         for client in list(self.clients.values()):
@@ -377,7 +378,7 @@ class StreamServer:
             self._hang_up(client, client.close)
 
     def _hang_up(self, client: Peer, close: Callable[[], None]) -> None:
-        """What is written to it is to reach it, and for that it has no more time than any client that is slow."""
+        """Closes a client after all data is written to it. For that it has as much time as a slow client."""
         close()
         client.be_slow()
 

@@ -1,4 +1,4 @@
-"""Sockets as listeners and clients want them, made ready before anything waits on them."""
+"""Sockets for listeners and clients, with their options set."""
 
 import errno
 import fcntl
@@ -19,7 +19,7 @@ PROBES = 3
 
 
 class CannotListen(WalflowError):
-    """The address or path is not to be had now; it may be later."""
+    """The address or path cannot be used now; it may be free later."""
 
 
 class SocketOptions(BaseModel):
@@ -41,7 +41,7 @@ class SocketOptions(BaseModel):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
     def connected(self, sock: socket.socket) -> None:
-        """A peer whose machine is gone says nothing, and without keepalive the kernel never asks it."""
+        """Turns keepalive on: otherwise the kernel never notices a peer whose machine is down."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.no_delay)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
@@ -74,8 +74,8 @@ def listen_tcp(address: Address, backlog: int, options: SocketOptions) -> list[s
 
 
 class UnixListener:
-    """A socket file of ours. A file that a dead process left is replaced; one that somebody answers at, or that is
-    no socket, is not touched."""
+    """A socket file of walflow. A file that a dead process left is replaced. If a process answers on it, or it is no
+    socket, it is not touched."""
 
     def __init__(self, path: str, permissions: int, backlog: int) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class UnixListener:
         self.socket, self._made = self._listen()
 
     def is_there(self) -> bool:
-        """Whether the file is the one that was made: without it no client finds the socket."""
+        """Whether the file is still the one that was made; otherwise no client finds the socket."""
         return _identity(self.path) == self._made
 
     def renew(self) -> socket.socket:
@@ -114,7 +114,7 @@ class UnixListener:
             raise
 
     def remove(self) -> None:
-        """The file, unless it is another's by now."""
+        """Removes the file, unless another process has replaced it."""
         self.socket.close()
         if _identity(self.path) == self._made:
             os.unlink(self.path)
@@ -153,8 +153,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 @contextmanager
 def _alone_at(path: str) -> Generator[None]:
-    """Two that find the same dead socket file must not both replace it: the second would remove the first's. The lock
-    is a file of our own that no other user can open; the directory's could be held by whoever may read it."""
+    """Locks the path: two processes that find the same dead socket file must not both replace it, because the second
+    would remove the first's. The lock is a separate file that no other user can open. Any user who may read the
+    directory could hold a lock on that."""
     lock = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.lock")
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Blocks on their way into a socket, in order."""
+"""Writes blocks to a socket, in order."""
 
 import asyncio
 from collections import deque
@@ -19,9 +19,9 @@ def plain(blocks: Sequence[Block]) -> Sequence[bytes]:
 
 
 class Writing:
-    """`written` gets each block once, when its last byte is in the kernel. `encode`: what of some blocks is written,
-    called as they are handed to the transport, in order. The transport belongs to this: whoever else writes to it
-    writes whole frames, and its protocol passes `resume_writing` on to `drained`."""
+    """`written` gets each block once, when its last byte is in the kernel. `encode`: the bytes of some blocks, called
+    in order when they are given to the transport. This object owns the transport: other writers must write complete
+    frames, and the protocol must pass `resume_writing` on to `drained`."""
 
     __slots__ = ("_encode", "_first", "_handed", "_settled", "_transport", "_waiting", "_waiting_bytes", "_written")
 
@@ -43,7 +43,7 @@ class Writing:
 
     @property
     def settled(self) -> int:
-        """How many blocks were passed to `written`."""
+        """The number of blocks that were passed to `written`."""
         return self._settled
 
     @property
@@ -58,19 +58,19 @@ class Writing:
             self._hand()
 
     def drained(self) -> None:
-        """All that was handed to the transport is in the kernel."""
+        """Called when all data of the transport is in the kernel."""
         self._settle_handed()
         self._hand()
 
     def settle(self) -> None:
-        """Passes everything to `written` now. It is still written, if the connection lasts."""
+        """Passes everything to `written` now. The data is still written if the connection lasts."""
         count = self._first + len(self._handed) + len(self._waiting)
         owed = [*self._handed, *self._waiting][self._settled - self._first :]
         self._settled = count
         self._written(owed)
 
     def give_up(self) -> list[Block]:
-        """The connection is gone. What was not passed to `written`, and never will be."""
+        """The connection has ended. Returns the blocks that were never passed to `written`."""
         owed = [*self._handed, *self._waiting][self._settled - self._first :]
         self._handed = []
         self._waiting.clear()

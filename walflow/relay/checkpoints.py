@@ -1,8 +1,8 @@
-"""Writes the cursor soon after an ack, and soon after a commit that no sink acks; at once where space is wanted.
+"""Writes the cursor soon after an ack, soon after a commit that no sink acks, and at once if space is needed.
 
-The cursor says what was acked, so that it does not come again, and what was durable, so that a file that vanishes is
-missed. The second must not wait for the first: a sink may be away for hours. A log in which nothing happens writes
-nothing.
+The cursor says which positions are acked, so that they are not sent again. It also says which positions are durable, so
+that a missing file is noticed. The second must not wait for the first, because a sink may be down for hours. If nothing
+happens, nothing is written.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Checkpoints:
 
     @property
     def wanted(self) -> bool:
-        """Whether the log's user waits for space: then an ack does not wait out the interval."""
+        """Whether the log's user waits for space. Then an ack is written at once, without the interval."""
         return self._wanted
 
     def want_space(self, wanted: bool) -> None:
@@ -45,14 +45,14 @@ class Checkpoints:
             self.acked()
 
     def acked(self) -> None:
-        """Something was acked that the cursor does not say."""
+        """A position was acked that the cursor on disk does not have yet."""
         if self._wanted and self._writes.in_air is None:
             self._write()
         else:
             self._plan(INTERVAL)
 
     def committed(self) -> None:
-        """Something is durable that the cursor does not say."""
+        """A position is durable that the cursor on disk does not have yet."""
         self._plan(COMMIT_INTERVAL)
 
     def stop(self) -> None:
@@ -61,7 +61,7 @@ class Checkpoints:
         self._cancel()
 
     def _plan(self, delay: float) -> None:
-        """While one is being written, the next one's delay begins when that is done."""
+        """Plans the next write. While one is running, the delay of the next begins at its end."""
         if delay >= self._delay:
             return
         self._delay = delay

@@ -1,4 +1,4 @@
-"""`on_full = "drop_oldest"`: what the budget has no room for pushes the oldest chunks out."""
+"""`on_full = "drop_oldest"`: a record that does not fit the budget makes the log drop its oldest chunks."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from walflow.wal import Log
 
 
 class Dropping:
-    """`forget` is told up to which position nothing is to be sent any more."""
+    """`forget` gets the last position that must not be sent any more."""
 
     def __init__(self, log: Log, half: Half, forget: Callable[[int], None]) -> None:
         self._log = log
@@ -17,8 +17,8 @@ class Dropping:
         self._bytes = half.counter("wal_dropped_bytes_total")
 
     def make_way(self, tag_bytes: int, payload_bytes: int) -> None:
-        """For a record of that size. It fits once a checkpoint has been taken: then what goes is acked on disk, in both
-        slots of the cursor, and its files are deleted."""
+        """Makes room for a record of that size. It fits after the next checkpoint: then the dropped positions are acked
+        on disk, in both slots of the cursor, and their files are deleted."""
         dropped = self._log.drop_oldest(tag_bytes, payload_bytes)
         if not dropped:
             return

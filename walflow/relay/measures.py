@@ -1,4 +1,4 @@
-"""What a log shows of itself. Read when the metrics are asked for; the only call made at work is one per commit."""
+"""The metrics of a log. They are read at each scrape; the only call at work is one for each commit."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ MARKS: Final = 1024  # more, and every second one goes: a backlog of days is not
 
 
 class Ages:
-    """When which positions became durable, on the monotonic clock, to `resolution` seconds."""
+    """The times at which positions became durable, on the monotonic clock, to `resolution` seconds."""
 
     def __init__(self, resolution: float = RESOLUTION) -> None:
         self._marks: list[tuple[float, int]] = []  # from then on, up to that position
@@ -38,7 +38,7 @@ class Ages:
         return now - self._marks[0][0] if self._marks else 0.0
 
     def backdate(self, seconds: float) -> None:
-        """The oldest mark is older than was known when it was noted."""
+        """Corrects the oldest mark: it is older than was known when it was noted."""
         if self._marks:
             self._marks[0] = self._marks[0][0] - seconds, self._marks[0][1]
 
@@ -50,7 +50,7 @@ class Ages:
 
 
 class Backlog(Protocol):
-    """Who reads the log. `first_ingest_ns`: when what it read first had been received, 0 if that is not known."""
+    """The reader of the log. `first_ingest_ns`: when the first event that it read had been received, 0 if unknown."""
 
     @property
     def first_ingest_ns(self) -> int: ...
@@ -58,7 +58,7 @@ class Backlog(Protocol):
 
 
 def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]:
-    """Registers a log's metrics. What it returns is to be called with each commit that has become durable."""
+    """Registers a log's metrics. The function that it returns is called with each commit that is durable."""
     clock = inlet.scheduler.time
     oldest = _Oldest(log, clock, reader)
     unsynced = Ages(UNSYNCED_RESOLUTION)
@@ -105,14 +105,15 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
 
 
 def measure_writer(writer: LogSink, inlet: Inlet) -> None:
-    """Why a log takes nothing, if it does not."""
+    """Registers the reasons why a log accepts no events."""
     inlet.gauge("wal_full", lambda: int(writer.full))
     inlet.gauge("wal_disk_full", lambda: int(writer.no_space))
 
 
 class _Oldest:
-    """The age of the oldest event not acked. What an earlier process has left counts from when it was received: by
-    wall time, for there is no other from before the start, and known once the reader has read it."""
+    """The age of the oldest event that is not acked. For events of an earlier process it is the time since they were
+    received, by the wall clock, because no other clock goes back before the start. It is known when the reader has read
+    them."""
 
     def __init__(self, log: Log, clock: Callable[[], float], reader: Backlog) -> None:
         self.ages = Ages()
@@ -133,8 +134,8 @@ class _Oldest:
 
 
 def backlog_bytes(log: Log) -> int:
-    """From the first event that is not acked on; within its chunk by the share of positions, for a look costs no
-    reading."""
+    """Bytes from the first event that is not acked. Within its chunk they are estimated by the share of positions, so
+    that nothing has to be read."""
     low, total = log.low, 0.0
     for chunk in log.chunks:
         if chunk.last > low:

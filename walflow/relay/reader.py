@@ -1,4 +1,4 @@
-"""The source half of a log: sends what is durable, in order, within its window, until every sink has acked it."""
+"""The source half of a log: sends durable events, in order, within its window, until every sink has acked them."""
 
 from collections import deque
 from typing import Final
@@ -18,8 +18,8 @@ NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that cou
 
 
 class LogSource:
-    """`max_attempts`: how often a single event may fail before it is rejected; None: for ever. `most`: how many events
-    may be with the sinks; None: as many as the window has room for."""
+    """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many events
+    may be sent and not acked; None: no limit but the window."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class LogSource:
         return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
 
     def forget(self, last: int) -> None:
-        """Up to this position the log has dropped what was not acked. What a sink has of it may still settle; nobody
-        minds."""
+        """The log has dropped all events up to this position that were not acked. A sink may still settle some of them;
+        that has no effect."""
         self._dropped = last
         self._redelivery.forget(last)
 
@@ -101,7 +101,7 @@ class LogSource:
                 return
 
     def _fitted(self, part: InFlight[Record]) -> InFlight[Record] | None:
-        """As much of the next part as may be with the sinks; None: nothing more may."""
+        """The part of the next events that may be sent now; None: no more may be sent."""
         if self._most is None or self._sent + part.count <= self._most:
             return part
         if self._sent >= self._most:
@@ -111,7 +111,8 @@ class LogSource:
         return self._ready[0]
 
     def _send(self, part: InFlight[Record], block: Block) -> bool:
-        """False: not now. The part is taken off first, it may settle (and fail) while it is being sent."""
+        """Sends a part. False: not now. The part leaves the queue first, because it may settle (and fail) while it is
+        being sent."""
         self._ready.popleft()
         if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
             self._rejected_bytes.value += part.size
@@ -150,7 +151,7 @@ class LogSource:
         self.pump()
 
     def _tell_gaps(self) -> None:
-        """What was damaged is kept in quarantine/ and will not come; the operator must hear of it."""
+        """Logs damage to the operator: damaged events are kept in quarantine/ and will not be sent."""
         for gap in self._log.gaps[self._gaps_told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._quarantined_bytes.value += gap.size
@@ -184,8 +185,8 @@ class LogSource:
         )
 
     def _give_up(self, part: InFlight[Record], record: Record, error: Exception) -> None:
-        """Written by a version with codecs this one lacks. Left in the log it would come again for ever, so the
-        position stays unacked and is only not sent: the log fills rather than loses."""
+        """Handles a record with a codec that this version does not have. It is not sent, and its positions stay
+        unacked: the log fills up rather than lose it."""
         self._out.log.error("unreadable tag", position=record.position, events=part.count, error=str(error))
 
     def _settled(self, receipt: Receipt) -> None:
@@ -217,7 +218,7 @@ class LogSource:
             self._out.scheduler.call_later(delay, self._redeliver)
 
     def _size_of(self, part: InFlight[Record], count: int) -> int:
-        """In bytes, of its first `count` events."""
+        """The size in bytes of its first `count` events."""
         if not 0 < count < part.count:
             return part.size if count else 0
         record = part.record
@@ -239,4 +240,4 @@ def _metas(tag: Tag, start: int, count: int) -> list[dict[str, object]] | None:
 
 
 def _not_sent(receipt: Receipt) -> None:
-    """The window is full; the block will be made anew."""
+    """The window is full. The block will be made again later."""

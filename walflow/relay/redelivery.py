@@ -1,8 +1,7 @@
-"""What failed, in order, until it is sent again.
+"""Failed events, in order, until they are sent again.
 
-After a failure nothing newer is sent until what failed has been, so disorder is bounded by what was in flight.
-What fails twice is sent in halves, until the event that fails stands alone and no longer takes others with it; nor
-does it hold newer ones up any more, which have been sent behind it already.
+After a failure, no newer event is sent until the failed ones have been sent again. So at most the events in flight get
+out of order. After two failures a block is halved until the bad event is alone. Newer events then pass it.
 """
 
 from bisect import insort
@@ -18,7 +17,7 @@ BACKOFF: Final = Backoff(0.1, 10.0)  # seconds, after so many attempts of one pa
 
 @dataclass(order=True, slots=True)
 class InFlight(Generic[R]):
-    """Positions `first` to `last` of a record on their way to the sinks."""
+    """Positions `first` to `last` of a record that have been sent to the sinks."""
 
     first: int
     last: int
@@ -32,7 +31,7 @@ class InFlight(Generic[R]):
         return self.last - self.first + 1
 
     def cut(self, count: int) -> "tuple[InFlight[R], InFlight[R]]":
-        """Its first `count` events, fewer than it has, and the rest."""
+        """Two parts: its first `count` events (fewer than it has), and the rest."""
         middle = self.first + count
         return (
             InFlight(self.first, middle - 1, self.record, self.attempts, self.skip),
@@ -40,7 +39,7 @@ class InFlight(Generic[R]):
         )
 
     def failed(self, done: int, delivered: frozenset[str]) -> "InFlight[R]":
-        """What is left after an attempt that delivered the first `done` events everywhere."""
+        """The rest after an attempt that delivered the first `done` events everywhere."""
         return InFlight(self.first + done, self.last, self.record, self.attempts + 1, delivered)
 
     def halves(self) -> "list[InFlight[R]]":
@@ -53,7 +52,7 @@ class Redelivery(Generic[R]):
 
     @property
     def blocks(self) -> bool:
-        """Something failed for the first time: nothing newer before it is sent again."""
+        """Whether a block has failed for the first time: no newer event may be sent before it."""
         return any(part.attempts == 1 for part in self._parts)
 
     def add(self, part: InFlight[R]) -> float:
@@ -63,10 +62,10 @@ class Redelivery(Generic[R]):
         return BACKOFF.after(part.attempts)
 
     def forget(self, last: int) -> None:
-        """What lies at or below that position is not to be sent again."""
+        """Removes all events up to that position; they must not be sent again."""
         self._parts = [part for part in self._parts if part.last > last]
 
     def take(self) -> list[InFlight[R]]:
-        """All that failed, oldest first."""
+        """All failed parts, oldest first."""
         parts, self._parts = self._parts, []
         return parts

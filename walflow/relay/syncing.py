@@ -1,5 +1,5 @@
-"""`sync = "interval"`: what has been written, and so acked, is synced at most the interval later, on the scheduler's
-thread. The cursor follows, so that a start knows what was synced."""
+"""`sync = "interval"`: written events are acked, and synced at most one interval later, on the scheduler's thread. Then
+the cursor is written, so that the next start knows what was synced."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,7 +15,7 @@ RETRY: Final = 1.0  # seconds, on a full disk or where no file can be opened
 
 
 class Syncing:
-    """`interval` is in seconds. `written` is to be called after each commit, before its events are acked."""
+    """`interval` is in seconds. Call `written` after each commit, before its events are acked."""
 
     def __init__(self, log: Log, half: Half, interval: float, on_synced: Callable[[], None]) -> None:
         self._log = log

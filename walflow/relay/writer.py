@@ -1,7 +1,7 @@
-"""The sink half of a log: appends what comes, commits all that waited at once, acks after the sync.
+"""The sink half of a log: appends blocks, commits all that waited at once, acks after the sync.
 
-Commits are gathered once per loop turn and not by a timer: while one is being synced the next one fills. The
-disk gets its next commit before anyone hears of the last, so it never waits for the echo.
+A commit is collected once in each turn of the loop, not by a timer: while one commit is being synced, the next one
+fills. The disk gets its next commit before the last one is acked, so the disk never waits for the echo.
 """
 
 from collections import deque
@@ -33,9 +33,9 @@ def _untold() -> None: ...
 
 
 class LogSink:
-    """`make_way`, if there is one, drops what is oldest for a record with a tag and a payload of so many bytes; then a
-    full log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: the
-    sources are stopped for want of room."""
+    """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full log
+    never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
+    when the log stops its sources because it has no room."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class LogSink:
 
     @property
     def full(self) -> bool:
-        """The budget has no room, or hardly any."""
+        """Whether the budget is used, or almost used."""
         return self._full
 
     @property
@@ -95,7 +95,7 @@ class LogSink:
             self._admit(block)
 
     def room(self) -> None:
-        """Space came back: what waited goes in, the breaker restores at the low mark."""
+        """There is space again: appends the waiting blocks, and restores the breaker below the low mark."""
         while self._held and self._append(self._held[0]):
             self._held.popleft()
         if self._make_way is not None:
@@ -121,7 +121,7 @@ class LogSink:
                 self._push(self._make_way)
 
     def _push(self, make_way: Callable[[int, int], None]) -> None:
-        """Something goes for what waits, and the space is wanted at once."""
+        """Makes room for waiting blocks, because they need the space at once."""
         if self._held:
             block = self._held[0]
             make_way(len(self._tags.encode(block)), len(block.frames.data))
@@ -145,7 +145,7 @@ class LogSink:
         return True
 
     def _waiting(self) -> int:
-        """Events in the log: from the first that is not acked on, those behind it that are."""
+        """The number of events in the log from the first one that is not acked, with acked ones after it."""
         return self._log.next - 1 - self._log.low
 
     def _is_high(self) -> bool:
@@ -160,11 +160,12 @@ class LogSink:
         self._commits.want()
 
     def stop(self) -> None:
-        """No commit begins any more; the one in the air goes on."""
+        """Starts no more commits; the one that is running goes on."""
         self._commits.stop()
 
     def _may_block(self, commit: Commit) -> bool:
-        """Whether to sync on the loop: small, on a fast disk, and not one after the other."""
+        """Whether to sync on the loop: only for a small commit, on a fast disk, and if there is not one after the
+        other."""
         if commit.overdue is not None:
             return False
         idle = self._scheduler.time() - self._last_end
@@ -188,7 +189,8 @@ class LogSink:
         self._on_durable()
 
     def _tell_full(self, error: DiskFull) -> None:
-        """The same commit is flushed again: it keeps its positions, nothing was promised."""
+        """Triggers the breaker for the full disk. The same commit is flushed again later; it keeps its positions,
+        because no event was acked."""
         self._no_space = True
         self._inlet.trigger(str(error))
 
@@ -200,7 +202,7 @@ class LogSink:
             self._signal()
 
     def _signal(self) -> None:
-        """One breaker, two reasons for it."""
+        """Sets the breaker, for which there are two reasons."""
         if self._no_space:
             return  # said already
         if self._full and self._make_way is None:

@@ -1,7 +1,5 @@
-"""The log engine: bytes at positions, durable before anyone hears of them, gone when everyone has acked.
-
-It knows no codec and no event loop. docs/reference/wal-format.md has the format to the byte.
-"""
+"""The log engine. It stores bytes at positions. They are durable before they are acked, and deleted when all sinks have
+acked them. It knows no codec and no event loop. docs/reference/wal-format.md describes every byte."""
 
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
 from walflow.wal.commit import Commit, Sync

@@ -1,7 +1,7 @@
-"""A new log made of records that have their positions already, as they come out of another one.
+"""Makes a new log from records that already have positions, because they come from another log.
 
-It is built beside its place and gets its name at the end, when all of it is synced: whenever the power goes, there is
-the whole log or none. What a build that was killed left behind is removed by the next one.
+The log is built under another name and renamed at the end, when all of it is synced. So after a power cut at any time,
+the whole log is there or none. The next build removes what a killed one left behind.
 """
 
 import errno
@@ -45,12 +45,12 @@ MAX_POSITION: Final = (1 << 63) - 1
 
 
 class Taken(WalflowError):
-    """Something is where the log is to be."""
+    """Something exists at the path of the new log."""
 
 
 class Builder:
-    """`add` the records in order, then `finish`. `discard` leaves nothing behind. `acked` may grow until then. Raises
-    DirectoryLocked where another process builds the same log, DiskFull and FailStop."""
+    """Call `add` for the records in order, then `finish`. `discard` leaves nothing behind. `acked` may grow until then.
+    Raises DirectoryLocked if another process builds the same log, DiskFull and FailStop."""
 
     def __init__(self, path: str, uuid: bytes, acked: Acked, chunk_size: int, disk: Disk | None = None) -> None:
         self._path = os.path.normpath(path)
@@ -85,7 +85,7 @@ class Builder:
         return f"<Builder of {self._path!r}, {self.records} records up to {self.last}>"
 
     def add(self, record: Record) -> None:
-        """Raises ValueError for one that no log can have, or not there."""
+        """Raises ValueError for a record that no log can have, or not after the last one."""
         length = len(record.tag) + len(record.payload)
         last = record.position + record.count - 1
         _expect_possible(record, length, last)
@@ -107,8 +107,8 @@ class Builder:
             self._write(chunk)
 
     def finish(self, durable: int) -> int:
-        """Gives it its name. Returns how many ranges of acked positions do not fit the cursor: their events will be
-        delivered again. Raises Taken if something has come to be there."""
+        """Renames the log to its path. Returns how many ranges of acked positions do not fit the cursor: their events
+        will be delivered again. Raises Taken if something has come to exist there."""
         self._end_chunk()
         slot = Slot(1, self._acked.low, durable, self._acked.ranges)
         fd = self._directory.create("cursor")
@@ -140,7 +140,7 @@ class Builder:
         self._directory.release()
 
     def _unmake(self) -> None:
-        """What came of it before it was locked; another one's is locked or has something in it."""
+        """Removes what this build made before it had the lock. A directory of another process is locked or not empty."""
         lock = self._directory.file("LOCK")
         with suppress(OSError):
             fd = self._disk.open(lock)

@@ -1,5 +1,5 @@
-"""The records that were appended last, as the very objects that were appended, so that what is read soon after is
-neither read from disk nor copied. A reader that lags reads the disk until it has caught up."""
+"""The newest records, as the objects that were appended. So a record that is read soon after is neither read from disk
+nor copied. A reader that lags behind reads from disk until it has caught up."""
 
 from collections import OrderedDict
 from typing import Final
@@ -32,7 +32,7 @@ class Cache:
             self._forget(known.popitem(last=False)[1])
 
     def take(self, position: int) -> Entry | None:
-        """The record that begins there. It leaves the cache: what is read once is rarely read again."""
+        """Returns the record that begins there, and removes it from the cache, because a record is rarely read twice."""
         entry = self._entries.pop(position, None)
         if entry is not None:
             self._forget(entry)

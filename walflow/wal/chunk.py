@@ -1,8 +1,8 @@
-"""A chunk: one file of the log, a header that stands twice and then records, each on a multiple of 8 bytes.
+"""A chunk: one file of the log. It has its header twice, and then records, each at a multiple of 8 bytes.
 
-Nothing in the file says where it ends. The header of the chunk behind it does; of the last chunk the log knows it,
-or finds it by reading. Behind the end there may be zeros (preallocated) or an older chunk's records (recycled),
-which the seed of the checksums tells apart.
+A file does not contain its own end. The header of the next chunk does. The end of the last chunk is known to the log,
+or found by reading. After the end there may be zeros (preallocated) or records of an older chunk (recycled). The seed
+of the checksums tells them apart.
 """
 
 from typing import Final
@@ -30,8 +30,8 @@ PAGE: Final = 4096
 
 
 class Chunk:
-    """`end` is where the next record goes, `synced` how far it may be read. `capacity` is what the budget has been
-    charged for it. `fd` is the writer's and open while there is something to write; readers have their own."""
+    """`end` is where the next record goes. `synced` is how far the chunk may be read. `capacity` is what the budget has
+    been charged for it. `fd` is the writer's, open while there is something to write; readers have their own."""
 
     __slots__ = (
         "before",
@@ -78,7 +78,7 @@ class Chunk:
         return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"
 
     def create(self, directory: Directory, *, preallocate: bool) -> int:
-        """The file, from a spare or new. May be called again after DiskFull."""
+        """Makes the file, from a spare or new. May be called again after DiskFull."""
         if self.fd is None and self.spare is not None:
             self.fd = directory.open(self.spare)
         if self.fd is None:
@@ -96,7 +96,7 @@ class Chunk:
 
     @property
     def wanted(self) -> int:
-        """The position that the chunk before it leads up to; those between belong to no event."""
+        """The position that follows the previous chunk. Positions between it and `first` belong to no event."""
         return self.first - self.skipped
 
     def close(self, disk: Disk) -> None:
@@ -107,7 +107,7 @@ class Chunk:
 
 class Pages:
     """A window that slides over a file up to `limit`. A page that the disk cannot read counts as zeros, which no
-    checksum accepts: one bad sector costs the records that lie on it and no more."""
+    checksum accepts. So a bad sector costs only the records on it."""
 
     def __init__(self, disk: Disk, fd: int, limit: int) -> None:
         self._disk = disk
@@ -119,7 +119,7 @@ class Pages:
         self._unreadable: set[int] = set()  # pages
 
     def find(self, offset: int, size: int) -> int:
-        """Where in `window` the `size` bytes from `offset` stand; -1: not all of them are below the limit."""
+        """The place of the `size` bytes from `offset` in `window`; -1: not all of them are below the limit."""
         index = offset - self._base
         if index < 0 or index + size > len(self.window):
             self.window = self.read(offset, min(max(size, self._ahead), self.limit - offset))
@@ -129,7 +129,7 @@ class Pages:
         return index if size <= len(self.window) - index else -1
 
     def take(self, offset: int, size: int) -> bytes:
-        """Shorter only at the limit. What is large is read by itself, and so not copied."""
+        """Returns the bytes; fewer only at the limit. A large piece is read directly, and so not copied."""
         index = offset - self._base
         if index < 0 or index + size > len(self.window):
             if size >= WINDOW // 4:
@@ -156,7 +156,7 @@ class Pages:
             return bytes(size)
 
     def unreadable(self, offset: int, size: int) -> bool:
-        """Whether a page that these bytes lie on was read and could not be."""
+        """Whether the disk failed to read a page with any of these bytes."""
         first, last = offset // PAGE, (offset + size - 1) // PAGE
         return size > 0 and any(first <= page <= last for page in self._unreadable)
 
@@ -178,7 +178,7 @@ def header_at(pages: Pages, seed: int, offset: int) -> RecordHeader | None:
 
 
 def body_at(pages: Pages, seed: int, offset: int, header: RecordHeader) -> Record | None:
-    """The record, if tag and payload are what was appended."""
+    """The record, if the checksum of tag and payload is right."""
     start = offset + RECORD_START
     tag = pages.take(start, header.tag_size) if header.tag_size else b""
     payload = pages.take(start + header.tag_size, header.length - header.tag_size)

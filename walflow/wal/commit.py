@@ -1,12 +1,13 @@
-"""A commit: the records that one sync covers. It is taken from the log by its owner, flushed by any thread, and
-handed back: `log.commit()`, `commit.flush()`, `log.committed(commit)`. Only the flush blocks, and it touches nothing
-but descriptors and bytes.
+"""A commit: the records that one sync covers.
 
-Commit k + 1 is not written before the flush of commit k has returned. From this recovery proves what was durable:
-a damaged record of commit k is a torn write only if no record of a later commit exists.
+The log's owner takes it from the log, any thread flushes it, and the owner hands it back: `log.commit()`,
+`commit.flush()`, `log.committed(commit)`. Only the flush blocks, and it uses only descriptors and bytes.
 
-A relaxed log (`sync` is "interval" or "never") acks what is written; a flush does not sync, and a `Sync` comes later or
-not at all. Then a record of a later commit proves that commit k was acked, and not that it was ever on disk.
+Commit k + 1 is not written before the flush of commit k has returned. From this, recovery proves what was durable: a
+damaged record of commit k is a torn write only if no record of a later commit exists.
+
+A relaxed log (`sync` is "interval" or "never") acks what is written. Its flush does not sync; a `Sync` comes later or
+not at all. Then a record of a later commit proves that commit k was acked, but not that it was ever on disk.
 """
 
 import time
@@ -22,7 +23,7 @@ Entry = tuple[Record, Chunk, int]  # and where it ends
 
 
 class CommitPart:
-    """What goes into one chunk, from `offset` on. `head` is the index of the last record's header in `slices`."""
+    """The part of a commit for one chunk, from `offset`. `head` is the index of the last record's header in `slices`."""
 
     __slots__ = ("chunk", "head", "offset", "slices")
 
@@ -34,8 +35,8 @@ class CommitPart:
 
 
 class Sync:
-    """What a relaxed log has written and not synced, up to position `last`: three phases, as a commit has. The owner
-    closes none of its chunks meanwhile."""
+    """The data that a relaxed log has written and not synced, up to position `last`. It has three phases, as a commit
+    has. The owner closes none of its chunks meanwhile."""
 
     def __init__(self, directory: Directory, chunks: list[Chunk], last: int) -> None:
         self._directory = directory
@@ -60,7 +61,8 @@ class Sync:
         self.flushed = True
 
     def _sync_closed(self, chunk: Chunk) -> None:
-        """The kernel syncs a file, not a descriptor, and reports a failed write-back only to the first that asks."""
+        """Syncs a chunk that is closed already. The kernel syncs a file, not a descriptor, and reports a failed
+        write-back only to the first caller."""
         fd = self._directory.open(chunk.name)
         try:
             self._directory.sync(chunk.name, fd)
@@ -99,7 +101,7 @@ class Commit:
         return f"<Commit {self.number}, {len(self.refs)} records, {self.size} bytes>"
 
     def begin_part(self, chunk: Chunk) -> CommitPart:
-        """For records that go on where the chunk ends."""
+        """Begins a part for records that continue at the end of a chunk."""
         part = CommitPart(chunk, chunk.end, [])
         self.parts.append(part)
         return part
@@ -108,7 +110,7 @@ class Commit:
         self.parts.append(CommitPart(chunk, 0, [header]))
 
     def seal(self) -> None:
-        """Marks its last record as that; which one it is was not known before."""
+        """Marks the last record of the commit. Before, it was not known which one that is."""
         part = self.parts[-1]
         head = part.slices[part.head]
         header = RecordHeader(*RECORD_HEADER.unpack_from(head))
@@ -116,8 +118,8 @@ class Commit:
         part.slices[part.head] = fields + CHECKSUM.pack(crc(part.chunk.seed, fields)) + head[RECORD_START:]
 
     def flush(self) -> None:
-        """Writes and syncs (a relaxed log: writes). Raises DiskFull (flush it again later: it goes where it went
-        before) or FailStop."""
+        """Writes and syncs; in a relaxed log, only writes. Raises DiskFull (flush it again later: it writes to the same
+        place) or FailStop."""
         started = time.perf_counter()
         self._make_room()
         for part in self.parts:
@@ -133,7 +135,7 @@ class Commit:
         self.flushed = True
 
     def _make_room(self) -> None:
-        """First, so that the budget holds at every moment."""
+        """Makes room before the write, so that the budget is never exceeded."""
         while self.unneeded:
             self._directory.unlink(self.unneeded[-1])
             self.unneeded.pop()

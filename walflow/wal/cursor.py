@@ -1,8 +1,8 @@
-"""What has been acked, in memory and on disk.
+"""The acked positions, in memory and on disk.
 
-On disk it is two slots of one page each, written in turn: whatever a crash leaves of one, the other is whole. The
-file never grows, so acks are kept on a full disk too. A chunk goes only after both slots have passed it: losing
-either one, to a bad sector or a flipped bit, never makes the log look for a file that was rightly deleted.
+On disk they are two slots of one page each, written in turn: if a crash damages one, the other is whole. The file never
+grows, so acks can be stored on a full disk too. A chunk is deleted only when both slots are past it. So even if a bad
+sector or a flipped bit takes one slot, the log never misses a file that was deleted correctly.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +14,7 @@ from walflow.wal.format import SLOT, Slot, pack_slot
 
 
 class Acked:
-    """All positions up to `low`, and disjoint ranges above it, none of which touch."""
+    """The acked positions: all up to `low`, and disjoint ranges above it that do not touch each other."""
 
     def __init__(self, low: int = 0, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self.low = low
@@ -32,11 +32,11 @@ class Acked:
 
     @property
     def above(self) -> int:
-        """How many positions above `low` are acked."""
+        """The number of acked positions above `low`."""
         return sum(self._lasts) - sum(self._firsts) + len(self._firsts)
 
     def add(self, first: int, last: int) -> bool:
-        """Ends included; any order, any overlap. False: nothing new in it."""
+        """Adds a range, both ends included, in any order and with any overlap. False: all of it was acked already."""
         first = max(first, self.low + 1)
         if last < first:
             return False
@@ -59,7 +59,7 @@ class Acked:
         return last <= self.low or (bool(self._firsts) and self._covers(max(first, self.low + 1), last))
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """What of the range is not acked."""
+        """The parts of the range that are not acked."""
         missing: list[tuple[int, int]] = []
         first = max(first, self.low + 1)
         at = bisect_left(self._lasts, first)
@@ -78,7 +78,7 @@ class Acked:
 
 
 class Checkpoint:
-    """A cursor to be written and the chunks that may go after it; three phases, as a commit has."""
+    """A cursor to be written, and the chunks that may be deleted after it. It has three phases, as a commit has."""
 
     def __init__(
         self, directory: Directory, fd: int, uuid: bytes, slot: Slot, *, both: bool, dropped: list[Chunk]

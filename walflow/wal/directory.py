@@ -1,8 +1,8 @@
-"""What the log does to its directory, with every error of the disk given the name of its situation, once.
+"""The log's operations on its directory. Each error of the disk gets a name for its situation here, once.
 
-A full disk promises nothing and takes nothing back, so the caller may try again. After any other failed
-write, and after any failed sync, what is on the disk is unknown: this log is over (`FailStop`), and every later
-attempt is told the same.
+After a full disk, no event was acked and nothing has to be undone, so the caller may try again. After any other failed
+write, and after any failed sync, the content of the disk is unknown: this log is over (`FailStop`), and every later
+attempt gets the same error.
 """
 
 import errno
@@ -20,7 +20,7 @@ CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 class Directory:
-    """Its methods may be called from the thread that flushes; they touch nothing but descriptors and names."""
+    """Its methods may be called from the thread that flushes; they use only descriptors and names."""
 
     def __init__(self, path: str, disk: Disk) -> None:
         self.path = path
@@ -33,14 +33,14 @@ class Directory:
 
     @property
     def failure(self) -> FailStop | None:
-        """The write or sync that failed; nothing is written any more after it."""
+        """The write or sync that failed. Nothing is written after it."""
         return self._stopped
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name) if name else self.path
 
     def acquire(self) -> None:
-        """Makes it if it is missing, and takes it for this process."""
+        """Makes the directory if it is missing, and locks it for this process."""
         try:
             self.disk.makedir(self.path)
             self._sync_path()
@@ -59,8 +59,8 @@ class Directory:
         self._lock = lock
 
     def _sync_path(self) -> None:
-        """The names in it, its own, and its parents': a process that was killed may have made or removed them, and
-        not synced them."""
+        """Syncs the directory and its parents: a process that was killed may have made or removed names and not synced
+        them."""
         path = os.path.abspath(self.path)
         try:
             self.disk.sync_directory(path)
@@ -80,7 +80,7 @@ class Directory:
         self.truncate("LOCK", lock, len(pid))
 
     def _hold(self) -> None:
-        """So that what is acked can go even where there is no descriptor left."""
+        """Keeps the directory open, so that acked chunks can be deleted even if no descriptor is left."""
         try:
             self.disk.hold_directory(self.path)
         except OSError as error:
@@ -96,7 +96,7 @@ class Directory:
         return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {shlex.quote(self.path)}")
 
     def _no_directory(self, error: OSError) -> DiskFull | Unusable:
-        """Nothing is there to repair."""
+        """The error for a missing directory: there is nothing to repair."""
         if error.errno in FULL:
             return DiskFull(f"{self.path}: cannot be made: {error.strerror}")
         what = f"cannot be made a directory: {error.strerror}"
@@ -109,7 +109,7 @@ class Directory:
         return self.refused(name, "opened", error)
 
     def refused(self, name: str, done: str, error: OSError) -> Unusable:
-        """Where the system does not let this process at the file, `repair` would not be let either."""
+        """The error for a file that the system does not let this process use: `repair` would not be allowed to either."""
         what = f"cannot be {done}: {error.strerror}"
         remedy = self._permit(error)
         return Unusable(f"{self.file(name)}: {what}; {remedy}") if remedy else self.unusable(name, what)

@@ -1,7 +1,7 @@
-"""The bytes on disk; docs/reference/wal-format.md has them as tables. All little-endian.
+"""The bytes on disk; docs/reference/wal-format.md has them as tables. All numbers are little-endian.
 
-Every checksum is seeded: a record's with the log, its chunk's first position and the chunk's random salt. So bytes
-that are left over, recycled or misplaced never validate, whatever they once were.
+Every checksum has a seed. The seed of a record depends on the log, on its chunk's first position and on the chunk's
+random salt. So bytes that are left over, recycled or misplaced never pass for a record.
 """
 
 import os
@@ -57,7 +57,7 @@ assert CHUNK_HEADER.size + CHECKSUM.size == CHUNK_COPY
 
 
 class Record(NamedTuple):
-    """One block as it was appended. It has the positions `position` to `position + count - 1`."""
+    """One block in its original bytes. It has the positions `position` to `position + count - 1`."""
 
     position: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which is not used
@@ -89,9 +89,9 @@ class RecordHeader(NamedTuple):
 
 
 class ChunkHeader(NamedTuple):
-    """`before`: the chunk that came before it, or zeros. Knowing it from here, recovery finds a chunk that is
-    missing, a chunk that lost its end, and can read one whose own header is gone. `skipped`: so many positions below
-    `first` belong to no event, for all that is known of them has been reported."""
+    """`before`: the previous chunk, or zeros. From it, recovery finds a chunk that is missing or cut short, and can
+    read a chunk whose own header is gone. `skipped`: this many positions below `first` belong to no event; all that is
+    known of them has been reported."""
 
     first: int  # position
     commit: int  # of the first record
@@ -104,11 +104,11 @@ class ChunkHeader(NamedTuple):
 
 
 class NewerVersion(Exception):
-    """Sound, and written by a walflow that came after this one."""
+    """The data is sound, but a newer walflow has written it."""
 
 
 def record_size(length: int) -> int:
-    """On disk, with header and padding."""
+    """The record's size on disk, with header and padding."""
     return (RECORD_START + length + 7) & ~7
 
 
@@ -160,9 +160,10 @@ def unpack_meta(data: bytes) -> bytes | None:
 
 
 class Slot(NamedTuple):
-    """One writing of the cursor. All up to `low` is acked, and of what is above the `ranges`, ends included.
-    `durable`: up to there all was on disk when it was written. `written`: with INTERVAL and NEVER, up to there all
-    had been written and may have been acked. `dropped_...`: what was given up for want of space, ever."""
+    """One slot of the cursor. All positions up to `low` are acked, and the `ranges` above it, ends included. `durable`:
+    all positions up to it were on disk when the slot was written. `written`: with INTERVAL and NEVER, all positions up
+    to it had been written and may have been acked. `dropped_...`: everything that was ever dropped because the log was
+    full."""
 
     generation: int
     low: int
@@ -196,5 +197,5 @@ def unpack_slot(data: bytes) -> tuple[bytes, Slot] | None:
 
 
 def _sound(data: bytes) -> bool:
-    """Its last four bytes are the checksum of the others."""
+    """Whether its last four bytes are the checksum of the others."""
     return data[-4:] == CHECKSUM.pack(crc(0, data[:-4]))

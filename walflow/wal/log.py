@@ -1,7 +1,7 @@
-"""The log: bytes at positions, on disk before anyone hears of it, gone when everyone has acked.
+"""The log: bytes at positions. They are on disk before they are acked, and deleted when all sinks have acked them.
 
-One thread owns it and calls everything but the two flushes. What blocks is split in three, so that no lock is
-needed and a test can stand between any two steps:
+One thread owns the log and calls everything but the two flushes. Work that blocks has three steps, so no lock is
+needed and a test can stop between any two steps:
 
     position = log.append(tag, payload, count, ingest_ns)    the owner: a place in a chunk, nothing written
     commit = log.commit()                                    the owner: all that was appended
@@ -11,11 +11,12 @@ needed and a test can stand between any two steps:
 and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space is free. All flushes but that of a
 commit run one after the other, in the order in which they were begun.
 
-A relaxed log (`sync` is "interval" or "never") calls durable what is written: the process may die, the machine may not.
-What is synced too stands at or below `synced_up_to`; `sync`, `flush`, `synced` move it up, and the owner says when.
+In a relaxed log (`sync` is "interval" or "never"), "durable" means written: a record survives the death of the process,
+but not of the machine. Records up to `synced_up_to` are synced too. `sync`, `flush`, `synced` advance it; the owner
+decides when.
 
-The budget bounds all chunks and spares together. A chunk is charged with its whole capacity when it begins and given
-back what it did not use when it is sealed, so appending to it needs no further check, and the disk never holds more
+The budget limits all chunks and spares together. A chunk is charged with its whole capacity when it begins, and gets
+back the unused part when it is sealed. So an append to it needs no further check, and the disk never contains more
 than was charged.
 """
 
@@ -68,10 +69,9 @@ _pack_checksum = CHECKSUM.pack
 
 
 class LogOptions(NamedTuple):
-    """`chunk_size` is the mark at which a new chunk begins, not a limit for a record. Together with `max_chunks` it
-    is the budget: so many bytes of chunks and spares are on disk, and never more. `cache_bytes` bounds what is kept
-    in memory of the newest records. `sync`: whether a commit waits for the disk, or a later `Log.sync` does it, or
-    nobody does until the log is closed."""
+    """`chunk_size` is the size after which a new chunk begins, not a limit for a record. Together with `max_chunks` it
+    is the budget: chunks and spares on disk never have more bytes. `cache_bytes` limits the newest records in memory.
+    `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does."""
 
     path: str
     chunk_size: int = 64 << 20
@@ -81,8 +81,8 @@ class LogOptions(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A chunk that was given up for want of space. `events`: those of its positions that were not acked; `bytes`: their
-    share of it."""
+    """A chunk that was dropped because the log was full. `events`: its positions that were not acked; `bytes`: their
+    share of the chunk."""
 
     first: int
     last: int
@@ -160,32 +160,32 @@ class Log:
 
     @property
     def failure(self) -> FailStop | None:
-        """Why nothing can be written any more, if nothing can; that of a close too."""
+        """The error after which nothing can be written, if there is one; also one of a close."""
         return self.directory.failure
 
     @property
     def used(self) -> int:
-        """Bytes charged to the budget, spares included."""
+        """Bytes that count in the budget, with spares."""
         return self._used
 
     @property
     def low(self) -> int:
-        """Up to here every position is acked."""
+        """All positions up to this one are acked."""
         return self.acked.low
 
     @property
     def synced_up_to(self) -> int:
-        """Up to here every position is synced: no power cut takes it."""
+        """All positions up to this one are synced: a power cut cannot take them."""
         return self._synced_up_to if self.relaxed else self.durable
 
     @property
     def gaps(self) -> list[Gap]:
-        """What was lost since it was opened, and found lost then."""
+        """Losses found when it was opened, and since then."""
         return self._losses.gaps
 
     @property
     def fill(self) -> float:
-        """What of the budget is taken by records, 0 to 1."""
+        """The share of the budget that records take, 0 to 1."""
         return (self._sealed + (self._tail.end if self._tail is not None else 0)) / self.budget
 
     # Writing
@@ -204,12 +204,13 @@ class Log:
         return False
 
     def _room(self) -> int:
-        """Bytes that a chunk may have that begins now."""
+        """The most bytes of a chunk that begins now."""
         slack = self._tail.capacity - self._tail.end if self._tail is not None else 0
         return self.budget - self._used + len(self._spares) * self._chunk_size + slack
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
-        """Its first position. Raises LogFull: nothing was written; ack some positions, checkpoint, append again."""
+        """Appends a record and returns its first position. Raises LogFull: nothing was written; ack some positions,
+        write a checkpoint, append again."""
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
@@ -243,7 +244,7 @@ class Log:
         return position
 
     def commit(self) -> Commit | None:
-        """All that was appended, up to a few MiB. None: nothing waits, or one is in the air already."""
+        """A commit of all appended records, up to a few MiB. None: no record waits, or a commit is running already."""
         if self._flying is not None or not self._queue:
             return None
         self._flying = commit = self._queue.popleft()
@@ -254,7 +255,8 @@ class Log:
         return commit
 
     def committed(self, commit: Commit) -> None:
-        """After its flush returned: its records are durable (relaxed: written), and may be read and acked."""
+        """Call it after the commit's flush: its records are durable (in a relaxed log: written), and may be read and
+        acked."""
         if commit is not self._flying or not commit.flushed:
             raise ValueError(f"{commit!r} is not what was flushed")
         self._flying = None
@@ -271,14 +273,14 @@ class Log:
             self._note_synced(commit.overdue)
 
     def sync(self) -> Sync | None:
-        """What is durable and not synced. None: there is nothing, or one is in the air already."""
+        """A sync of the records that are durable and not synced. None: there are none, or a sync is running already."""
         if self._syncing is not None or self.synced_up_to >= self.durable:
             return None
         self._syncing = sync = self._sync_of([chunk for chunk in self.chunks if chunk.synced], self.durable)
         return sync
 
     def synced(self, sync: Sync) -> None:
-        """After its flush returned."""
+        """Call it after the sync's flush."""
         if sync is not self._syncing or not sync.flushed:
             raise ValueError(f"{sync!r} is not what was flushed")
         self._syncing = None
@@ -296,7 +298,7 @@ class Log:
         self._close_full()
 
     def _close_full(self) -> None:
-        """Whose sync is done, or not wanted any more; but none that a flush in the air may be using."""
+        """Closes chunks whose sync is done or not needed any more, but none that a running flush may use."""
         if self._syncing is not None or (self._flying is not None and self._flying.overdue is not None):
             return
         needless = [chunk for chunk in self._full if chunk.last <= max(self._synced_up_to, self.low)]
@@ -340,7 +342,8 @@ class Log:
         return chunk
 
     def _place(self, needed: int, commit: Commit) -> tuple[str | None, int]:
-        """A spare, or room for a new file: as large as a chunk is or as the record needs, less if less is left."""
+        """A spare, or room for a new file. It is as large as a chunk or as the record needs, or smaller if less room is
+        left."""
         if needed <= self._chunk_size and self._spares:
             return self._spares.pop(), self._chunk_size
         while self.budget - self._used < needed:
@@ -351,8 +354,8 @@ class Log:
         return None, capacity
 
     def _seal(self, chunk: Chunk, needed: int) -> None:
-        """No record is added to it any more. Its unused rest is given back where it is worth the truncation, or
-        else wanted: a file that was cut cannot be recycled."""
+        """Ends a chunk: no record is added any more. Its unused rest is given back if that is worth a truncation.
+        Otherwise it is kept, because a file that was cut cannot be recycled."""
         rest = chunk.capacity - chunk.end
         room = self.budget - self._used + len(self._spares) * self._chunk_size
         if not self._preallocate or rest > chunk.capacity // 16 or room < needed:
@@ -367,27 +370,28 @@ class Log:
     # Reading
 
     def reader(self, position: int | None = None) -> Reader:
-        """From `position` on, or from the first that is not acked."""
+        """A reader from `position`, or from the first position that is not acked."""
         reader = Reader(self, self.low + 1 if position is None else position)
         self._readers.append(reader)
         return reader
 
     def lose(self, gap: Gap, pages: Pages | None) -> bool:
-        """Positions that a reader could not read. False: they had been acked, nothing is lost."""
+        """Reports positions that a reader could not read as lost. False: they were acked, so nothing is lost."""
         return self._losses.add(gap, pages)
 
     # Acks
 
     def ack(self, first: int, last: int) -> None:
-        """Both included; in any order, overlapping or again."""
+        """Acks positions, both included, in any order, overlapping or repeated."""
         self.acked.add(first, min(last, self.durable))
 
     def unacked(self, first: int, last: int) -> list[tuple[int, int]]:
-        """What of that range is not acked yet."""
+        """The parts of that range that are not acked yet."""
         return self.acked.missing(first, last)
 
     def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
-        """What was acked, and what may go because of it. None: there is nothing new, or one is in the air."""
+        """A checkpoint: the acked positions, and the chunks that may be deleted. None: nothing is new, or one is
+        running."""
         if self._checkpoint is not None:
             return None
         dropped = self._droppable()
@@ -416,7 +420,7 @@ class Log:
         )
 
     def checkpointed(self, checkpoint: Checkpoint) -> None:
-        """After its flush returned: the space of the chunks that went is free."""
+        """Call it after the checkpoint's flush: the space of the deleted chunks is free."""
         if self._closing and checkpoint is not self._checkpoint:
             return
         if checkpoint is not self._checkpoint or not checkpoint.flushed:
@@ -431,8 +435,8 @@ class Log:
             self._close_full()
 
     def drop_oldest(self, tag_bytes: int, payload_bytes: int) -> list[Dropped]:
-        """Gives up as many of the oldest chunks as a record of that size needs. Their positions count as acked; there
-        is room once that has been checkpointed. Empty: enough is on its way out, or the next chunk is not durable
+        """Drops as many of the oldest chunks as a record of that size needs. Their positions count as acked. There is
+        room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not durable
         yet."""
         needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
         room = self._room() + sum(chunk.capacity for chunk in (self._checkpoint.dropped if self._checkpoint else ()))
@@ -455,8 +459,8 @@ class Log:
         return dropped
 
     def _droppable(self) -> list[Chunk]:
-        """From the front, what is wholly acked. The tail only where its space is wanted, or half of it is used up:
-        beginning a new chunk costs more than it brings while there is little in it."""
+        """The chunks at the front whose events are all acked. The last chunk is included only if its space is needed or
+        half of it is used: otherwise a new chunk would cost more than it saves."""
         tail = self._tail
         if tail is not None and tail.last <= self.low and (self._pressed or tail.end >= tail.capacity // 2):
             if self.relaxed:
@@ -481,7 +485,8 @@ class Log:
                 checkpoint.spares[chunk] = f"spare.{chunk.first:020d}"
 
     def close(self) -> None:
-        """Leaves a cursor that knows what is durable. What was appended and not committed is gone, unpromised."""
+        """Closes the log, with a cursor that says what is durable. Records that were appended and not committed are
+        dropped; they were never acked."""
         self._closing = True
         if self._checkpoint is not None and self._checkpoint.flushed:
             self._checkpoint = None  # written, and its caller has not said so; if it does now, it comes too late

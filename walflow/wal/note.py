@@ -1,11 +1,11 @@
-"""What recovery tells beside lost positions and torn writes."""
+"""Messages of recovery, other than lost positions and torn writes."""
 
 from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """`file` is empty where it is about the whole directory. `damage`: no crash explains it. `stays`: a start changes
-    nothing about it, the next one will find it again."""
+    """`file` is empty if the note is about the whole directory. `damage`: no crash explains it. `stays`: a start does
+    not change it, so the next one will find it again."""
 
     file: str
     what: str

@@ -1,7 +1,7 @@
-"""What became of positions that cannot be read any more. Their bytes are copied aside before the log goes on behind
-them, with a report in JSON that a person or a script may follow up: nothing is ever given up in silence.
+"""Positions that cannot be read any more.
 
-`quarantine/` lies beside the budget, and nothing in it is ever read or removed by the log.
+Their bytes are copied before the log continues after them, with a report in JSON for a person or a script. So no event
+is lost silently. `quarantine/` does not count in the budget, and the log never reads or removes anything in it.
 """
 
 import json
@@ -35,12 +35,12 @@ class Gap(NamedTuple):
 
 
 def stem(gap: Gap) -> str:
-    """Its report has this name and .json, its bytes this and .bytes."""
+    """The file name of the report is this and .json, of the bytes this and .bytes."""
     return f"{gap.first:020d}-{gap.last:020d}"
 
 
 class Quarantine:
-    """Its errors are OSError: the log does not depend on it."""
+    """Its errors are OSError, because the log works without it."""
 
     def __init__(self, directory: Directory) -> None:
         self._disk = directory.disk
@@ -48,7 +48,7 @@ class Quarantine:
         self._folder = directory.file(FOLDER)
 
     def report(self, gap: Gap, pages: Pages | None, **more: str) -> None:
-        """Once: after a restart the same damage may be met again. `more` is added to the report."""
+        """Writes the report once: after a restart the same damage may be found again. `more` is added to the report."""
         name = stem(gap)
         self._disk.makedir(self._folder)
         self._disk.sync_directory(self._directory.path)  # or a power cut takes the folder, and what is in it
@@ -61,7 +61,7 @@ class Quarantine:
         self._save(f"{name}.json", [text.encode()])
 
     def move(self, name: str) -> str:
-        """A whole file, or whatever has that name, that no record can be read from. Returns where it is now."""
+        """Moves a file, or anything else of that name, from which no record can be read. Returns its new place."""
         self._disk.makedir(self._folder)
         self._disk.sync_directory(self._directory.path)  # before a name goes from there: as in `report`
         taken = self._disk.names(self._folder)
@@ -75,12 +75,12 @@ class Quarantine:
         return f"{FOLDER}/{target}"
 
     def _save(self, name: str, pieces: Iterable[bytes]) -> None:
-        """A crash leaves no half report that passes for one."""
+        """Writes a file so that a crash never leaves half of it under its name."""
         replace(DiskFolder(self._disk, self._folder), name, pieces, temporary="saving.tmp")
 
 
 class Losses:
-    """Positions that no sink can ever ack. They are acked here, once their bytes are kept and reported."""
+    """Positions that no sink can ever ack. They are acked here, when their bytes are kept and reported."""
 
     def __init__(self, directory: Directory, acked: Acked) -> None:
         self._quarantine = Quarantine(directory)
@@ -88,7 +88,7 @@ class Losses:
         self.gaps: list[Gap] = []
 
     def add(self, gap: Gap, pages: Pages | None) -> bool:
-        """False: they had been acked already, nothing is lost."""
+        """False: they were acked already, so nothing is lost."""
         if gap in self.gaps:
             return True
         if self._acked.covers(gap.first, gap.last):

@@ -31,11 +31,11 @@ PLACES: Final = 1 << 14  # remembered at most, about; a larger log remembers wit
 
 
 class Trimmed(WalflowError):
-    """The chunk was deleted or reused while it was read: all that is in it is acked."""
+    """The chunk was deleted or reused while it was read, because all its events are acked."""
 
 
 class RecordPlace(NamedTuple):
-    """Where in a chunk the record that begins at `position` lies."""
+    """The place in a chunk of the record that begins at `position`."""
 
     position: int
     offset: int
@@ -53,7 +53,7 @@ class RecordSlice(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Positions `first` to `last` of the range, both included, cannot be read. `gap` is all that is damaged there.
+    """Positions `first` to `last` of the range, both included, that cannot be read. `gap` is the whole damaged part.
     `hole`: recovery skipped these positions and never assigned them."""
 
     first: int
@@ -65,8 +65,8 @@ class Loss(NamedTuple):
 
 
 class ChunkSpan(NamedTuple):
-    """What a scan knows of a chunk: it may be read below `limit`, where its record of position `last` ends at the
-    latest; the scan begins at `place`."""
+    """The part of a chunk for a scan: it may be read below `limit`, where the record of position `last` ends at the
+    latest. The scan begins at `place`."""
 
     chunk: Chunk
     place: RecordPlace
@@ -88,7 +88,7 @@ class RangeReader:
         return f"<RangeReader of {self._log!r}, {sum(map(len, self._places.values()))} places>"
 
     def begin(self, first: int, end: int) -> "RangeScan":
-        """Over positions `first` up to `end`, the latter excluded; all of them durable. Close it."""
+        """A scan of positions from `first` up to, but not including, `end`; all of them must be durable. Close it."""
         log = self._log
         end = min(end, log.durable + 1)
         self._forget()
@@ -103,7 +103,7 @@ class RangeReader:
             self.note(found.chunk, place)
 
     def note(self, chunk: Chunk, place: RecordPlace) -> None:
-        """A record begins there. Not every place is kept."""
+        """Remembers that a record begins there. Not every place is kept."""
         places = self._places.setdefault(chunk, [])
         at = bisect_right(places, place.position, key=_position)
         before = places[at - 1].offset if at else CHUNK_START
@@ -121,11 +121,11 @@ class RangeReader:
         return self._log.lose(loss.gap, loss.pages) or loss.chunk is None or self._was_told(loss)
 
     def _was_told(self, loss: Loss) -> bool:
-        """What a recovery has judged to be torn is acked as well, and never reported."""
+        """Whether the loss was reported. Records that a recovery judged to be torn are acked and never reported."""
         return any(first <= loss.last and last >= loss.first for first, last in self._told())
 
     def _told(self) -> list[tuple[int, int]]:
-        """What was reported as lost, now or by an earlier process; in order of `first`."""
+        """The ranges that were reported as lost, now or by an earlier process, in order of `first`."""
         disk, folder = self._log.disk, self._log.directory.file(FOLDER)
         reports = [name for name in disk.names(folder) if REPORT.fullmatch(name)] if self._has_quarantine() else []
         told = [(gap.first, gap.last) for gap in self._log.gaps]
@@ -141,7 +141,7 @@ class RangeReader:
         return _without(holes, self._told()) if holes else []
 
     def behind(self, position: int) -> int:
-        """The next position from there on that was assigned to an event, or may have been."""
+        """The next position from there that was assigned to an event, or may have been."""
         for low, last in self._empty(position, position + 1):
             if low <= position <= last:
                 return last + 1
@@ -227,7 +227,7 @@ class RangeScan:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> RecordSlice | Loss | None:
-        """None: that was all. Raises DiskFull where no file can be opened now."""
+        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now."""
         while self._wanted < self._end:
             if not self._spans:
                 return self._missing(self._end - 1)
@@ -261,7 +261,7 @@ class RangeScan:
         return True
 
     def _step(self, span: ChunkSpan) -> RecordSlice | Loss | None:
-        """On by a window, or by one record that is larger. None: nothing of it was wanted."""
+        """Reads one window, or one record that is larger. None: it contained no wanted record."""
         offset = self._place.offset
         window = self._pages.read(offset, min(self._window, span.limit - offset))
         found = scan_records(span, self._place, window, self._wanted, self._end)
@@ -281,8 +281,8 @@ class RangeScan:
         return RecordSlice(span.chunk, span.chunk.seed, data, found.first, self._wanted - 1, places)
 
     def _damaged(self, span: ChunkSpan, last: int) -> Loss | None:
-        """At the place. `last`: of the record there if its header is sound, else 0. None: what lies there is not
-        wanted."""
+        """The damage at the place. `last`: the last position of the record there if its header is sound, otherwise 0.
+        None: the damaged part is not wanted."""
         position, offset = self._place
         if last:
             header = RECORD_PREFIX.unpack(self._pages.read(offset, RECORD_START))
@@ -305,7 +305,7 @@ class RangeScan:
         return loss
 
     def _missing(self, last: int) -> Loss:
-        """No chunk holds them. Lost ranges and ranges that were never assigned come one by one."""
+        """Positions that no chunk contains. Lost ranges and ranges that were never assigned come one by one."""
         first, last, hole = self._wanted, min(last, self._end - 1), False
         for low, high in self._empty:
             if low <= first <= high:

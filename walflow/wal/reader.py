@@ -1,8 +1,9 @@
-"""Reads what is durable, in order, each record verified as it is read. Where records cannot be read the reader goes
-on behind them and says so in `gaps`.
+"""Reads durable records in order and verifies each. It continues after records that cannot be read, and reports them in
+`gaps`.
 
-A reader walks: to find a position in a chunk it goes from header to header from the chunk's beginning. It does so
-once; after that, `_offset` is always where the record at `_at` begins, also while the cache spares it the disk.
+To find a position in a chunk, the reader goes from header to header from the chunk's beginning. It does so once. After
+that, `_offset` is always the beginning of the record at `_at`, also while the cache makes reading from disk
+unnecessary.
 """
 
 from bisect import bisect_right
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """`position`: what it wants next. A reader belongs to its log's owner and is closed with the log."""
+    """`position`: the next position to read. A reader belongs to its log's owner and is closed with the log."""
 
     def __init__(self, log: "Log", position: int) -> None:
         self._log = log
@@ -36,9 +37,9 @@ class Reader:
         return f"<Reader at {self.position} of {self._log!r}>"
 
     def read(self, max_bytes: int) -> list[Record]:
-        """At least one record if any is durable, and then no more once there are `max_bytes`. Records that are
-        wholly acked are left out; one that is acked in part comes whole. Raises DiskFull if no file can be opened
-        now: read again later; FailStop if one cannot be opened for another reason: nothing is given up for that."""
+        """At least one record if any is durable, then no more after `max_bytes`. Records whose events are all acked are
+        left out; a record that is partly acked comes whole. Raises DiskFull if no file can be opened now (read again
+        later), and FailStop if a file cannot be opened for another reason: then no event is given up."""
         log = self._log
         acked = log.acked
         records: list[Record] = []
@@ -72,7 +73,7 @@ class Reader:
         self._open = self._chunk = None
 
     def _from_disk(self) -> Record | None:
-        """The record that holds `position`; None: the reader has moved, look again."""
+        """The record with `position`; None: the reader has moved, look again."""
         chunk = self._chunk
         if chunk is None or self.position <= self._log.low or not chunk.first <= self.position <= chunk.last:
             self._seek()
@@ -92,7 +93,7 @@ class Reader:
         return record
 
     def _seek(self) -> None:
-        """To the beginning of the chunk that holds `position`, or of the next one."""
+        """Goes to the beginning of the chunk with `position`, or of the next one."""
         log = self._log
         self.position = max(self.position, log.low + 1)
         at = max(bisect_right(log.chunks, self.position, key=lambda chunk: chunk.first) - 1, 0)
@@ -108,7 +109,8 @@ class Reader:
             self._chunk, self._offset, self._at = log.chunks[at], CHUNK_START, first
 
     def _skip(self, chunk: Chunk, pages: Pages) -> None:
-        """No sound header where the next record should be: on to the next one in this chunk, or to its end."""
+        """Skips damage: there is no sound header where the next record should be. Goes to the next sound one in this
+        chunk, or to its end."""
         offset = self._offset
         found = resync(pages, chunk.seed, offset, self._at)
         if found is None:
@@ -118,7 +120,7 @@ class Reader:
         self._lost(self._at - 1, chunk, pages, offset)
 
     def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int) -> None:
-        """From `position` to `last`; what lies before it is not wanted by this reader."""
+        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones."""
         if last < self.position:
             return
         if chunk is None or pages is None:
@@ -143,8 +145,8 @@ class Reader:
         return self._pages
 
     def _open_file(self, chunk: Chunk) -> int:
-        """-1: it is gone, and with it its records. What is there and cannot be opened is not lost: raises DiskFull, or
-        FailStop, for another start may open it."""
+        """Opens the chunk's file. -1: the file is gone, with its records. A file that exists and cannot be opened is
+        not lost: raises DiskFull, or FailStop, because another start may be able to open it."""
         path = self._log.directory.file(chunk.name)
         try:
             return self._log.disk.open(path)

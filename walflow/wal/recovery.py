@@ -1,11 +1,11 @@
-"""What the directory holds when a log is opened, whatever happened to it before.
+"""Recovery: finds out what a directory contains when its log is opened, whatever happened to it before.
 
-Old chunks are believed by their headers; their records are verified when they are read. Only the tail is read here
-(tail.py). The log then goes on in a new chunk. All of it may be interrupted anywhere and done again.
+Old chunks are trusted by their headers; their records are verified when they are read. Only the tail is read here
+(tail.py). The log then continues in a new chunk. Recovery may be interrupted at any point and done again.
 
-A relaxed log, one that acks before it syncs, may have given out positions that left no trace, and so may any log whose
-end cannot be read. They must not be given out again, for sinks know events by them; so the log then goes on `SKIP`
-positions further up, and those between count as acked.
+A relaxed log, one that acks before it syncs, may have used positions that left no trace. So may any log whose end
+cannot be read. These positions must not be used again, because sinks identify events by them. So the log continues
+`SKIP` positions higher, and the positions between count as acked.
 """
 
 import time
@@ -41,7 +41,7 @@ ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
 
 @dataclass
 class Recovery:
-    """What was found and done."""
+    """The result of recovery: what it found and did."""
 
     low: int = 0
     durable: int = 0
@@ -54,7 +54,7 @@ class Recovery:
     ms: float = 0.0
 
     def lines(self, *, staying: bool = True) -> list[str]:
-        """Empty where there is nothing to tell. `staying`: with what the next start will find again."""
+        """Lines for a person; none if there is nothing to report. `staying`: also what the next start will find again."""
         torn = f"cut {self.torn_records} records, {self.torn_bytes} bytes, that were never synced"
         notes = [str(note) for note in self.notes if staying or not note.stays]
         return [*notes, *([torn] if self.torn_records else []), *map(str, self.gaps)]
@@ -69,8 +69,8 @@ class Recovery:
 
 
 class Found:
-    """What a log goes on from. `settled`: the cursor on disk says all of it, in both slots. `sync`: how its last
-    writer worked, SYNCED if it was closed."""
+    """The state from which a log continues. `settled`: both slots of the cursor on disk say all of it. `sync`: the mode
+    of its last writer, SYNCED if it was closed."""
 
     def __init__(self, directory: Directory, uuid: bytes, cursor: int, slots: list[Slot]) -> None:
         newest = max(slots, default=Slot(0, 0, 0))
@@ -92,17 +92,17 @@ class Found:
 
     @property
     def relaxed(self) -> bool:
-        """It was not closed, and what was acked may not have been synced."""
+        """The log was not closed, and acked events may not have been synced."""
         return self.sync in (INTERVAL, NEVER)
 
     @property
     def skips(self) -> bool:
-        """Positions may have been given out of which no trace is left."""
+        """Positions may have been used that left no trace."""
         return self.relaxed or self.endless
 
 
 def recover(directory: Directory) -> Found:
-    """The directory is locked from here on, unless this raises."""
+    """Runs recovery. The directory is locked from here on, unless this raises."""
     started = time.perf_counter()
     directory.acquire()
     cursor: int | None = None
@@ -147,7 +147,7 @@ def _odd_filesystem(directory: Directory) -> list[Note]:
 
 
 def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
-    """Never grows once it is there, so acks can be kept on a full disk."""
+    """Makes the cursor's file. It never grows later, so acks can be stored on a full disk."""
     try:
         fd = directory.disk.open(directory.file("cursor"), create=True)
     except OSError as error:
@@ -170,15 +170,15 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
 
 
 def _keep_newest(directory: Directory, fd: int, slots: list[bytes], found: list[tuple[bytes, Slot]]) -> None:
-    """Who wrote it may not have come to sync it, or the disk has failed to: then the other one is the only one there
-    is, and the next to be written over."""
+    """Writes the newer slot again and syncs it. Its writer may have died before the sync, or the sync may have failed.
+    Then only the other slot is on disk, and the next write would overwrite it."""
     newest = 0 if found[0][1] > found[1][1] else 1
     directory.write("cursor", fd, [slots[newest]], newest * SLOT)
     directory.sync("cursor", fd)
 
 
 def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[Note]) -> bytes:
-    """The log's uuid. Where the file that has it is gone, everything else still says it."""
+    """The log's uuid. If the file with it is missing, all other files still contain it."""
     known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
     if "meta" in directory.disk.names(directory.path):
         identity = _read_meta(directory)
@@ -212,7 +212,7 @@ def write_meta(directory: Directory, identity: bytes) -> None:
 
 
 def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:
-    """What the disk cannot read is not sound, and no more is said about it."""
+    """Reads a slot or header. If the disk cannot read it, it counts as not sound, without a further message."""
     try:
         return directory.disk.read(fd, size, offset)
     except OSError:
@@ -228,15 +228,16 @@ def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> Non
 
 
 def _named(sheets: list[Sheet], found: Found, chunks: list[Chunk]) -> int:
-    """Up to here a relaxed log had written, by the names of chunks that have no header: a name is given after all that
-    stands before it was written. One that is too far up is not the log's."""
+    """The position up to which a relaxed log had written, by the names of chunks without a header: a chunk gets its
+    name after everything before it was written. A name that is too high is not the log's."""
     top = max([found.durable, *(chunk.first for chunk in chunks)]) + SKIP
     names = [int(sheet.name[:20]) - 1 for sheet in sheets if sheet.header is None]
     return max([name for name in names if name < top], default=0)
 
 
 def _has_lost_its_last(sheets: list[Sheet], found: Found) -> bool:
-    """A file was put away that has the name of a chunk behind all others, and a header that the disk cannot read."""
+    """Whether a file was moved away that has the name of a chunk after all others, and a header that the disk cannot
+    read."""
     last = found.chunks[-1].name if found.chunks else ""
     return any(sheet.unreadable and sheet.name > last for sheet in sheets)
 

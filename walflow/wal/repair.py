@@ -1,8 +1,8 @@
-"""What stands between a directory and a log that opens, and how each of it is put out of the way.
+"""Finds what prevents a log from opening, and moves it out of the way.
 
-A start heals damage by itself (recovery.py). Here is what it refuses: names that are taken by what is no file, files
-that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved, and what a start
-would write over is copied.
+A start repairs damage itself (recovery.py). This module handles what a start refuses: names of files that are no files,
+files that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved, and what
+a start would overwrite is copied.
 """
 
 import errno
@@ -39,14 +39,14 @@ BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it wil
 
 
 class RepairStep(NamedTuple):
-    """What would be done, in words; `do` is None where only a person can do it."""
+    """One step of the repair, in words. `do` is None if only a person can do it."""
 
     what: str
     do: Callable[[], object] | None
 
 
 class Hold:
-    """The log's lock, as soon as there is a file to lock."""
+    """The log's lock, taken as soon as there is a file to lock."""
 
     def __init__(self, path: str, disk: Disk | None = None) -> None:
         self._path = os.path.join(path, "LOCK")
@@ -62,7 +62,8 @@ class Hold:
             os.close(self._fd)
 
     def take(self, *, create: bool) -> None:
-        """Raises DirectoryLocked. What cannot be opened, no other process can have locked as a log."""
+        """Takes the lock. Raises DirectoryLocked. A file that cannot be opened cannot be locked by another process
+        either."""
         if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
             return
         try:
@@ -80,8 +81,8 @@ class Hold:
 
 
 def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[RepairStep]:
-    """In the order in which they are to be taken; once they are done, look again. `keep`: the uuid of the log that
-    stays where files are of several. Raises Unusable where there is nothing to repair."""
+    """The steps in their order; when they are done, look again. `keep`: the uuid of the log that stays if there are
+    files of several. Raises Unusable if there is nothing to repair."""
     if not os.path.isdir(path):
         what = "it is not a directory" if os.path.lexists(path) else "there is nothing"
         raise Unusable(f"{path}: is not a log: {what}; move away what is there, or give the log another path")
@@ -101,7 +102,7 @@ def _not_writable(path: str) -> list[RepairStep]:
 
 
 def _allow(path: str, mode: int) -> list[RepairStep]:
-    """Where this process may not use it: only its owner can change that."""
+    """A step for a person: this process may not use the file, and only its owner can change that."""
     if os.access(path, os.R_OK | os.W_OK | (os.X_OK if mode & 0o100 else 0)):
         return []
     status = os.stat(path)
@@ -181,7 +182,7 @@ def _kind(path: str) -> str:
 
 
 def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
-    """Copies of what the next start is going to cut away, because it was never acked, or to write anew."""
+    """Steps that copy the data that the next start will cut off, because it was never acked, or write again."""
     directory = Directory(view.directory.path, disk or RealDisk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
@@ -196,7 +197,7 @@ def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
 
 
 def half_headers(view: View, disk: Disk | None = None) -> list[RepairStep]:
-    """Of a chunk's header one copy is damaged: it is written again from the other."""
+    """Steps for chunks with one damaged copy of the header: it is written again from the other."""
     plain = Directory(view.directory.path, disk or RealDisk())
     steps: list[RepairStep] = []
     for chunk in view.chunks:
@@ -224,7 +225,7 @@ def _write_header(directory: Directory, name: str, header: bytes) -> RepairStep:
 
 
 def unreadable(view: View, findings: list[Finding]) -> list[str]:
-    """What `pass_over` will report, beside what the next start will."""
+    """The losses that `pass_over` will report, in addition to those of the next start."""
     known = {(gap.first, gap.last) for gap in view.found.recovery.gaps}
     return [
         f"{finding}: report these positions as lost in {FOLDER}/, with a copy of what is left of them"
@@ -235,8 +236,8 @@ def unreadable(view: View, findings: list[Finding]) -> list[str]:
 
 
 def pass_over(log: Log, read: Read) -> list[Gap]:
-    """Reads all that is to be delivered, so that what cannot be read is reported and given up now, as it would be when
-    its turn comes. `read` is told the bytes."""
+    """Reads all records that are still to be delivered, so that those that cannot be read are reported as lost now and
+    not when their turn comes. `read` gets the number of bytes."""
     reader = log.reader()
     while records := reader.read(PIECE):
         read(sum(len(record.tag) + len(record.payload) for record in records))
@@ -287,7 +288,7 @@ def _several_logs(directory: Directory, keep: str) -> list[RepairStep]:
 
 
 def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
-    """The one asked for, else the one that the cursor is of, else the one with most to read."""
+    """The log to keep: the one asked for, otherwise the cursor's log, otherwise the one with the most bytes."""
     if keep:
         chosen = [log for log in known if log.hex() == keep.lower()]
         if not chosen:
@@ -301,7 +302,7 @@ def _kept(files: _Files, known: set[bytes], keep: str) -> bytes:
 
 
 def _split(directory: Directory, log: bytes, files: _Files) -> RepairStep:
-    """A directory of its own, that is a log again."""
+    """Moves the files of another log to a directory of their own, which is a log again."""
     names = sorted(files.chunks.get(log, {}))
     cursor = any(log == one for one, _ in files.cursor)
     where = f"{FOLDER}/log-{log.hex()}"

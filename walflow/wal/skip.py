@@ -1,4 +1,4 @@
-"""Past events that no sink will ever take. The log must be stopped; what is skipped is kept and reported."""
+"""Skips events that no sink will ever accept. The log must not be in use; skipped events are kept and reported."""
 
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ class NothingToSkip(WalflowError):
 
 
 class Skipped(NamedTuple):
-    """Positions `first` to `last`, which stand in `place`; `report` is the file in the log's directory that says so."""
+    """Positions `first` to `last`, which are in `place`. `report` is the file in the log's directory with the report."""
 
     first: int
     last: int
@@ -26,7 +26,7 @@ class Skipped(NamedTuple):
 
 
 def skippable(acked: Acked, durable: int, first: int, last: int) -> list[tuple[int, int]]:
-    """What of the range is to be delivered yet. Raises NothingToSkip."""
+    """The parts of the range that are still to be delivered. Raises NothingToSkip."""
     if last > durable:
         has = f"its positions end at {durable}" if durable else "it has no event yet"
         raise NothingToSkip(f"the log has no position {last}: {has}")
@@ -38,7 +38,7 @@ def skippable(acked: Acked, durable: int, first: int, last: int) -> list[tuple[i
 
 
 def within(places: list[RecordAt], parts: list[tuple[int, int]]) -> list[Skipped]:
-    """Those positions, by the record that they are in."""
+    """The positions, grouped by record."""
     return [
         Skipped(max(first, place.first), min(last, place.last), place, "")
         for place in places
@@ -48,8 +48,8 @@ def within(places: list[RecordAt], parts: list[tuple[int, int]]) -> list[Skipped
 
 
 def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> list[Skipped]:
-    """Acks them, durably, once their records are kept in quarantine/. Raises NothingToSkip, DiskFull, FailStop, or
-    OSError where a copy cannot be made: then nothing is acked."""
+    """Acks the positions durably, after their records are copied to quarantine/. Raises NothingToSkip, DiskFull,
+    FailStop, or OSError if a copy cannot be made: then nothing is acked."""
     parts = skippable(log.acked, log.durable, first, last)
     skipped = within(list(walk(log.directory, log.chunks, first, last, read)), parts)
     # First the copies and reports, synced with their names, then the cursor. A crash between the two leaves reports

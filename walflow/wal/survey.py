@@ -1,5 +1,8 @@
-"""Which files of the directory are chunks of this log, and in which order. The header decides; the name only where
-there is none. What is not the log's is left alone; what has a chunk's name and is none goes to quarantine."""
+"""Finds the files of the directory that are chunks of this log, and their order.
+
+The header decides; the name counts only without a header. Files that do not belong to the log are not touched. A file
+that has a chunk's name and is no chunk is moved to quarantine.
+"""
 
 import re
 from typing import Final, NamedTuple
@@ -23,8 +26,8 @@ PIECE: Final = 1 << 20
 
 
 class Sheet(NamedTuple):
-    """One file that looks like a chunk, and what its header says. `blank`: nothing in it but zeros; `unreadable`: the
-    disk fails to read the header, so it was there."""
+    """One file that looks like a chunk, and its header. `blank`: it contains only zeros; `unreadable`: the disk cannot
+    read the header, so there was one."""
 
     name: str
     size: int
@@ -35,7 +38,7 @@ class Sheet(NamedTuple):
 
 
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
-    """Reads the headers. What a crash left half done, spares included, is removed: it holds no record."""
+    """Reads the headers. Removes what a crash left unfinished, and spares, because they contain no record."""
     sheets: list[Sheet] = []
     for name in directory.disk.names(directory.path):
         regular = directory.disk.is_file(directory.file(name))
@@ -49,7 +52,7 @@ def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
 
 
 def collect(directory: Directory, uuid: bytes, sheets: list[Sheet], notes: list[Note]) -> list[Chunk]:
-    """This log's chunks by position, each under its own name."""
+    """This log's chunks by position, each with its right name."""
     chosen: dict[int, Sheet] = {}
     others: list[Sheet] = []
     for sheet in sheets:
@@ -96,7 +99,7 @@ def _blank(pages: Pages) -> bool:
 
 
 def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[Note]) -> bool:
-    """Both copies of its header are gone, but the next chunk knows what is needed to read it."""
+    """Reads a chunk with both copies of its header damaged: the next chunk contains what is needed for that."""
     if sheet.header is not None or sheet.blank:
         return False
     first = int(sheet.name[:20])
@@ -120,7 +123,7 @@ def _put_away(directory: Directory, sheet: Sheet, notes: list[Note]) -> None:
 
 
 def _straighten(directory: Directory, chosen: dict[int, Sheet], notes: list[Note]) -> None:
-    """Chunks that stand under another's name, as a recycled one does that was renamed and never begun."""
+    """Renames chunks with another chunk's name, for example a recycled file that was renamed and not yet written."""
     wrong = {first for first, sheet in chosen.items() if sheet.name != chunk_name(first)}
     while wrong:
         taken = {sheet.name for sheet in chosen.values()}

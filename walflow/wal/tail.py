@@ -1,16 +1,15 @@
-"""The tail: every chunk that the last commit can have touched, read to the end and judged.
+"""The tail: every chunk in which the last commit may have written, read to its end and judged.
 
-A record in it that is not sound was either never synced, so it was never acked, or it was synced and has been damaged
-since. Commit k + 1 is written only after commit k was synced, so a record of any later commit proves the second; so
-does the cursor, which says what was durable when it was written; so does a disk that cannot read, for a torn write
-can be read. Without a proof only the very last commit can be meant, and then nothing tells the two apart.
+A record in it that is not sound was either never synced, so it was never acked; or it was synced and has been damaged
+since. Commit k + 1 is written only after commit k was synced. So a record of any later commit proves the second case.
+The cursor proves it too, because it says what was durable when it was written; and so does a disk that cannot read,
+because a torn write can be read. Without a proof, it can only be the very last commit, and then nothing tells the two
+cases apart. In both cases no sound record is thrown away: a record that was never acked may still be delivered.
 
-Either way no sound record is thrown away: one that was never acked may be delivered all the same.
-
-Of a relaxed log, which acks before it syncs, all of that proves only what had been written, and so was acked. A process
-that dies leaves a prefix of what it wrote; so whatever is missing with anything behind it went with the power, and is
-reported. What is missing at the very end may have been acked or not. Here the tail is every chunk beyond what was
-synced.
+In a relaxed log, which acks before it syncs, all of that proves only that a record was written, and so was acked. A
+process that dies leaves a prefix of what it wrote. So if anything is missing that has data after it, a power cut took
+it, and it is reported. If data is missing at the very end, it may have been acked or not. Here the tail is every chunk
+above what was synced.
 """
 
 from collections.abc import Callable
@@ -44,7 +43,7 @@ Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
 
 
 class Damage(NamedTuple):
-    """Positions `first` to `last` should stand there. They belong to `commit` or a later one."""
+    """Positions `first` to `last` should be there. They belong to `commit` or a later one."""
 
     chunk: Chunk | None
     offset: int
@@ -56,7 +55,8 @@ class Damage(NamedTuple):
 
 
 def no_chunk(first: int, follower: Chunk) -> Damage:
-    """Up to the chunk that is there. Unless that one begins a commit, what is missing may be of the same."""
+    """A chunk is missing, up to the next one. Unless the next one begins a commit, the missing records may be of the
+    same commit."""
     return Damage(None, 0, 0, first, follower.wanted - 1, follower.commit - follower.begins)
 
 
@@ -87,7 +87,7 @@ class Scan:
         self._read(hint)
 
     def _read(self, hint: int) -> None:
-        """Beyond `end` there may be damage yet, but no sound record."""
+        """Reads the chunk. There may be damage after `end`, but no sound record."""
         pages, seed = self.pages, self.chunk.seed
         offset, expected = self.end, self.last + 1
         while True:
@@ -119,8 +119,8 @@ class Scan:
         self._damaged(offset, self.pages.limit - offset, expected, last, self.commit)
 
     def _run(self, offset: int, expected: int, hint: int) -> tuple[int, int]:
-        """Over the records that lie in the window as they should, the quick way: this is what a restart waits for.
-        Whatever is not so is left to `_read`."""
+        """Passes over the sound records in the window, the fast way, because a restart waits for this. Everything else
+        is left to `_read`."""
         index = self.pages.find(offset, RECORD_START)
         window, seed = self.pages.window, self.chunk.seed
         unpack: Callable[[bytes, int], Prefix] = RECORD_PREFIX.unpack_from
@@ -150,7 +150,7 @@ class Scan:
         self.damages.append(Damage(self.chunk, offset, size, first, last, commit, unreadable))
 
     def missing(self) -> Damage | None:
-        """What should stand between the last sound record and the chunk behind it, if anything should."""
+        """The records that should be between the last sound record and the next chunk, if any."""
         follower = self.follower
         if follower is None:
             return None
@@ -164,13 +164,13 @@ class Scan:
         return Damage(self.chunk, end, size, first, follower.wanted - 1, commit, self.pages.unreadable(end, size))
 
     def _known(self) -> tuple[int, int]:
-        """Behind the last record and the last damage: the offset, and the position that should stand there."""
+        """The offset and the position after the last record and the last damage."""
         if self.damages and self.damages[-1].offset >= self.end:
             return self.end + self.damages[-1].size, self.damages[-1].last + 1
         return self.end, self.last + 1
 
     def torn(self) -> int:
-        """Bytes behind it all that began to be a record. What a recycled file held before does not count."""
+        """Bytes at the end that began a record. Older data of a recycled file does not count."""
         end, first = self._known()
         rest = self.pages.read(end, min(self.pages.limit - end, RECORD_START))
         if len(rest) < RECORD_START:
@@ -182,14 +182,14 @@ class Scan:
         return min(record_size(header.length), self.pages.limit - end)
 
     def _fits(self, header: RecordHeader, data: bytes) -> bool:
-        """Whether the checksum in `data` is that of `header`: then only what differs has been damaged."""
+        """Whether the checksum in `data` is that of `header`: then only the differing bytes have been damaged."""
         (found,) = CHECKSUM.unpack_from(data, RECORD_HEADER.size)
         return bool(found == crc(self.chunk.seed, RECORD_HEADER.pack(*header)))
 
 
 class Tail:
-    """Reads it, says what it found, and then (`settle`) makes it so. `hint`: up to there all was synced; `written`, of
-    a relaxed log: up to there all was written."""
+    """Reads the tail, reports what it found, and then (`settle`) repairs it. `hint`: all positions up to it were
+    synced; `written`, of a relaxed log: all positions up to it were written."""
 
     def __init__(
         self,
@@ -230,9 +230,9 @@ class Tail:
             self.durable = written
 
     def settle(self) -> bool:
-        """Cuts what was judged to be nothing, and writes again what is readable but was maybe never synced: pages
-        that the disk once failed to write are marked clean, and would be gone after the next power cut. False:
-        there was nothing to do."""
+        """Cuts off what counts as never written. Writes sound records again that may never have been synced: pages that
+        the disk once failed to write are marked clean, and would be lost after the next power cut. False: there was
+        nothing to do."""
         fresh = [scan for scan in self._scans.values() if _is_unsure(scan) and scan.chunk in self.chunks]
         for scan in fresh:
             self._write_again(scan)
@@ -248,7 +248,7 @@ class Tail:
 
     @property
     def endless(self) -> bool:
-        """More positions may have been given out than anything tells."""
+        """More positions may have been used than any file says."""
         return any(scan.endless for scan in self._scans.values())
 
     def close(self) -> None:
@@ -257,8 +257,8 @@ class Tail:
         self._scans.clear()
 
     def _damages(self, acked: Acked) -> list[Damage]:
-        """In order, of all chunks that must be read. A file may also be missing since all in it was acked: of what no
-        chunk holds, only the rest is damage, and judged by itself."""
+        """The damage, in order, of all chunks that must be read. A file may also be missing because all its events were
+        acked. Of positions that no chunk contains, only the others are damage, and each is judged alone."""
         chunks, low = self.chunks, acked.low
         start = self._first_suspect()
         damages: list[Damage] = []
@@ -277,7 +277,7 @@ class Tail:
         return damages
 
     def _first_suspect(self) -> int:
-        """The position from which on chunks may hold the last commit, or what was not synced."""
+        """The first position from which chunks may contain the last commit, or data that was not synced."""
         last = self.chunks[-1]
         beyond = [chunk.first for chunk in self.chunks if chunk.last > self._hint] if self._relaxed else []
         return min(self._first_of_last_commit(last), *beyond, last.first)
@@ -349,10 +349,13 @@ class Tail:
         return self._scans[chunk]
 
     def _write_again(self, scan: Scan) -> None:
-        """As a copy that takes the place of the chunk: in place, a power cut could garble what was promised. Without
-        room for one it is synced, no more: what an earlier sync failed to write, and was never acked, may then go
-        with the power after it was delivered. The cursor says that it was there, so it will be called lost. So it is
-        where the disk cannot read all of it: maybe it can some other day."""
+        """Writes the chunk again as a copy that replaces it: a write in place could garble acked events in a power cut.
+
+        Without room for a copy, the chunk is only synced. Then a power cut may take records that an earlier sync failed
+        to write and that were never acked, after they were delivered. The cursor says that they were there, so they
+        will be reported as lost. The same is done if the disk cannot read all of the chunk: it may be able to another
+        day.
+        """
         end = scan.end if scan is self._cut else scan.pages.limit
         try:
             self._directory.unlink(AGAIN)
@@ -370,7 +373,8 @@ class Tail:
             self._mend(scan, scan.chunk.name, scan.fd)
 
     def _copy(self, scan: Scan, fd: int, end: int) -> bool:
-        """False: not all of it can be read. A header that is mended lies on a page that must be written anew anyway."""
+        """Copies the chunk. False: not all of it can be read. A header that is mended is on a page that must be written
+        again anyway."""
         mended = scan.chunk.mended is not None
         for offset in range(CHUNK_START if mended else 0, end, PIECE):
             self._directory.write(AGAIN, fd, [scan.pages.read(offset, min(PIECE, end - offset))], offset)
@@ -386,5 +390,5 @@ class Tail:
 
 
 def _is_unsure(scan: Scan) -> bool:
-    """Whether something in it would be gone after the next power cut, or not be readable."""
+    """Whether some of it would be missing or unreadable after the next power cut."""
     return bool(scan.unproven) or scan.chunk.mended is not None

@@ -1,7 +1,7 @@
-"""A log as lines of JSON, one a record, and back.
+"""A log as lines of JSON, one for each record, and back.
 
-The tag is decoded where JSON can say all that is in it, else it stands as base64; so does a payload that is no UTF-8.
-So each line is exactly one record: what is read from it has the same bytes.
+The tag is decoded if JSON can express all of it; otherwise it is base64. So is a payload that is not UTF-8. Each line
+is exactly one record: reading it gives the same bytes.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""A log's directory, looked at from outside: nothing is written, and no lock is taken, so a daemon may have it.
+"""Looks at a log's directory from outside. Nothing is written and no lock is taken, so a daemon may use the log.
 
-What a start would find is found by recovery itself, on a disk that reads what is there and only notes what it is
-told to change. So nothing said here can differ from what a start does.
+It runs the real recovery, on a disk that only reads and notes the changes. So its result cannot differ from what a
+start does.
 """
 
 from walflow.wal.inspect.findings import Finding, check, removed

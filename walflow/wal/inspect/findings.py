@@ -1,4 +1,4 @@
-"""What is wrong with a log, each by its name."""
+"""The damage in a log, each with a name."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,8 +39,8 @@ class Finding(NamedTuple):
 
 
 def check(path: str, begin: Callable[[int], Read] = lambda size: unreported) -> tuple[View, list[Finding]]:
-    """Every header and record. `begin` is told how many bytes there are to read. Where a process has the log, only
-    what is found again stays: what it was just writing or dropping is not."""
+    """Checks every header and record. `begin` gets the number of bytes to read. If a process uses the log, only damage
+    that is found twice counts: a record that is just being written or dropped does not."""
     view = look(path)
     findings = _findings(view, begin)
     for _ in range(TRIES):
@@ -112,7 +112,7 @@ def _sound_header(copy: bytes) -> bool:
 
 
 def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
-    """Of all chunks, and whether it was promised, by the same proof that recovery has (tail.py)."""
+    """Damage of all chunks, and whether the record was certainly acked, by the same proof as in recovery (tail.py)."""
     damages: list[Damage] = []
     top = 0
     for chunk, follower in zip_longest(view.chunks, view.chunks[1:]):
@@ -150,7 +150,7 @@ def _damaged(view: View, damage: Damage, reports: list[tuple[int, int, str]], *,
 
 
 def _lost_now(view: View, damage: Damage) -> bool:
-    """Lost positions count as acked once they are reported, which the next start does."""
+    """Positions that the next start will report as lost. After the report they count as acked."""
     return any(gap.first <= damage.first and damage.last <= gap.last for gap in view.found.recovery.gaps)
 
 
@@ -159,7 +159,7 @@ def _lost(gap: Gap) -> Finding:
 
 
 def _torn(view: View, known: int) -> list[Finding]:
-    """Behind the last sound record; what lies before it has been named one by one."""
+    """The torn bytes after the last sound record. Damage before it has been named one by one."""
     what = "holds no sound record, and none was acked; a start removes it"
     findings = [Finding("torn", name, 0, 0, 0, 0, what) for name in removed(view)]
     size = view.found.recovery.torn_bytes - known
@@ -176,7 +176,7 @@ def removed(view: View) -> list[str]:
 
 
 def _removed(view: View, name: str) -> bool:
-    """By recovery, and not only put elsewhere."""
+    """Files that recovery removes, and does not only move."""
     here = view.directory.disk.is_file(view.directory.file(name))
     recovery = view.found.recovery
     told = any(note.file == name for note in recovery.notes) or any(gap.file == name for gap in recovery.gaps)

@@ -1,4 +1,4 @@
-"""What lies in a log's quarantine."""
+"""The content of a log's quarantine."""
 
 import json
 import os
@@ -11,7 +11,7 @@ REPORT: Final = re.compile(r"[0-9]{20}-[0-9]{20}\.json")
 
 
 def quarantined(path: str) -> list[dict[str, object]]:
-    """The reports, and by name and size what else lies there."""
+    """The reports, and the other files by name and size."""
     folder = os.path.join(path, FOLDER)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [_kept(folder, name) for name in names if not (name.endswith(".bytes") and f"{name[:-5]}json" in names)]

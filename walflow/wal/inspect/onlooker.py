@@ -9,7 +9,7 @@ from walflow.disk import RealDisk
 
 
 class Onlooker(RealDisk):
-    """Reads; what it is told to write, move or remove it only remembers."""
+    """Reads. It only notes what it should write, move or remove."""
 
     preallocates = False
 

@@ -1,4 +1,4 @@
-"""What a log holds, and how much of it is still to be delivered."""
+"""The records of a log, and how many bytes are still to be delivered."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -16,7 +16,7 @@ GONE: Final = "delivered and deleted while this was read"
 
 
 def backlog_bytes(view: View) -> int:
-    """Of records that are not wholly acked, headers included."""
+    """Bytes of records whose events are not all acked, headers included."""
     size, acked = 0, view.found.acked
     for chunk in view.chunks:
         if acked.missing(chunk.first, chunk.last) == [(chunk.first, chunk.last)]:
@@ -28,8 +28,8 @@ def backlog_bytes(view: View) -> int:
 
 
 def records(view: View, first: int, last: int, read: Read = unreported) -> Iterator[Record | Gap]:
-    """All that hold a position from `first` to `last`, acked ones too, and a Gap for what cannot be read. What a
-    process that has the log drops meanwhile is a Gap with the reason GONE."""
+    """All records with a position from `first` to `last`, acked ones too, and a Gap for each part that cannot be read.
+    A record that a running process deletes meanwhile is a Gap with the reason GONE."""
     before, behind = _outside(view, first, last)
     inside = (place.found for place in walk(view.directory, view.chunks, first, last, read))
     for found in chain(before, inside, behind):
@@ -49,7 +49,7 @@ def _outside(view: View, first: int, last: int) -> tuple[list[Gap], list[Gap]]:
 
 
 def _gone(view: View, gap: Gap) -> bool:
-    """It was acked and deleted while the view was made or since. Looked at more than once, for each look may come in
+    """Whether it was acked and deleted since the view was made. It looks several times, because each look may come in
     the middle of a deletion."""
     path = view.directory.path
     if any(first <= gap.last and last >= gap.first for first, last, _ in reported(path)):

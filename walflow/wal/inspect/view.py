@@ -1,4 +1,4 @@
-"""What the next start would find in a directory, and who has it now."""
+"""What the next start would find in a directory, and which process uses it now."""
 
 import os
 from typing import Final, NamedTuple
@@ -30,16 +30,16 @@ class View(NamedTuple):
 
     @property
     def hint(self) -> int:
-        """Up to here the cursor says all is durable."""
+        """The position up to which all is durable, as the cursor says."""
         return max((max(slot.durable, slot.low) for slot in self.slots if slot is not None), default=0)
 
     def bytes_from(self, first: int, last: int) -> int:
-        """Of the chunks that hold a position of these."""
+        """The bytes of the chunks that contain any of these positions."""
         return sum(chunk.synced for chunk in self.chunks if chunk.last >= first and chunk.first <= last)
 
     @property
     def to_do(self) -> list[str]:
-        """What the next start changes, as recovery tells it."""
+        """The changes that the next start makes, as recovery reports them."""
         return self.found.recovery.lines(staying=False)
 
 
@@ -68,7 +68,7 @@ def look(path: str) -> View:
 
 
 def _as_it_runs(found: Found) -> None:
-    """A start would leave out positions of which no trace is left; the process that has the log knows them."""
+    """A start would skip positions that left no trace; the process that uses the log knows them."""
     found.durable -= SKIP
     found.acked = up_to(found.acked, found.durable)
 
@@ -93,8 +93,8 @@ def _expect_log(path: str) -> None:
 
 
 def holder(path: str) -> str:
-    """Which process has it locked, in words; empty for none. Read from /proc/locks: to try the lock, even for a moment,
-    could turn away a daemon that is just starting."""
+    """The process that has locked it, as text; empty if there is none. Read from /proc/locks: even a short attempt to
+    lock could make a daemon that is just starting fail."""
     try:
         lock = os.stat(os.path.join(path, "LOCK"), follow_symlinks=False)
         with open("/proc/locks", encoding="ascii", errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""From record to record through a log's chunks, acked ones too, each verified."""
+"""Walks from record to record through a log's chunks, acked ones too, and verifies each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
@@ -13,11 +13,11 @@ Read = Callable[[int], None]  # so many more bytes have been looked at
 
 
 def unreported(count: int) -> None:
-    """Is told, and does nothing."""
+    """Ignores the progress."""
 
 
 class CountedRecords(Pages):
-    """Tells how far it has read, each byte once."""
+    """Reports how far it has read, counting each byte once."""
 
     def __init__(self, directory: Directory, fd: int, limit: int, count: Read) -> None:
         super().__init__(directory.disk, fd, limit)
@@ -32,7 +32,7 @@ class CountedRecords(Pages):
 
 
 class RecordAt(NamedTuple):
-    """A record, or what cannot be read, and the bytes of the file that hold it."""
+    """A record, or a part that cannot be read, and the bytes of the file that contain it."""
 
     file: str
     offset: int
