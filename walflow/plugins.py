@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from walflow.errors import WalflowError
@@ -86,4 +87,9 @@ def known_keys(of: str, config: Iterable[str], known: Sequence[str] = ()) -> Non
 
 
 def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unknown distribution"
+    return _name(point.dist) if point.dist else "an unknown distribution"
+
+
+@cache
+def _name(distribution: Distribution) -> str:
+    return distribution.name  # which reads and parses a file: 0.7 ms

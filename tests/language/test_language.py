@@ -5,16 +5,32 @@ from pathlib import Path
 
 import pytest
 
-from walflow.cases import Case, find, judge
+from tests.compile.test_differential import compare
+from walflow.cases import find, judge
+from walflow.cases.subject import read_subject
+from walflow.plan.regions import regions
 
 HERE = Path(__file__).parent
 FOUND = find([HERE])
+BY_NAME = {case.name: case for case in FOUND.cases}
 
 
-@pytest.mark.parametrize("case", FOUND.cases, ids=[case.name for case in FOUND.cases])
-def test_case(case: Case) -> None:
-    assert not judge(case).problems
+@pytest.mark.parametrize("name", BY_NAME)
+def test_case(name: str) -> None:
+    assert not judge(BY_NAME[name]).problems
+
+
+@pytest.mark.parametrize("name", [case.name for case in FOUND.cases if case.refused is None])
+def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -> None:
+    case = BY_NAME[name]
+    subject = read_subject(case).subject
+    assert subject is not None
+    payloads = [given.payload for given in case.given() if given.payload is not None]
+    for plan in subject.assembly.pipelines:
+        for region in regions(plan):
+            compare(region, payloads)
 
 
 def test_each_folder_is_a_case_or_a_group() -> None:
     assert FOUND.bad == {}
+    assert len(FOUND.cases) >= 130

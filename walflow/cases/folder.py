@@ -117,7 +117,7 @@ class Case:
     def given(self) -> Sequence[Given]:
         """The input in its order, time included."""
         files = [name for name in self.files if name.split(".")[0] == _INPUT and name.endswith(_BARE)]
-        if not files and _REFUSED not in self.files:
+        if not files:
             raise BadCase(f"{self.folder}: a case has an input, `in.jsonl` say, or `error.txt` if it is refused")
         if len({_input_port(name) for name in files}) < len(files):
             raise BadCase(f"{self.folder}: of {one_of(files).replace(' or ', ' and ')} two are for the same port")

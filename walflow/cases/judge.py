@@ -33,10 +33,11 @@ def judge(case: Case) -> Judgement:
 
 
 def _judged(case: Case) -> Judgement:
-    read, given, expected = read_subject(case), case.given(), case.expected()
+    read, expected = read_subject(case), case.expected()
     problems = list(_of_load(case, read))
     if read.subject is None or problems or case.refused is not None:
         return Judgement(case, problems)
+    given = case.given()
     _check_ports(case, expected, read.subject.exits.values())
     ran = run(case, read.subject, given)
     problems += [*ran.troubles, *_of_events(ran.came, expected)]
@@ -91,7 +92,7 @@ def _of_events(came: Mapping[str, Sequence[Came]], expected: Mapping[str, Expect
 def update(case: Case) -> Sequence[Path]:
     """The files that were written, because something else came than they say. Raises BadCase where a person has to
     decide: nothing is written then."""
-    read, given, expected = read_subject(case), case.given(), case.expected()
+    read, expected = read_subject(case), case.expected()
     written: list[Path] = []
     if case.warned is not None and list(case.warned) != list(read.warnings):
         written += _write(case.warned_file, read.warnings)
@@ -104,7 +105,7 @@ def update(case: Case) -> Sequence[Path]:
     if case.refused is not None:
         raise BadCase(f"{case.refused_file}: this is not refused any more; take the file out")
     _check_ports(case, expected, read.subject.exits.values())
-    ran = run(case, read.subject, given)
+    ran = run(case, read.subject, case.given())
     for port in sorted(ran.came.keys() | expected.keys()):
         came = ran.came.get(port, ())
         what = expected.get(port) or ExpectedPort(case.folder / f"{port}.jsonl", False, ())

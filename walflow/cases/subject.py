@@ -5,8 +5,10 @@ A pipeline stands alone: each of its inputs and outputs is linked to an end of t
 log is passed through. What no link takes from a pipeline's `err` comes to the end `err`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, cast
 
@@ -25,6 +27,7 @@ from walflow.plan import load
 from walflow.plan.assemble import assemble
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link
 from walflow.plan.graph import ERR
+from walflow.registry import connectors
 
 FLOW: Final = "test"
 PIPELINE: Final = "pipeline"
@@ -45,6 +48,13 @@ class _Exit(Connector):
 
 
 _ENDS: Final[Mapping[str, type[Connector]]] = {"entry": _Entry, "exit": _Exit}
+
+
+@cache
+def _registry() -> Mapping[str, type[Connector]]:
+    """With what an operator may stand for."""
+    # loaded one by one, as they are named
+    return ChainMap(dict(_ENDS), cast(MutableMapping[str, type[Connector]], connectors()))
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
         config.whole,
         span,
     )  # fmt: skip
-    assembly, more = assemble(FlowConfig((flow,), not has_errors(found)), _ENDS)
+    assembly, more = assemble(FlowConfig((flow,), not has_errors(found)), _registry())
     found = in_order([*found, *more])
     if assembly is None:
         return None, found
@@ -188,11 +198,11 @@ def _with_ends(assembly: Assembly, case: Case) -> Subject:
     links = list(assembly.links)
     linked = {(link.source, link.source_port) for link in links}
     lost = NodeId("", "connector", ERR)
-    links += [
-        Link(plan.id, ERR, lost, "in")
-        for plan in assembly.pipelines
-        if ERR in plan.outputs and (plan.id, ERR) not in linked
+    reporting = [
+        *(plan.id for plan in assembly.pipelines if ERR in plan.outputs),
+        *(plan.id for plan in assembly.connectors if ERR in plan.connector.ports_used().outputs),
     ]
+    links += [Link(node, ERR, lost, "in") for node in reporting if (node, ERR) not in linked]
     connectors.append(ConnectorPlan(lost, "exit", _Exit(), None, None, None))
     exits[lost] = ERR
     return Subject(

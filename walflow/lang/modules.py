@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Final
 
 from walflow.compile.constant import Constant
 from walflow.compile.nodes import path_span, spelled
-from walflow.diagnostics import Report, Source, did_you_mean, error
+from walflow.diagnostics import Diagnostic, Report, Source, did_you_mean, error
 from walflow.lang import files
-from walflow.lang.ast import Definition, Deploy, Directive, Statement, Use
+from walflow.lang.ast import Definition, Deploy, Directive, SourceFile, Statement, Use
 from walflow.lang.parser import parse
 
 DEEPEST = 32  # modules that are read for one that is read for one …
@@ -83,7 +84,8 @@ class Library:
             self._reading.append(path)
             source = files.read(found, order=use.span.source.order)
             if isinstance(source, Source):
-                self._read[path] = self.file(source)
+                parsed = _parsed(source, self._report)
+                self._read[path] = self.block(parsed.statements, parsed.whole, None)
                 _check_module(self._read[path], use, self._report)
             else:
                 self._report(source._replace(span=path_span(use.path)))
@@ -95,6 +97,26 @@ class Library:
         shipped = files.shipped()
         places = ", ".join(str(folder) for folder in self._folders if folder != shipped)
         return f"looked for {'/'.join(path)}.troy, .trickle and .tremor in {places} and among the shipped modules"
+
+
+_known_texts: Final[dict[tuple[str, str, int], SourceFile]] = {}
+MOST_KNOWN: Final = 100
+
+
+def _parsed(source: Source, report: Report) -> SourceFile:
+    """A process that reads one flow file after another (`walflow test`) parses `std::string` once."""
+    key = (source.name, source.text, source.order)
+    if key in _known_texts:
+        return _known_texts[key]
+    said: list[Diagnostic] = []
+    parsed = parse(source, said.append)
+    for diagnostic in said:
+        report(diagnostic)
+    if not said:
+        if len(_known_texts) >= MOST_KNOWN:
+            _known_texts.clear()
+        _known_texts[key] = parsed
+    return parsed
 
 
 def _check_module(module: ModuleBlock | None, use: Use, report: Report) -> None:
