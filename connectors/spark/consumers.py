@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from connectors.spark.turns import Turns, on_log_thread
+from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half
 from walflow.durable import replace
@@ -48,7 +48,7 @@ class Consumers:
         self._half = half
         self._acked = acked
         self._directory = log.directory
-        self._turns = Turns()
+        self._turns = SerialTasks()
         self._closed = False
         self._served: dict[str, int] = {}
         self._held_until = 0.0

@@ -10,7 +10,7 @@ from connectors.spark.results.publications import Publications
 from connectors.spark.results.publishing import Publishing
 from connectors.spark.results.result_log import TAG_BYTES, ResultLog
 from connectors.spark.results.staging import Staging, StagingLimits, StagingRun
-from connectors.spark.turns import Turns
+from connectors.spark.serial_tasks import SerialTasks
 from walflow import DiskFull, Inlet, Outlet, Unusable
 from walflow.disk import Disk
 from walflow.wal import Log, LogOptions
@@ -32,7 +32,7 @@ class Results:
         self._staging = staging
         self._publishing = publishing
         self._thread = thread
-        self._turns = Turns()  # of publications
+        self._turns = SerialTasks()  # of publications
 
     @classmethod
     def open(

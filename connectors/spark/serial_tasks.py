@@ -9,7 +9,7 @@ from walflow import DiskFull, Half, WalflowError
 T = TypeVar("T")
 
 
-class Turns:
+class SerialTasks:
     """One piece of work at a time, in order. A caller that is cancelled stops none of it."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from connectors.spark.turns import Turns, on_log_thread
+from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from walflow import DiskFull, FailStop
 from walflow.testing import Fatal, MemoryOutlet, VirtualScheduler
 
@@ -27,7 +27,7 @@ class Work:
 
 
 async def test_one_at_a_time_in_order() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SerialTasks(), Work()
     first = turns.begin(work.do("first"))
     second = asyncio.ensure_future(turns.take(work.do("second")))
     await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_one_at_a_time_in_order() -> None:
 
 
 async def test_what_runs_beside_waits_for_none_and_is_waited_for_at_the_end() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SerialTasks(), Work()
     turns.begin(work.do("first"))
     turns.beside(work.do("beside"))
     ending = asyncio.ensure_future(turns.end())
@@ -52,7 +52,7 @@ async def test_what_runs_beside_waits_for_none_and_is_waited_for_at_the_end() ->
 
 
 async def test_a_caller_that_is_cancelled_stops_nothing() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SerialTasks(), Work()
     caller = asyncio.ensure_future(turns.take(work.do("first")))
     await work.begun.acquire()
     caller.cancel()
@@ -64,7 +64,7 @@ async def test_a_caller_that_is_cancelled_stops_nothing() -> None:
 
 
 async def test_an_error_is_the_callers_and_the_next_one_has_its_turn() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SerialTasks(), Work()
     work.go_on.set()
     with pytest.raises(ValueError, match="no"):
         await turns.take(work.fail())
@@ -73,7 +73,7 @@ async def test_an_error_is_the_callers_and_the_next_one_has_its_turn() -> None:
 
 
 async def test_with_nothing_to_wait_for_the_end_is_at_once() -> None:
-    await Turns().end()
+    await SerialTasks().end()
 
 
 def _raising(error: BaseException) -> None:
