@@ -22,7 +22,7 @@ from typing import Final
 from connectors.spark.results.publications import Publications, PublishIntent
 from connectors.spark.results.result_log import FIRST_RETRY, LONGEST_RETRY, ResultLog
 from connectors.spark.results.staging import Staging, too_large
-from connectors.spark.turns import on_log_thread
+from connectors.spark.serial_tasks import on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Backoff, DiskFull, Outlet
 from walflow.wal.directory import FULL

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from connectors.spark.turns import on_log_thread
+from connectors.spark.serial_tasks import on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Backoff, Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId
 from walflow.framing import LINES
