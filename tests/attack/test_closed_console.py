@@ -9,34 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import ROOT, WALFLOW, wait_until
+from tests.system.flows import LINES as AS_LINES, flow_of
 
 pytestmark = pytest.mark.test
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector lines from file with
-    codec = "json", preprocessors = ["separate"], config = {"path": "lines.json", "mode": "read"}
-  end;
-  define connector log from wal with config = {"path": "log"} end;
-  define connector console from stdio with
-    codec = "json", postprocessors = ["separate"]%s
-  end;
-  create connector lines;
-  create connector log;
-  create connector console;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/lines to /pipeline/before;
-  %s
-  connect /pipeline/after to /connector/console;
-end;
-deploy flow main;
-"""
-THROUGH_LOG = "connect /pipeline/before to /connector/log; connect /connector/log to /pipeline/after;"
-WITHOUT = "connect /pipeline/before to /pipeline/after;"
+THROUGH_LOG = "lines -> log -> console"
+WITHOUT = "lines -> console"
 LINES = [b'{"n":%d,"x":"%s"}' % (n, b"y" * 200) for n in range(20_000)]  # more than a pipe holds
+
+
+def console_flow(way: str, told: str) -> str:
+    return flow_of(
+        way,
+        lines=f'file with {AS_LINES}, config = {{"path": "lines.json", "mode": "read"}} end',
+        log='wal with config = {"path": "log"} end',
+        console=f"stdio with {AS_LINES}{told} end",
+    )
 
 
 def through_head(folder: Path, said: str) -> bytes:
@@ -62,7 +50,7 @@ def through_head(folder: Path, said: str) -> bytes:
 
 @pytest.mark.parametrize("told", ["", ', config = {"when_closed": "hold"}'])
 def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: str) -> None:
-    (tmp_path / "flow.troy").write_text(FLOW % (told, THROUGH_LOG))
+    (tmp_path / "flow.troy").write_text(console_flow(THROUGH_LOG, told))
     (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
     assert through_head(tmp_path, "its events are held and its sources stop") == LINES[0] + b"\n"
     closing = [json.loads(line) for line in (tmp_path / "stderr").read_text().splitlines() if '"log closing"' in line]
@@ -95,6 +83,6 @@ def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: str) -> None
     ids=["no log", "told to drop"],
 )
 def test_without_a_log_or_where_it_is_told_to_the_rest_is_dropped(tmp_path: Path, told: str, way: str) -> None:
-    (tmp_path / "flow.troy").write_text(FLOW % (told, way))
+    (tmp_path / "flow.troy").write_text(console_flow(way, told))
     (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
     assert through_head(tmp_path, "its events are dropped from now on") == LINES[0] + b"\n"

@@ -16,6 +16,7 @@ from websockets.frames import Frame, Opcode
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, Daemon, running
+from tests.system.flows import flow_of, unready
 from tests.system.test_ws import request
 
 WINDOW = 8 << 20
@@ -24,21 +25,6 @@ OURS = 48 << 20  # bytes of memory that are no events: connections, blocks, what
 PUSHED = 50_000_000  # by each client, if it is let
 LINE = b'{"pad":"' + b"x" * 1013 + b'"}\n'
 CALM = 20  # looks at which nothing moves: then nothing will
-
-FLOW = """\
-define flow shut
-flow
-  use tremor::pipelines;
-  define connector in from KIND with codec = "json", CHAIN config = CONFIG end;
-  define connector held from `tests.system.stubborn:Unready` with codec = "json", config = {"directory": "DIRECTORY"} end;
-  create connector in;
-  create connector held;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/in to /pipeline/main;
-  connect /pipeline/main to /connector/held;
-end;
-deploy flow shut;
-"""
 
 
 class Pusher:
@@ -80,8 +66,8 @@ def shut_flow(directory: Path, kind: str, loop: str, clients: int) -> Iterator[t
     server = {"ws": "ws_server", "unix": "unix_socket_server"}.get(kind, "tcp_server")
     flow = directory / "shut.troy"
     chain = 'preprocessors = ["separate"],' if kind != "ws" else ""
-    text = FLOW.replace("KIND", server).replace("CHAIN", chain).replace("CONFIG", json.dumps(keys))
-    flow.write_text(text.replace("DIRECTORY", str(directory)))
+    source = f'{server} with codec = "json", {chain} config = {json.dumps(keys)} end'
+    flow.write_text(flow_of("source -> held", source=source, held=unready(directory)))
     options = ("--loop", loop, "--drain-seconds", str(PATIENCE))
     with running(flow, directory, *options, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)

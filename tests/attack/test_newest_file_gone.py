@@ -1,6 +1,7 @@
 """While the peer of the only sink is away, no event is acked for hours. The newest file of the log vanishes then, and the
 process is killed: the next start names every event that was acked to its source and is gone."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,46 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import Client, free_port, running, wait_until
+from tests.system.flows import LINES, flow_of
 from walflow.wal.format import SLOT, unpack_slot
-
-FLOW = """\
-define flow server
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-
-  define connector log from wal
-  with
-    config = {"path": "state", "sync": "SYNC"}
-  end;
-
-  define connector away from tcp_client
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT", "ack": "echo"}
-  end;
-
-  create connector tcp;
-  create connector log;
-  create connector away;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/away;
-end;
-
-deploy flow server;
-"""
 
 
 def durable(cursor: Path) -> int:
@@ -65,7 +28,15 @@ def empty(file: Path) -> None:
 @pytest.mark.parametrize("sync", ["always", "interval", "never"])
 def test_the_next_start_names_what_is_gone(tmp_path: Path, spoil: Callable[[Path], None], sync: str) -> None:
     flow = tmp_path / "away.troy"
-    flow.write_text(FLOW.replace("PORT", str(free_port())).replace("SYNC", sync))
+    away = {"url": f"127.0.0.1:{free_port()}", "ack": "echo"}
+    flow.write_text(
+        flow_of(
+            "tcp -> log -> away",
+            tcp=f'tcp_server with {LINES}, config = {{"url": "127.0.0.1:0"}} end',
+            log=f'wal with config = {{"path": "state", "sync": "{sync}"}} end',
+            away=f"tcp_client with {LINES}, config = {json.dumps(away)} end",
+        )
+    )
     with running(flow, tmp_path) as daemon:
         client = Client(daemon.port())
         for number in range(10):

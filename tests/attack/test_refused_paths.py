@@ -9,48 +9,21 @@ import pytest
 
 from tests.faults.namespace import SmallDisk, needs_namespace
 from tests.system.daemon import WALFLOW, Daemon
+from tests.system.flows import flow_of
 
 pytestmark = pytest.mark.test
 
-SOCKET = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector sock from {type} with
-    codec = "json",
-    config = {{
-      "path": "{path}"
-    }}
-  end;
-  define connector null from null;
-  create connector sock;
-  create connector null;
-  create pipeline way from pipelines::passthrough;
-  connect /connector/sock to /pipeline/way;
-  connect /pipeline/way to /connector/null;
-end;
-deploy flow main;
-"""
+LOG = flow_of(
+    "ticks -> log -> null",
+    ticks='metronome with config = {"interval": 1000000} end',
+    log='wal with config = {"path": "log"} end',
+    null="null",
+)
 
-LOG = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector ticks from metronome with config = {"interval": 1000000} end;
-  define connector log from wal with config = {"path": "log"} end;
-  define connector null from null;
-  create connector ticks;
-  create connector log;
-  create connector null;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/ticks to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/null;
-end;
-deploy flow main;
-"""
+
+def socket_flow(type: str, path: str) -> str:
+    sock = f'{type} with codec = "json",\n    config = {{\n      "path": "{path}"\n    }}\n  end'
+    return flow_of("sock -> null", sock=sock, null="null")
 
 
 @pytest.mark.parametrize("type", ["unix_socket_server", "unix_socket_client"])
@@ -59,11 +32,11 @@ def test_a_socket_path_that_is_too_long_is_an_error_with_its_place(
     tmp_path: Path, type: str, path: str, size: int
 ) -> None:
     flow = tmp_path / "flow.troy"
-    flow.write_text(SOCKET.format(type=type, path=path))
+    flow.write_text(socket_flow(type, path))
     done = subprocess.run([*WALFLOW, "check", "flow.troy"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 78
     message, line, caret, _ = done.stdout.split("\n", 3)
-    assert message == f"flow.troy:8:15: error: `path`: a socket's path has 107 bytes at most, and this one has {size}"
+    assert message == f"flow.troy:6:15: error: `path`: a socket's path has 107 bytes at most, and this one has {size}"
     assert line.endswith(f'"path": "{path}"')
     assert "^^^" in caret
 
@@ -72,7 +45,7 @@ def test_the_longest_path_works(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     path += "x" * (107 - len(path.encode()))
     flow = tmp_path / "flow.troy"
-    flow.write_text(SOCKET.format(type="unix_socket_server", path=path))
+    flow.write_text(socket_flow("unix_socket_server", path))
     daemon = Daemon(flow, tmp_path)
     try:
         assert daemon.wait_for("listening")["address"] == path

@@ -17,46 +17,20 @@ from websockets.sync.client import connect
 
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
+from tests.system.flows import flow_of, unready
 from tests.system.test_ws import Raw, request
 
 ROUNDS = 30  # echoes that a good client waits for, one after the other
 PATIENT = 1.0  # seconds that the daemon may compute for others meanwhile; a clock would judge the machine
 WINDOW = 8 << 20
 
-ECHO = """\
-define flow echo
-flow
-  use tremor::pipelines;
-  define connector in from KIND with codec = "json", CHAIN config = CONFIG end;
-  create connector in;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/in to /pipeline/main;
-  connect /pipeline/main to /connector/in;
-end;
-deploy flow echo;
-"""
-HELD = """\
-define flow held
-flow
-  use tremor::pipelines;
-  define connector in from ws_server with codec = "json", config = {"url": "127.0.0.1:0", "compression": true} end;
-  define connector held from `tests.system.stubborn:Unready` with codec = "json", config = {"directory": "DIRECTORY"} end;
-  create connector in;
-  create connector held;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/in to /pipeline/main;
-  connect /pipeline/main to /connector/held;
-end;
-deploy flow held;
-"""
-
 
 def echo_flow(directory: Path, kind: str, *preprocessors: str) -> Path:
     flow = directory / "echo.troy"
     chain = f"preprocessors = {json.dumps(preprocessors)}, " if preprocessors else ""
     chain += 'postprocessors = ["separate"],' if preprocessors else ""
-    text = ECHO.replace("KIND", kind).replace("CHAIN", chain).replace("CONFIG", '{"url": "127.0.0.1:0"}')
-    flow.write_text(text)
+    server = f'{kind} with codec = "json", {chain} config = {{"url": "127.0.0.1:0"}} end'
+    flow.write_text(flow_of("server -> server", server=server))
     return flow
 
 
@@ -154,7 +128,8 @@ def test_what_is_inflated_counts(tmp_path: Path, loop: str) -> None:
     message = bytes([0xC1, 0xFE]) + struct.pack("!H", len(small)) + bytes(4) + small
     (tmp_path / "up").touch()
     flow = tmp_path / "held.troy"
-    flow.write_text(HELD.replace("DIRECTORY", str(tmp_path)))
+    server = 'ws_server with codec = "json", config = {"url": "127.0.0.1:0", "compression": true} end'
+    flow.write_text(flow_of("server -> held", server=server, held=unready(tmp_path)))
     with running(flow, tmp_path, "--loop", loop, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
         port = daemon.port()
@@ -166,7 +141,7 @@ def test_what_is_inflated_counts(tmp_path: Path, loop: str) -> None:
         client.send(message * 250)
 
         def received() -> float:
-            return admin.metrics()["walflow_component_received_events_total", "in"]
+            return admin.metrics()["walflow_component_received_events_total", "server"]
 
         wait_until(lambda: received() * 1_000_000 > WINDOW)
         before = received()
