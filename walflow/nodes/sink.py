@@ -1,15 +1,15 @@
-"""The sink half of a connector: the one queue there is, the breaker towards every source upstream, and the change
-of codec and framing where what comes differs from what the sink writes."""
+"""The sink half of a connector: the one queue there is, and the breaker towards every source upstream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Protocol
 
 from walflow import contract
-from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
+from walflow.nodes.recode import Recoder
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.run_context import RunContext, RunHalf, Signal
 
@@ -52,11 +52,11 @@ class SinkNode(RunHalf):
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
-        self._codec = codec
-        outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing) if framing else None
-        self._framing = outgoing and outgoing.framing
-        self._encoders = outgoing.encoders if outgoing else ()
-        self.encoded = bool(self._encoders)
+        self._recoder: Recoder | None = None  # None: it takes blocks in any codec and framing
+        if codec is not None and framing is not None:
+            outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing)
+            self._recoder = Recoder(codec, outgoing, err)
+        self.encoded = self._recoder is not None and self._recoder.encoded
         self._queue: list[Block] = []
         self._held = 0  # bytes taken and not settled
         self._outcomes = 0  # blocks, or parts of them
@@ -112,18 +112,11 @@ class SinkNode(RunHalf):
     def accept(self, block: Block) -> None:
         if self.name in block.receipt.skip:
             block.receipt.ack(self.name)
-        elif self._codec is None or self._as_it_is(block):
+        elif self._recoder is None or self._recoder.fits(block):
             self._pass(block)
-        elif block.frames.count > 1 and self._framing is not None and not self._framing.countable:
-            for part in block.split([1] * block.frames.count):
-                self._write(part)
         else:
-            self._write(block)
-
-    def _write(self, block: Block) -> None:
-        written = self._written(block)
-        if written is not None:
-            self._pass(written)
+            for written in self._recoder.recoded(block):
+                self._pass(written)
 
     def held(self) -> str:
         return f"{self._held:,} bytes" if self._held > 0 else ""
@@ -150,48 +143,6 @@ class SinkNode(RunHalf):
             accept(block)
         except Exception as error:  # noqa: BLE001  # whatever it is
             self._context.failed(error)
-
-    def _as_it_is(self, block: Block) -> bool:
-        return self._is_framed(block) and block.codec is self._codec and block.codec.transparent
-
-    def _is_framed(self, block: Block) -> bool:
-        framing = block.frames.framing
-        return not self._encoders and (framing is self._framing or (self._framing is MESSAGES and framing.countable))
-
-    def _written(self, block: Block) -> Block | None:
-        """The block in the sink's codec and framing, less what leaves by err; None: nothing of it is left."""
-        codec, framing = self._codec, self._framing
-        assert codec is not None
-        assert framing is not None
-        if block.codec is codec and codec.transparent:
-            joined = framing.join(self._encoded(block.frames.payloads()))
-            if framing.count(joined) == block.frames.count or not framing.countable:
-                return block.with_frames(Frames(joined, block.frames.count, framing), codec)
-        return self._rewritten(block, codec, framing)
-
-    def _encoded(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        for encode in self._encoders:
-            payloads = list(map(encode, payloads))
-        return payloads
-
-    def _rewritten(self, block: Block, codec: Codec, framing: Framing) -> Block | None:
-        payloads: list[bytes] = []
-        reasons: list[str] = []
-        for payload in block.frames.payloads():
-            try:
-                payloads.append(codec.encode(block.codec.decode(payload)))
-            except (CannotDecode, CannotEncode) as error:
-                reasons.append(str(error))
-        frames = Frames(framing.join(self._encoded(payloads)), len(payloads), framing) if payloads else None
-        if not reasons and frames is not None:
-            return block.with_frames(frames, codec)
-        if frames is None:
-            self._err.take(block, reasons)
-            return None
-        block.receipt.fork(1)
-        refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
-        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons)
-        return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
 
     # walflow.contract.Inlet
 
@@ -221,7 +172,7 @@ class SinkNode(RunHalf):
 
     def messages(self, block: Block) -> list[bytes]:
         frames = block.frames
-        if self._framing is MESSAGES or self._framing is None:
+        if self._recoder is None or self._recoder.framing is MESSAGES:
             return frames.payloads()
         starts = [0, *frames.framing.index(frames.data)]
         return [frames.data[start:end] for start, end in pairwise(starts)]

@@ -1,0 +1,72 @@
+"""A sink's codec and framing, and how a block that comes in others is brought into them."""
+
+from collections.abc import Iterator, Sequence
+
+from walflow.errors import CannotDecode, CannotEncode
+from walflow.event import Block, Codec, Frames
+from walflow.framing import MESSAGES, Outgoing
+from walflow.nodes.rejects import ErrPort
+
+
+class Recoder:
+    """What cannot be written so leaves by `err`."""
+
+    __slots__ = ("_codec", "_encoders", "_err", "encoded", "framing")
+
+    def __init__(self, codec: Codec, outgoing: Outgoing, err: ErrPort) -> None:
+        self.framing = outgoing.framing
+        self._codec = codec
+        self._encoders = outgoing.encoders
+        self.encoded = bool(self._encoders)
+        self._err = err
+
+    def fits(self, block: Block) -> bool:
+        """It is written as it is."""
+        codec, framing, ours = block.codec, block.frames.framing, self.framing
+        framed = framing is ours or (ours is MESSAGES and framing.countable)
+        return framed and not self.encoded and codec is self._codec and codec.transparent
+
+    def recoded(self, block: Block) -> Iterator[Block]:
+        """The block in the sink's codec and framing: one event each, where what is written could not be taken apart."""
+        parts = [block]
+        if block.frames.count > 1 and not self.framing.countable:
+            parts = block.split([1] * block.frames.count)
+        for part in parts:
+            written = self._joined(part) or self._rewritten(part)
+            if written is not None:
+                yield written
+
+    def _joined(self, block: Block) -> Block | None:
+        """Its payloads as they are, framed anew. None: one of them has the bytes of the framing in it."""
+        if block.codec is not self._codec or not self._codec.transparent:
+            return None
+        joined = self.framing.join(self._encode(block.frames.payloads()))
+        if self.framing.countable and self.framing.count(joined) != block.frames.count:
+            return None
+        return block.with_frames(Frames(joined, block.frames.count, self.framing), self._codec)
+
+    def _rewritten(self, block: Block) -> Block | None:
+        """Every event decoded and encoded; less what leaves by `err`. None: nothing is left."""
+        codec, framing = self._codec, self.framing
+        payloads: list[bytes] = []
+        reasons: list[str] = []
+        for payload in block.frames.payloads():
+            try:
+                payloads.append(codec.encode(block.codec.decode(payload)))
+            except (CannotDecode, CannotEncode) as error:
+                reasons.append(str(error))
+        if not payloads:
+            self._err.take(block, reasons)
+            return None
+        frames = Frames(framing.join(self._encode(payloads)), len(payloads), framing)
+        if not reasons:
+            return block.with_frames(frames, codec)
+        block.receipt.fork(1)
+        refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
+        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons)
+        return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
+
+    def _encode(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        for encode in self._encoders:
+            payloads = list(map(encode, payloads))
+        return payloads
