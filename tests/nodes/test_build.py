@@ -8,7 +8,8 @@ import pytest
 from tests.lang.world import assembled
 from tests.nodes.world import World
 from walflow.event import Node
-from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.build import build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.fanout import DeadEnd, Fanout
 from walflow.nodes.sink import SinkNode
 from walflow.operators.select import Select

@@ -9,7 +9,8 @@ from structlog.testing import capture_logs
 from tests.lang.world import assembled
 from tests.nodes.world import World
 from walflow.event import Block
-from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.build import build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.standstill import PATIENCE, Standstills
 
 FLOW = """

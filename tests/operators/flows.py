@@ -8,7 +8,8 @@ from tests.nodes.world import World
 from walflow import Block
 from walflow.contract import Connector
 from walflow.errors import WalflowError
-from walflow.nodes.build import ConnectorNodes, Nodes, build
+from walflow.nodes.build import Nodes, build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.source import RunOutlet
 
 KNOWN: dict[str, type[Connector]] = {**REGISTRY, "memory": Memory}

@@ -27,7 +27,8 @@ from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Port
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.build import build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.plan import Assembly
 

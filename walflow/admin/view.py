@@ -17,7 +17,7 @@ from walflow.admin.document import (
     Status,
 )
 from walflow.admin.rates import Rates
-from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import breaker
 from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon

@@ -23,7 +23,8 @@ from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.lang.config import NodeId
 from walflow.metrics import CountedValue, Metrics
-from walflow.nodes.build import ConnectorNodes, build
+from walflow.nodes.build import build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.testing.world import VirtualScheduler
 

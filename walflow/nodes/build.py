@@ -1,42 +1,29 @@
-"""Assembly -> nodes: every port gets its taker, every sink the gates of the sources upstream of it."""
+"""Assembly -> nodes: every port gets its taker."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from walflow import contract
 from walflow.codecs import JSON
 from walflow.compile.region import compile_region
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.fanout import DeadEnd, joined
 from walflow.nodes.gate import ReasonGate
-from walflow.nodes.health import Health
 from walflow.nodes.measures import measure
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
+from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
-from walflow.plan.graph import Graph, Port, Stops
+from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
-
-
-@dataclass(frozen=True)
-class ConnectorNodes:
-    plan: ConnectorPlan
-    source: SourceNode
-    sink: SinkNode
-    health: Health = field(default_factory=Health)
-
-    @property
-    def name(self) -> str:
-        return str(self.plan.id)
 
 
 class OperatorNode(NamedTuple):
@@ -61,7 +48,6 @@ def build(assembly: Assembly, metrics: Metrics) -> Nodes:
 class _Builder:
     def __init__(self, assembly: Assembly, metrics: Metrics) -> None:
         self._assembly = assembly
-        self._graph = Graph(assembly)
         self._metrics = metrics
         self._plans = {plan.id: plan for plan in assembly.connectors}
         self._pipelines = {plan.id: plan for plan in assembly.pipelines}
@@ -84,12 +70,7 @@ class _Builder:
             if self._links[Port(plan.id, "err")]:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
-        for nodes in made:
-            self._tell_sinks(nodes.source, nodes.plan.id)
-            if nodes.source.transactional:
-                nodes.source.sink_is_full = nodes.sink.triggered
-                nodes.sink.on_trigger = nodes.source.tell_full
-        self._hang_gates(made)
+        Upstream(Graph(self._assembly), made, self._places, self._holding).tell()
         for nodes in made:
             measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
         return Nodes(made, self._running)
@@ -175,36 +156,6 @@ class _Builder:
         node, name = port
         labels = (self._plans.get(node) or self._pipelines[node]).labels
         return DeadEnd(self._metrics.counter("dropped_events_total", **labels, port=name))
-
-    def _tell_sinks(self, source: SourceNode, node: NodeId) -> None:
-        for reached in self._graph.sinks_of(node):
-            sink = self._sinks[reached]
-            sink.behind_log = sink.behind_log or source.transactional
-            sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
-            sink.windows.append(source)
-            source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
-        for place in self._graph.places_of(node) & self._places.keys():
-            self._places[place].windows.append(source)
-            if self._places[place].name in self._holding:
-                source.holders.append(self._holding[self._places[place].name])
-
-    def _hang_gates(self, connectors: Sequence[ConnectorNodes]) -> None:
-        for nodes in connectors:
-            self._hang(nodes.source.gate, self._graph.stopped_by(nodes.plan.id))
-        for sink in self._sinks.values():
-            sink.replaceable = sink.linked and not sink.gates
-        for chooser in self._graph.choosers.keys() & self._places.keys():
-            for exit, (_, gate) in zip(self._graph.exits(chooser), self._places[chooser].exits.values(), strict=True):
-                self._hang(gate, self._graph.stops([exit]))
-        for sink in self._sinks.values():
-            for gate in sink.gates:
-                gate.trigger(sink.name, "starting")
-
-    def _hang(self, gate: contract.Gate, stops: Stops) -> None:
-        for sink in stops.sinks:
-            self._sinks[sink].gates.append(gate)
-        for chooser in stops.choosers & self._places.keys():
-            self._places[chooser].upstream.append(gate)
 
     def _rejected(self, plan: ConnectorPlan | PipelinePlan) -> CountedValue:
         return self._metrics.counter("rejected_events_total", **plan.labels)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from walflow.metrics import Metrics
-from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.connector import ConnectorNodes
 
 EVERY: Final = 1.0  # seconds between looks
 PATIENCE: Final = 10  # looks

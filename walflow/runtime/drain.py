@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from walflow.nodes.build import ConnectorNodes, Nodes
+from walflow.nodes.build import Nodes
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import DRAIN
 
 log = structlog.get_logger()

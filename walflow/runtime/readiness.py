@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.connector import ConnectorNodes
 from walflow.runtime.notify import Notifier
 
 START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet

@@ -9,7 +9,7 @@ import structlog
 from walflow.backoff import Backoff
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
-from walflow.nodes.build import ConnectorNodes
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.runtime.fatal import where
 from walflow.runtime.loop import Awake, LoopScheduler

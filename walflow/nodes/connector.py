@@ -1,0 +1,22 @@
+"""The nodes of one connector."""
+
+from dataclasses import dataclass, field
+
+from walflow.nodes.health import Health
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.source import SourceNode
+from walflow.plan import ConnectorPlan
+
+
+@dataclass(frozen=True)
+class ConnectorNodes:
+    """`source` and `sink` are its two halves; either may have no links."""
+
+    plan: ConnectorPlan
+    source: SourceNode
+    sink: SinkNode
+    health: Health = field(default_factory=Health)
+
+    @property
+    def name(self) -> str:
+        return str(self.plan.id)

@@ -1,0 +1,68 @@
+"""What a node knows of those that it is linked with, further off than the next one: a sink and an operator know the sources
+upstream of them and stop them by their gates, a source knows who holds what it sent."""
+
+from collections.abc import Mapping, Sequence
+
+from walflow import contract
+from walflow.nodes.connector import ConnectorNodes
+from walflow.nodes.source import Holder
+from walflow.operators import OperatorContext
+from walflow.plan.graph import Graph, Port, Stops
+
+
+class Upstream:
+    """`operators`: by their places. `holding`: those that say how many events they hold, by name."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        connectors: Sequence[ConnectorNodes],
+        operators: Mapping[Port, OperatorContext],
+        holding: Mapping[str, Holder],
+    ) -> None:
+        self._graph = graph
+        self._connectors = connectors
+        self._sinks = {nodes.plan.id: nodes.sink for nodes in connectors}
+        self._operators = operators
+        self._holding = holding
+
+    def tell(self) -> None:
+        for nodes in self._connectors:
+            self._tell_of_source(nodes)
+        self._hang_gates()
+
+    def _tell_of_source(self, nodes: ConnectorNodes) -> None:
+        source, node = nodes.source, nodes.plan.id
+        if source.transactional:
+            source.sink_is_full = nodes.sink.triggered
+            nodes.sink.on_trigger = source.tell_full
+        for reached in self._graph.sinks_of(node):
+            sink = self._sinks[reached]
+            sink.behind_log = sink.behind_log or source.transactional
+            sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+            sink.windows.append(source)
+            source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
+        for place in self._graph.places_of(node) & self._operators.keys():
+            operator = self._operators[place]
+            operator.windows.append(source)
+            if operator.name in self._holding:
+                source.holders.append(self._holding[operator.name])
+
+    def _hang_gates(self) -> None:
+        for nodes in self._connectors:
+            self._hang(nodes.source.gate, self._graph.stopped_by(nodes.plan.id))
+        for sink in self._sinks.values():
+            sink.replaceable = sink.linked and not sink.gates
+        for chooser in self._graph.choosers.keys() & self._operators.keys():
+            exits = self._operators[chooser].exits.values()
+            for exit, (_, gate) in zip(self._graph.exits(chooser), exits, strict=True):
+                self._hang(gate, self._graph.stops([exit]))
+        for sink in self._sinks.values():
+            for gate in sink.gates:
+                gate.trigger(sink.name, "starting")
+
+    def _hang(self, gate: contract.Gate, stops: Stops) -> None:
+        for sink in stops.sinks:
+            self._sinks[sink].gates.append(gate)
+        for chooser in stops.choosers & self._operators.keys():
+            self._operators[chooser].upstream.append(gate)
