@@ -1,15 +1,14 @@
-"""The sink half: gathers blocks, keeps one batch in the air, holds it while the file cannot be written."""
+"""The sink half: one job of the file at a time, batch after batch; while the file cannot be written, the sources stop."""
 
 import asyncio
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Final
 
+from connectors.file.batching import Batching
 from connectors.file.output import FileBatch, Output, explain
 from walflow import Backoff, Block, Inlet, Timer, WalflowError
 
-BATCH_BYTES: Final = 1 << 20
-BATCH_RANGES: Final = 32  # positions of one batch that are not in a row: what the sidecar has room for
 FIRST_DELAY: Final = 0.1
 LAST_DELAY: Final = 10.0
 
@@ -18,66 +17,99 @@ class SinkStopped(WalflowError):
     """The connector has stopped, with blocks that are not in the file."""
 
 
+class WriterState(Enum):
+    IDLE = auto()  # nothing is to be done
+    DUE = auto()  # something is, in the next turn of the loop: what else comes in this one joins the batch
+    WORKING = auto()  # a job is in the air: the file is opened, or a batch is written
+    HELD = auto()  # the file cannot be opened or written; a timer runs
+    STOPPING = auto()  # the last job is in the air
+    STOPPED = auto()  # nothing is begun any more
+    CLOSED = auto()  # blocks fail at once
+
+
+class WriterEvent(Enum):
+    WAKE = auto()  # there is something to do
+    BEGIN = auto()  # a job goes into the air
+    REST = auto()  # there was nothing to do
+    DONE = auto()  # the job in the air has ended well
+    TROUBLE = auto()  # it failed, as files do
+    BUG = auto()  # it failed as no file does
+    RETRY = auto()  # the timer has run out, or SIGHUP ended it
+    STOP = auto()
+    CLOSE = auto()
+
+
+IDLE, DUE, WORKING, HELD, STOPPING, STOPPED, CLOSED = WriterState
+WAKE, BEGIN, REST, DONE, TROUBLE, BUG, RETRY, STOP, CLOSE = WriterEvent
+
+TRANSITIONS: Final[Mapping[WriterState, Mapping[WriterEvent, WriterState]]] = {
+    IDLE: {WAKE: DUE, STOP: STOPPED},
+    DUE: {BEGIN: WORKING, REST: IDLE, STOP: STOPPED},
+    WORKING: {DONE: DUE, TROUBLE: HELD, BUG: STOPPED, STOP: STOPPING},
+    HELD: {RETRY: DUE, STOP: STOPPED},
+    STOPPING: {DONE: STOPPED, TROUBLE: STOPPED, BUG: STOPPED, CLOSE: CLOSED},
+    STOPPED: {STOP: STOPPED, CLOSE: CLOSED},
+    CLOSED: {DONE: CLOSED, TROUBLE: CLOSED, BUG: CLOSED},  # no task waited for the last job
+}
+
+
 class FileWriter:
     """`failure`, with `ended` set: a bug, and no more blocks are taken."""
 
     def __init__(self, inlet: Inlet, output: Output) -> None:
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
+        self._state = DUE
+        self._stopped = asyncio.Event()
         self._inlet = inlet
-        self._scheduler = inlet.scheduler
         self._output = output
-        self._remember = output.remembers and inlet.sole_path
-        self._skipped = inlet.counter("skipped_events_total")
-        self._waiting: deque[Block] = deque()
+        self._batching = Batching(inlet, output)
+        self._waiting = self._batching.waiting
         self._batch: FileBatch | None = None  # in the air, or held until it can be written
-        self._busy = False  # `_next` or `_done` is due
-        self._idle = asyncio.Event()
         self._wants_open = True
         self._serving = False
-        self._closed = False
-        self._stopping = False
         self._timer: Timer | None = None
         self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._trouble: str | None = None
 
     def __repr__(self) -> str:
-        return f"<FileWriter {self._output!r} {len(self._waiting)} waiting, {self._trouble or 'well'}>"
+        waiting = len(self._waiting)
+        return (
+            f"<FileWriter {self._output!r} {self._state.name.lower()}, {waiting} waiting, {self._trouble or 'well'}>"
+        )
 
     def start(self) -> None:
         """Opens the file; once it is open, blocks are taken. Until then they wait where they are."""
-        self._busy = True
         self._next()
 
     def accept(self, block: Block) -> None:
-        if self._closed:
+        if self._state is CLOSED:
             self._fail(block)
             return
         self._waiting.append(block)
-        self._wake()
+        if self._state is IDLE:
+            self._wake()
 
     def reopen(self) -> None:
         """SIGHUP. It ends a wait for better times, too."""
         self._wants_open = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._busy = False
-        self._wake()
+        if self._state is HELD:
+            self._end_wait()
+            self._becomes(RETRY)
+            self._inlet.scheduler.call_soon(self._next)
+        elif self._state is IDLE:
+            self._wake()
 
     async def close(self) -> None:
         """Waits for the batch in the air; what is not in the file then fails."""
-        self._stopping = True
+        self._end_wait()
         try:
-            if self._timer is not None:
-                self._timer.cancel()
-            elif self._busy:
-                await asyncio.shield(self._idle.wait())
+            if self._becomes(STOP) is STOPPING:
+                await asyncio.shield(self._stopped.wait())
             await self._close_output()
         finally:
-            held = [*(self._batch.blocks if self._batch else ()), *self._waiting]
-            self._closed = True
-            for block in held:
+            self._becomes(CLOSE)
+            for block in (*(self._batch.blocks if self._batch else ()), *self._waiting):
                 self._fail(block)
 
     def _fail(self, block: Block) -> None:
@@ -92,34 +124,38 @@ class FileWriter:
                 self._inlet.log.warning(f"not closed cleanly: {explain(self._output.path, error)}")
             closed.set()
 
-        self._scheduler.submit(self._output.close, done)
+        self._inlet.scheduler.submit(self._output.close, done)
         await asyncio.shield(closed.wait())
 
-    # one thing after the other: open, then reopen or a batch
+    # one job after the other: the file is opened, then a batch is written, or it is opened again
+
+    def _becomes(self, event: WriterEvent) -> WriterState:
+        self._state = state = TRANSITIONS[self._state][event]
+        if state is STOPPED:
+            self._stopped.set()
+        return state
 
     def _wake(self) -> None:
-        if not self._busy:
-            self._busy = True
-            self._scheduler.call_soon(self._next)  # what else comes in this turn joins the batch
+        self._becomes(WAKE)
+        self._inlet.scheduler.call_soon(self._next)
 
     def _next(self) -> None:
-        self._timer = None
-        if self._stopping or self.failure is not None:
-            self._idle.set()
-        elif self._wants_open:
+        if self._state is not DUE:  # it was stopped meanwhile
+            return
+        if self._wants_open:
             self._wants_open = False
-            self._scheduler.submit(self._output.reopen, self._done_opening)
-        elif self._batch is not None or self._gather():
-            self._scheduler.submit(self._write, self._written)
+            self._becomes(BEGIN)
+            self._inlet.scheduler.submit(self._output.reopen, self._opened)
+            return
+        self._batch = batch = self._batch or self._batching.gather()
+        if batch is None:
+            self._becomes(REST)
         else:
-            self._busy = False
+            self._becomes(BEGIN)
+            self._inlet.scheduler.submit(lambda: self._output.write(batch), self._written)
 
-    def _write(self) -> None:
-        assert self._batch is not None
-        self._output.write(self._batch)
-
-    def _done_opening(self, error: BaseException | None) -> None:
-        if not self._well(error):
+    def _opened(self, error: BaseException | None) -> None:
+        if not self._went_well(error):
             self._wants_open = True
             return
         if not self._serving:
@@ -129,7 +165,7 @@ class FileWriter:
         self._next()
 
     def _written(self, error: BaseException | None) -> None:
-        if not self._well(error):
+        if not self._went_well(error):
             return
         batch, self._batch = self._batch, None
         assert batch is not None
@@ -137,13 +173,14 @@ class FileWriter:
         for block in batch.blocks:
             self._inlet.ack(block)
 
-    def _well(self, error: BaseException | None) -> bool:
+    def _went_well(self, error: BaseException | None) -> bool:
         self._tell()
         if error is None:
             self._backoff.reset()
             if self._trouble is not None:
                 self._trouble = None
                 self._inlet.restore()
+            self._becomes(DONE)
             return True
         if isinstance(error, OSError):
             self._hold(explain(self._output.path, error))
@@ -151,7 +188,7 @@ class FileWriter:
             self._hold(str(error))
         else:
             self.failure = error
-            self._idle.set()
+            self._becomes(BUG)
             self.ended.set()
         return False
 
@@ -159,43 +196,20 @@ class FileWriter:
         if trouble != self._trouble:
             self._trouble = trouble
             self._inlet.trigger(trouble)
-        if self._stopping:
-            self._idle.set()
-            return
-        self._timer = self._scheduler.call_later(self._backoff.next(), self._next)
+        if self._becomes(TROUBLE) is HELD:
+            self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
+
+    def _retry(self) -> None:
+        self._timer = None
+        self._becomes(RETRY)
+        self._next()
+
+    def _end_wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _tell(self) -> None:
         notes, self._output.notes = self._output.notes, []
         for note in notes:
             self._inlet.log.warning(note)
-
-    # what goes into a batch
-
-    def _gather(self) -> bool:
-        batch = FileBatch()
-        while self._waiting and len(batch.adds) < BATCH_RANGES:
-            if batch.blocks and batch.size + len(self._waiting[0].frames.data) > BATCH_BYTES:
-                break
-            for block in self._unwritten(self._waiting.popleft()):
-                batch.add(block, remember=self._remember)
-        if batch.blocks:
-            self._batch = batch
-        return bool(batch.blocks)
-
-    def _unwritten(self, block: Block) -> Iterator[Block]:
-        """The block, or the parts of it that were not in the file when it was opened; the others are acked."""
-        known, origin = self._output.known, block.origin
-        if not self._remember or origin is None or not known:
-            yield block
-            return
-        known.forget_below(origin.log, origin.acked_below)
-        runs = known.runs(origin.log, origin.first, origin.last)
-        if len(runs) > 1 and block.frames.count != origin.last - origin.first + 1:
-            yield block  # which of its events are which positions is not known
-            return
-        for run, part in zip(runs, block.split([run.length for run in runs]), strict=True):
-            if run.known:
-                self._skipped.value += part.frames.count
-                self._inlet.ack(part)
-            else:
-                yield part
