@@ -134,7 +134,7 @@ class WsPeer(Peer):
         given = request.headers.get_all("Authorization")
         if len(given) == 1 and same_token(given[0], wanted):
             return None
-        response = self._protocol.reject(401, "A token is wanted.\n")
+        response = self._protocol.reject(401, "A token is required.\n")
         response.headers["WWW-Authenticate"] = "Bearer"
         return response
 

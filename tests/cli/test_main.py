@@ -30,7 +30,7 @@ def walflow(*arguments: str | Path, stdout: int | None = None, **env: str) -> su
 def test_a_full_disk_is_no_bug(command: tuple[str | Path, ...]) -> None:
     with FULL.open("wb") as full:
         ended = walflow(*command, stdout=full.fileno())
-    assert ended.stderr == b"walflow: what is printed cannot be written: No space left on device\n"
+    assert ended.stderr == b"walflow: cannot write the output: No space left on device\n"
     assert ended.returncode == 74
 
 

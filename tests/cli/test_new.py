@@ -67,7 +67,7 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
             2,
             "there is no template 'nothing': there are echo, forward, spark, connector, codec, framing",
         ),
-        (["1x", "-t", "connector"], 2, "'1x' is no name for a Python module: small letters, digits and _"),
+        (["1x", "-t", "connector"], 2, "'1x' cannot be the name of a Python module: use small letters, digits and _"),
         *(
             (
                 [name, "-t", "connector"],
@@ -81,7 +81,7 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
             ([name, "-t", "framing"], 2, f"{name!r} is taken: choose a name that no module and no framing has")
             for name in ("base64", "separate")
         ),
-        (["there"], 73, "there/main.troy is there already: nothing was written"),
+        (["there"], 73, "there/main.troy exists already: nothing was written"),
         (["file/x"], 73, "file/x: Not a directory"),
     ],
 )

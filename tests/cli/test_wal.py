@@ -302,8 +302,8 @@ def test_what_a_start_refuses_is_repaired_and_used_again(path: Path, break_it: C
     assert inventory(path) == before
     result = run("repair", path, "--yes")
     assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[-1].startswith(f"it opens: {path} ")
-    assert run("repair", path, "--dry-run").output == "nothing to do: it opens\n"
+    assert result.output.splitlines()[-1].startswith(f"the log opens: {path} ")
+    assert run("repair", path, "--dry-run").output == "nothing to do: the log opens\n"
     log = Log(LogOptions(str(path)), QuickDisk())
     try:
         assert b'{"n":30,' in payloads(log)[-1]
@@ -348,7 +348,7 @@ def test_scripts_are_told_in_json_and_asked_nothing(path: Path) -> None:
     result = run("repair", path, "--json", "--yes")
     known = json.loads(result.output)
     assert (result.exit_code, known["opens"], known["done"]) == (0, True, known["to_do"])
-    assert known["start"] == ["the cursor is gone: everything in the log is delivered again"]
+    assert known["start"] == ["the cursor is missing: everything in the log is delivered again"]
     assert (known["low"], known["durable"], known["backlog_events"]) == (0, 30, 30)
     again = json.loads(run("repair", path, "--json", "--dry-run").output)
     assert (again["opens"], again["to_do"]) == (True, [])
@@ -410,7 +410,10 @@ def test_damage_that_a_start_heals_is_told_before(path: Path) -> None:
     (path / "cursor").unlink()
     result = run("repair", path, "--dry-run")
     assert result.exit_code == 1
-    assert "a start does the rest: the cursor is gone: everything in the log is delivered again" in result.output
+    assert (
+        "the next start does the rest: the cursor is missing: everything in the log is delivered again"
+        in result.output
+    )
     assert not (path / "cursor").exists()
     assert run("repair", path, "--yes").exit_code == 0
 
@@ -482,7 +485,7 @@ def test_what_check_names_repair_settles(path: Path, harm: Callable[[Path], None
     before = inventory(path)
     result = run("check", path)
     assert result.exit_code == 1, result.output
-    command = result.output.splitlines()[-1].partition("walflow wal ")[2].removesuffix(" does now")
+    command = result.output.splitlines()[-1].partition("walflow wal ")[2]
     assert command == f"repair '{path}'"
     assert run("repair", path, "--dry-run").exit_code == 1
     assert inventory(path) == before
@@ -491,7 +494,7 @@ def test_what_check_names_repair_settles(path: Path, harm: Callable[[Path], None
     again = run("check", path)
     assert again.exit_code == 0, again.output
     assert all(line.startswith(("reported: ", "sound: ")) for line in again.output.splitlines())
-    assert run("repair", path, "--dry-run").output == "nothing to do: it opens\n"
+    assert run("repair", path, "--dry-run").output == "nothing to do: the log opens\n"
     for name, data in before.items():
         if harm in (a_header_is_damaged, the_other_copy_of_a_header_is_damaged) and name == FIRST:
             data = data[:160]

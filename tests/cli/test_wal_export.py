@@ -231,7 +231,7 @@ WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "cut between lines": (lambda lines: lines[:-2], ":10: positions 25 to 30 are missing: they are not acked, and"),
     "a line is missing": (lambda lines: [*lines[:4], *lines[5:]], ":5: positions 10 to 12 are missing"),
     "in disorder": (lambda lines: [*lines[:4], lines[5], lines[4]], ":5: positions 10 to 12 are missing"),
-    "twice": (lambda lines: [*lines[:4], *lines[3:]], ":5: position 7 comes after 9: positions go up"),
+    "twice": (lambda lines: [*lines[:4], *lines[3:]], ":5: position 7 comes after 9: positions must increase"),
     "newer": (lambda lines: changed(lines, 1, b'"version":1', b'"version":2'), ":1: these are lines of version 2"),
     "uuid": (lambda lines: changed(lines, 1, b'"uuid":"', b'"uuid":"x'), ":1: no log has the uuid 'x"),
     "low": (lambda lines: changed(lines, 1, b'"low":4', b'"low":44'), ":1: low, ranges and durable do not fit"),
@@ -246,7 +246,7 @@ WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "field": (lambda lines: changed(lines, 3, b'"count"', b'"amount"'), ":3: Object contains unknown field `amount`"),
     "no payload": (
         lambda lines: changed(lines, 3, b'"payload"', b'"source"'),
-        ":3: it has not exactly one of payload",
+        ":3: it must have either payload",
     ),
     "no tag": (lambda lines: changed(lines, 3, b'"codec":"json",', b""), ":3: it has neither tag_base64 nor all of"),
     "arrival": (lambda lines: changed(lines, 3, str(ARRIVED).encode(), b"9" * 19), ":3: no event arrived at 999"),
@@ -275,7 +275,7 @@ def test_what_is_there_is_not_touched(path: Path, tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (73, f"walflow: {path} is not empty; import to another path\n")
     assert files_of(str(path)) == before
     result = run("import", file, file)
-    assert (result.exit_code, "is there and no empty directory" in result.output) == (73, True)
+    assert (result.exit_code, "exists and is not an empty directory" in result.output) == (73, True)
     (tmp_path / "empty").mkdir()
     assert run("import", tmp_path / "empty", file, "--json").exit_code == 0
     assert exported(tmp_path / "empty") == file.read_bytes()

@@ -163,7 +163,7 @@ REFUSED = [
         ["base64", "separate"],
         b"YQ==Cg==YgpiY",
         [b"a", b"b"],
-        ["not base64: the stream ended inside four characters", "what follows the beginning of an event is lost"],
+        ["not base64: the stream ended inside four characters", "the rest of an event is lost"],
     ),
     (["decompress", "separate"], PACKED[:-5], [b"a", b"b"] * 1000, ["the gzip data ended too early"]),
     (
@@ -181,7 +181,7 @@ REFUSED = [
         ["separate", "base64", "separate"],
         b"YWJj\n*\nYQo=\n",
         [b"a"],
-        ["not base64: .*", "what follows the beginning of an event is lost"],
+        ["not base64: .*", "the rest of an event is lost"],
     ),
 ]
 

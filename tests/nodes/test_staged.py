@@ -120,7 +120,7 @@ def test_what_follows_damage_is_dropped_and_counted_and_the_peer_hung_up_on() ->
     assert b"".join(good.data) == LINE
     assert [value["error"] for block in bad.blocks for value in block.values] == [  # type: ignore[index]
         "what follows the gzip data is none: what follows cannot be read",
-        "12 bytes behind it are dropped",
+        "12 bytes after it are dropped",
     ]
     assert world.count("rejected_events_total") == 2
 

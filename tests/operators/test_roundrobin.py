@@ -70,7 +70,7 @@ def test_one_that_is_shut_is_left_out_and_takes_part_again_without_what_it_misse
 def test_all_shut_stop_the_source_and_one_that_opens_lets_it_go_on(three: Running) -> None:
     for sink in three.sinks:
         sink.node.trigger("away")
-    assert three.source.gate.reasons == {"main::p/rr": "no output takes events"}
+    assert three.source.gate.reasons == {"main::p/rr": "no output accepts events"}
     three.give(1)  # on its way already
     assert three.got == [[], [], []]
     three.sinks[2].node.restore()
@@ -240,7 +240,7 @@ def test_check_says_who_stops_whom() -> None:
     text = FLOW.format(outputs="ws0, ws1, ws2", body=BODY, creates=creates, connects=connects)
     assert promises(assembled(text)).stops == [
         (
-            "main::ticks feeds to_ws0, to_ws1 and to_ws2 in turns, by p/rr: while one of them takes no more, the others "
-            "get its share, and ticks stops when none is left"
+            "main::ticks feeds to_ws0, to_ws1 and to_ws2 in turns, by p/rr: while one of them is unavailable, the others "
+            "get its share, and ticks stops when none is available"
         )
     ]

@@ -129,7 +129,7 @@ def test_two_do_not_build_the_same(tmp_path: Path) -> None:
         Builder(str(tmp_path / "log"), UUID, Acked(), 1024)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "file").touch()
-    with pytest.raises(Taken, match="has come to be there meanwhile"):
+    with pytest.raises(Taken, match="was made meanwhile"):
         one.finish(0)
     one.discard()
     assert os.listdir(tmp_path) == ["log"]
@@ -184,7 +184,7 @@ def test_what_a_log_can_just_have_is_taken() -> None:
     one = Record(1, (1 << 32) - 1, b"", b"one", 0)
     most = Record((1 << 63) - 1, 1, bytes(MAX_TAG), b"last", -(1 << 63))
     builder.add(one)
-    with pytest.raises(ValueError, match="positions go up"):
+    with pytest.raises(ValueError, match="positions must increase"):
         builder.add(Record(one.count, 1, b"", b"again", 0))
     next_one = Record(one.count + 1, 1, b"", b"two", 0)
     builder.add(next_one)

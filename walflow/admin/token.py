@@ -37,5 +37,5 @@ class TokenFile:
         token = Secret.model_validate({"file": self.path}).read()
         text = token.get_secret_value()
         if not (text and text.isascii() and text.isprintable() and " " not in text):
-            raise NoSecret(f"{self.path} holds no token: ASCII without white space")
+            raise NoSecret(f"{self.path} contains no token: a token is ASCII text without white space")
         return token

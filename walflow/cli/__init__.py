@@ -48,7 +48,7 @@ def _print_anything() -> None:
 
 def _end_unwritten(error: OSError) -> NoReturn:
     with contextlib.suppress(OSError):  # the same disk
-        typer.echo(f"walflow: what is printed cannot be written: {error.strerror}", err=True)
+        typer.echo(f"walflow: cannot write the output: {error.strerror}", err=True)
     sys.stdout = sys.stderr = None  # with what is left in it, which would fail again
     sys.exit(EX_IOERR)
 
@@ -60,7 +60,7 @@ def _tell_internal_error(error: Exception) -> None:
     try:
         if os.environ.get("WALFLOW_TRACEBACK"):
             traceback.print_exception(error)
-        typer.echo(f"{line}{at.lineno}; WALFLOW_TRACEBACK=1 shows the way there)", err=True)
+        typer.echo(f"{line}{at.lineno}; WALFLOW_TRACEBACK=1 prints the traceback)", err=True)
     except OSError:
         return  # stderr is not read
 

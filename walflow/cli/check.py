@@ -126,7 +126,7 @@ def _path(promise: Promise) -> list[Text]:
         lines.append(Text(f"    {path.source.name}: {promise.source}"))
     if promise.sink:
         lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
-    lines += [Text(f"    {path.sink.name}: an event may come twice all the same: {why}") for why in promise.repeats]
+    lines += [Text(f"    {path.sink.name}: an event may still come twice: {why}") for why in promise.repeats]
     if promise.ends_in:
         lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
     return lines

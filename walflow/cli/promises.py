@@ -48,7 +48,7 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
 
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
     sink = graph.connectors[path.sink].connector
-    kept = "is a log" if sink.positions else "is a buffer that does not survive walflow"
+    kept = "is a log" if sink.positions else "is a buffer in memory, which is lost with walflow"
     repeats = _repeats(path, graph) if words[path.sink].once else []
     return Promise(path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats)
 
@@ -60,8 +60,8 @@ def _repeats(path: Path, graph: Graph) -> list[str]:
         name = log.name
         for before in sorted(graph.sources_of(log)):
             if graph.connectors[before].connector.transactional:
-                again = f"what {before.name} sends again after a crash or a failure"
-                reasons.append(f"{again} is stored in {name} again, as another event")
+                again = f"events that {before.name} sends again after a crash or a failure"
+                reasons.append(f"{again} are stored in {name} again, as other events")
             elif not graph.sole_path(before, log):
                 reasons.append(
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
@@ -69,10 +69,10 @@ def _repeats(path: Path, graph: Graph) -> list[str]:
         if not graph.connectors[log].connector.positions:
             reasons.append(f"{name} gives events no positions")
         elif not graph.sole_path(log, path.sink):
-            reasons.append(f"there are several ways here from {name}")
+            reasons.append(f"several ways lead here from {name}")
         elif losing := graph.losing(log, path.sink):
             reasons.append(
-                f"{_listed(sorted(losing))} may take events out of a block from {name}, and its repeat is not known"
+                f"{_listed(sorted(losing))} may take events out of a block from {name}; this sink then cannot recognise a repeat"
             )
     return reasons
 
@@ -84,7 +84,7 @@ def _stops(source: NodeId, graph: Graph) -> list[str]:
     sentences = [_in_turns(source, chooser, graph) for chooser in sorted(stops.choosers)]
     if len(sinks) > 1 or (sinks and sentences):
         listed = f"{source} feeds {_listed(sinks)}"
-        sentences.append(f"{listed}: while one of them takes no more, {source.name} stops for all of them")
+        sentences.append(f"{listed}: while one of them is unavailable, {source.name} stops for all of them")
     return sentences
 
 
@@ -92,8 +92,8 @@ def _in_turns(source: NodeId, chooser: Port, graph: Graph) -> str:
     sinks = sorted({sink for exit in graph.exits(chooser) for sink in graph.sinks_behind(exit)})
     operator = f"{chooser.node.name}/{chooser.name}"
     return (
-        f"{source} feeds {_listed(sinks)} in turns, by {operator}: while one of them takes no more, the others get its "
-        f"share, and {source.name} stops when none is left"
+        f"{source} feeds {_listed(sinks)} in turns, by {operator}: while one of them is unavailable, the others get its "
+        f"share, and {source.name} stops when none is available"
     )
 
 

@@ -97,7 +97,7 @@ def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
     token = _token(token_file, stderr)
     if not endpoint.loopback and token is None:
         raise _refused(
-            stderr, f"--admin {endpoint} can be reached from other machines, and wants an --admin-token-file"
+            stderr, f"--admin {endpoint} can be reached from other machines, so it needs an --admin-token-file"
         )
     from walflow.admin.server import serve  # aiohttp takes a while
 

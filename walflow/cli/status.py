@@ -132,7 +132,7 @@ def _show(body: bytes, *, as_json: bool) -> None:
     try:
         known = msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError as error:
-        raise NoAnswer(f"what answers there is no walflow of this version: {error}") from None
+        raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
     if as_json:
         typer.echo(msgspec.json.format(body, indent=2).decode())
     else:

@@ -78,7 +78,7 @@ class _Decoder(Decoder):
 
     def lost(self) -> Iterator[Item]:
         if self._tail:
-            yield Refused("what follows the beginning of an event is lost")
+            yield Refused("the rest of an event is lost")
         self._tail.clear()
         self._skip = 0
 

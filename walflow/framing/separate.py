@@ -128,7 +128,7 @@ class _Decoder(Decoder):
         yield from self._end_oversized()
         if self._tail:
             self._tail.clear()
-            yield Refused("what follows the beginning of an event is lost")
+            yield Refused("the rest of an event is lost")
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
         yield from self._end_oversized()

@@ -107,7 +107,7 @@ class StagedStream(IngressStream):
         if not self._work and not self._held and self._ending is not None:
             ending, self._ending = self._ending, _ended
             if self._discarded:
-                self._to.refuse(self, [(b"", f"{self._discarded} bytes behind it are dropped")])
+                self._to.refuse(self, [(b"", f"{self._discarded} bytes after it are dropped")])
             ending()
 
     def _advance(self) -> int:
@@ -148,7 +148,7 @@ class StagedStream(IngressStream):
         self._end_oversized()
         if self._tail:
             self._tail.clear()
-            refused.append("what follows the beginning of an event is lost")
+            refused.append("the rest of an event is lost")
 
     def _take_pieces(self, found: list[bytes]) -> None:
         if not found:

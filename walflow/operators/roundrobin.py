@@ -158,7 +158,7 @@ class _RoundRobin:
     def _shut(self) -> None:
         if not self._open():
             for gate in self._upstream:
-                gate.trigger(self._name, "no output takes events")
+                gate.trigger(self._name, "no output accepts events")
 
     def _opened(self, way: _Way) -> None:
         """Takes an output in again, without sending it all the events that it missed."""

@@ -90,7 +90,7 @@ class Builder:
         last = record.position + record.count - 1
         _expect_possible(record, length, last)
         if record.position <= self.last:
-            raise ValueError(f"position {record.position} comes after {self.last}: positions go up")
+            raise ValueError(f"position {record.position} comes after {self.last}: positions must increase")
         chunk, size = self._chunk, record_size(length)
         if chunk is None or record.position != self.last + 1 or chunk.end + size > self._chunk_size:
             chunk = self._begin_chunk(record.position)
@@ -156,7 +156,7 @@ class Builder:
         names = self._disk.names(self._directory.path)
         for name in names:
             if name not in OURS and not NUMBERED.fullmatch(name):
-                raise Taken(f"{self._directory.file(name)} is in the way: no import made it; move it away")
+                raise Taken(f"{self._directory.file(name)} is in the way and was not made by an import; move it away")
         for name in names:
             if name != "LOCK":
                 self._directory.unlink(name)
@@ -197,16 +197,16 @@ def _expect_free(disk: Disk, path: str) -> None:
     except FileNotFoundError:
         names = []
     except NotADirectoryError:
-        raise Taken(f"{path} is there and no empty directory; import to another path") from None
+        raise Taken(f"{path} exists and is not an empty directory; import to another path") from None
     if os.path.islink(path):
-        raise Taken(f"{path} is there and no empty directory; import to another path")
+        raise Taken(f"{path} exists and is not an empty directory; import to another path")
     if names:
         raise Taken(f"{path} is not empty; import to another path")
 
 
 def _taken(path: str, error: OSError) -> WalflowError | OSError:
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-        return Taken(f"{path} has come to be there meanwhile; import to another path")
+        return Taken(f"{path} was made meanwhile; import to another path")
     return error
 
 

@@ -100,7 +100,7 @@ class Directory:
         if error.errno in FULL:
             return DiskFull(f"{self.path}: cannot be made: {error.strerror}")
         what = f"cannot be made a directory: {error.strerror}"
-        remedy = self._permit(error) or "move away what is there, or give the log another path"
+        remedy = self._permit(error) or "move away the files there, or give the log another path"
         return Unusable(f"{self.path}: {what}; {remedy}")
 
     def cannot_open(self, name: str, error: OSError) -> DiskFull | Unusable:

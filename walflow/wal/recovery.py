@@ -186,7 +186,7 @@ def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], n
             return identity
         notes.append(Note("meta", "was damaged: written again"))
     elif known:
-        notes.append(Note("meta", "was gone: written again"))
+        notes.append(Note("meta", "was missing: written again"))
     if len(known) > 1:
         raise directory.unusable("meta", f"is not sound, and the files are of {len(known)} different logs")
     identity = known.pop() if known else uuid.uuid4().bytes
@@ -222,7 +222,7 @@ def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:
 def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> None:
     if found.generation == 0 and chunks:
         found.acked.add(1, chunks[0].first - 1)  # a chunk goes only after everything in it was acked
-        notes.append(Note("", "the cursor is gone: everything in the log is delivered again"))
+        notes.append(Note("", "the cursor is missing: everything in the log is delivered again"))
         if any(chunk.relaxed for chunk in chunks):
             found.sync = NEVER
 
@@ -244,8 +244,8 @@ def _has_lost_its_last(sheets: list[Sheet], found: Found) -> bool:
 
 def _tell_unsynced(found: Found, notes: list[Note]) -> None:
     mode = next(name for name, sync in MODES.items() if sync == found.sync)
-    what = f'it was not closed, and sync was "{mode}": if the power was cut, events acked behind position'
-    rest = "may be gone without a trace; if only walflow died, none is"
+    what = f'it was not closed, and sync was "{mode}": if the power was cut, events acked after position'
+    rest = "may be lost without a trace; if only walflow died, none is lost"
     last = found.chunks[-1].last if found.chunks else found.durable
     notes.append(Note("", f"{what} {last} {rest}", damage=False))
 

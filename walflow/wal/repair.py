@@ -85,7 +85,7 @@ def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Repai
     files of several. Raises Unusable if there is nothing to repair."""
     if not os.path.isdir(path):
         what = "it is not a directory" if os.path.lexists(path) else "there is nothing"
-        raise Unusable(f"{path}: is not a log: {what}; move away what is there, or give the log another path")
+        raise Unusable(f"{path}: is not a log: {what}; move away the files there, or give the log another path")
     steps = _not_writable(path)
     if steps:
         return steps
@@ -189,10 +189,10 @@ def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
     if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
         steps.append(_copy_aside(directory, tail.name, tail.end, "was never finished and will be cut"))
     if _is_plain(directory.file("meta")) and unpack_meta(_begin(directory, "meta", META.size + 4)) is None:
-        steps.append(_copy_aside(directory, "meta", 0, "is not sound and will be written anew"))
+        steps.append(_copy_aside(directory, "meta", 0, "is not sound and will be written again"))
     slots = [_begin(directory, "cursor", SLOT, offset) for offset in (0, SLOT)]
     if any(unpack_slot(slot) is None and slot.strip(b"\0") for slot in slots):
-        steps.append(_copy_aside(directory, "cursor", 0, "is not sound in part and will be written anew"))
+        steps.append(_copy_aside(directory, "cursor", 0, "is not sound in part and will be written again"))
     return steps
 
 
@@ -283,7 +283,7 @@ def _several_logs(directory: Directory, keep: str) -> list[RepairStep]:
         return []
     kept = _kept(files, known, keep)
     steps = [_split(directory, log, files) for log in sorted(known - {kept})]
-    what = f"{directory.file('meta')} is gone or damaged: write that this is log {kept.hex()}"
+    what = f"{directory.file('meta')} is missing or damaged: write that this is log {kept.hex()}"
     return [*steps, RepairStep(what, lambda: write_meta(directory, kept))]
 
 

@@ -108,7 +108,9 @@ def _revive(sheet: Sheet, chosen: dict[int, Sheet], notes: list[Note]) -> bool:
         if header is not None and header.before_first == first and first not in chosen:
             # The number of its first commit is not known. Too high a guess proves too little, never too much.
             chosen[first] = sheet._replace(header=ChunkHeader(first, header.commit, header.before_salt))
-            notes.append(Note(sheet.name, "has lost its header: read by what the next chunk knows of it", stays=True))
+            notes.append(
+                Note(sheet.name, "has lost its header: read with the data in the next chunk's header", stays=True)
+            )
             return True
     return False
 

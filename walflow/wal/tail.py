@@ -36,7 +36,7 @@ from walflow.wal.quarantine import Gap
 
 PIECE: Final = 1 << 20
 AGAIN: Final = "again.tmp"
-UNREADABLE_END: Final = "the disk cannot read them, nor what else may stand there"
+UNREADABLE_END: Final = "the disk cannot read them, nor other records that may be there"
 UNSYNCED: Final = "they were acked and not synced when the power was cut, or damaged since"
 
 Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]

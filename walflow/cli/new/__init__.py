@@ -96,7 +96,7 @@ def new(
         for file in _texts(source)
     }
     if there := next((path for path in made if path.exists()), None):
-        raise _refused(f"{there} is there already: nothing was written", EX_CANTCREAT)
+        raise _refused(f"{there} exists already: nothing was written", EX_CANTCREAT)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in made.items():
@@ -112,7 +112,7 @@ def _texts(source: Traversable) -> list[Traversable]:
 
 def _check_name(name: str, chosen: Starter, template: str) -> None:
     if not NAME.match(name) or keyword.iskeyword(name):
-        raise _refused(f"{name!r} is no name for a Python module: small letters, digits and _", EX_USAGE)
+        raise _refused(f"{name!r} cannot be the name of a Python module: use small letters, digits and _", EX_USAGE)
     if name in sys.stdlib_module_names or name in OURS or name in chosen.taken():
         raise _refused(f"{name!r} is taken: choose a name that no module and no {template} has", EX_USAGE)
 

@@ -51,7 +51,7 @@ def _check_document(view: "View", findings: "list[Finding]") -> dict[str, object
 def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
     lines = [printable(str(finding)) for finding in findings]
     if view.holder:
-        lines.append(f"in use by {view.holder}: what it was writing just now was left out")
+        lines.append(f"in use by {view.holder}: records that it is writing now are left out")
     count = len(_damages(findings))
     size = sum(chunk.synced for chunk in view.chunks)
     what = f"{count} damaged" if count else "sound"
@@ -60,6 +60,6 @@ def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
     if count:
         path = shlex.quote(view.directory.path)
         lines.append(
-            f"the log opens all the same, and reports what is lost when its turn comes; walflow wal repair {path} does now"
+            f"the log still opens, and reports lost events when it reaches them; to report them now: walflow wal repair {path}"
         )
     return lines

@@ -75,7 +75,7 @@ def _opened(file: str) -> Generator[tuple[str, BinaryIO, int]]:
     """Its name, the file, and its size in bytes or 0."""
     if file == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            raise end("import reads FILE, or lines on stdin, and there is neither", EX_USAGE)
+            raise end("name a FILE, or send lines to stdin", EX_USAGE)
         yield "stdin", typer.get_binary_stream("stdin"), 0
         return
     try:
@@ -172,7 +172,7 @@ class ImportReport:
         if last < first:
             raise ValueError(f"positions {first} to {last} are none")
         if first <= self._last:
-            raise ValueError(f"position {first} comes after {self._last}: positions go up")
+            raise ValueError(f"position {first} comes after {self._last}: positions must increase")
         if last > self.head.durable:
             raise ValueError(f"position {last} is above {self.head.durable}, which the first line says is the last")
         self._expect_all(first - 1)

@@ -151,7 +151,7 @@ def record_of(line: ExportLine) -> Record:
     """Raises ValueError, with the reason."""
     payloads = [one for one in (line.payload, line.payload_base64) if not isinstance(one, Unset)]
     if len(payloads) != 1:
-        raise ValueError("it has not exactly one of payload and payload_base64")
+        raise ValueError("it must have either payload or payload_base64")
     (payload,) = payloads
     data = payload.encode() if isinstance(payload, str) else payload
     return Record(line.position, line.count, _tag(line), data, line.ingest_ns)

@@ -45,7 +45,7 @@ class Account:
     def start(self, lines: list[str]) -> None:
         self._start += lines
         for line in lines:
-            self.say(f"a start does the rest: {line}")
+            self.say(f"the next start does the rest: {line}")
 
     def losses(self, lines: list[str]) -> None:
         self._to_do += lines
@@ -58,13 +58,13 @@ class Account:
 
     def would_open(self) -> None:
         self._known["opens"] = True
-        self.say("nothing to do: it opens")
+        self.say("nothing to do: the log opens")
 
     def opens(self, log: "Log") -> None:
         left = log.durable - log.low - log.acked.above
         self._known |= {"opens": True, "low": log.low, "durable": log.durable, "backlog_events": left}
         path = self._known["path"]
-        self.say(f"it opens: {path} acked to {log.low}, durable to {log.durable}, {left} events to deliver")
+        self.say(f"the log opens: {path} acked to {log.low}, durable to {log.durable}, {left} events to deliver")
 
     def print(self) -> None:
         lists = {"to_do": self._to_do, "for_you_to_do": self._by_hand, "done": self._done, "start": self._start}
@@ -122,7 +122,7 @@ def mend(
                 return False
             _do(steps, hold, account)
     else:
-        raise WalflowError(f"{path}: what was put out of the way comes back: something else works on this directory")
+        raise WalflowError(f"{path}: the files that were moved away come back: another program uses this directory")
     return _start(path, account, dry_run=dry_run, yes=yes, disk=disk)
 
 

@@ -38,7 +38,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 def a_position(given: str | int) -> int:
     text = str(given)  # a default comes as what it is
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= EVERYTHING):
-        raise typer.BadParameter(f"{text!r} is no position: these are whole numbers from 1 on")
+        raise typer.BadParameter(f"{text!r} is not a position: positions are integers from 1")
     return int(text)
 
 

@@ -137,7 +137,7 @@ def _damaged(view: View, damage: Damage, reports: list[tuple[int, int, str]], *,
     file = damage.chunk.name if damage.chunk is not None else ""
     where = (file, damage.offset, damage.size, damage.first, damage.last)
     if not promised:
-        return Finding("torn", *where, "never synced, so never acked; a start skips it")
+        return Finding("torn", *where, "never synced, so never acked; the next start skips it")
     kind, what = ("corrupt", "not what was written") if file else ("missing", "no chunk holds them")
     if damage.unreadable:
         what = "the disk cannot read it"
@@ -160,13 +160,13 @@ def _lost(gap: Gap) -> Finding:
 
 def _torn(view: View, known: int) -> list[Finding]:
     """The torn bytes after the last sound record. Damage before it has been named one by one."""
-    what = "holds no sound record, and none was acked; a start removes it"
+    what = "holds no sound record, and none was acked; the next start removes it"
     findings = [Finding("torn", name, 0, 0, 0, 0, what) for name in removed(view)]
     size = view.found.recovery.torn_bytes - known
     if size <= 0:
         return findings
     file, offset = (view.chunks[-1].name, view.chunks[-1].end) if view.chunks else ("", 0)
-    what = "the last write never finished, so it was never acked; a start cuts it"
+    what = "the last write never finished, so it was never acked; the next start cuts it"
     return [*findings, Finding("torn", file, offset, size, 0, 0, what)]
 
 
