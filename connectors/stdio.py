@@ -33,13 +33,14 @@ class StdoutGone(WalflowError):
 
 
 class Stdio(Connector):
-    """As a source, it reads stdin until stdin ends. As a sink, it writes to stdout or stderr."""
+    """As a source, it reads stdin until stdin ends. As a sink, it writes to stdout or stderr: the inputs `stdout` and `stderr`
+    say which, and for the input `in`, `stream` does."""
 
-    # a port `stderr` wants to know by which port a block came, which an inlet does not say yet
-    ports: ClassVar[Ports] = Ports(inputs=("in", "stdout"), outputs=("out", "err"))
+    ports: ClassVar[Ports] = Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
 
     stream: Literal["stdout", "stderr"] = Field(
-        default="stdout", description="Where to write. On stderr, walflow's own log lines stand between the events."
+        default="stdout",
+        description="Where to write what comes to the input `in`. On stderr, walflow's own log lines stand between the events.",
     )
 
     when_closed: Literal["hold", "drop"] | None = Field(
@@ -50,31 +51,75 @@ class Stdio(Connector):
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        written = f"an event is acked after it was written to {self.stream}; whether it was read is not known"
+        written = f"an event is acked after it was written to its stream ({self.stream} for the input `in`)"
         after = (
             "no more events are acked, and its sources stop"
             if self._holds(behind_log)
-            else "every further event is acked, dropped and counted"
+            else "every further event for it is acked, dropped and counted"
         )
         return Guarantee(
             source="what was read from stdin cannot be read again: a crash loses the events that no log has acked yet",
-            sink=f"{written}; once {self.stream} is closed, {after}",
+            sink=f"{written}; whether it was read is not known; once the stream is closed, {after}",
         )
 
     def _holds(self, behind_log: bool) -> bool:
         return behind_log if self.when_closed is None else self.when_closed == "hold"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        stream = sys.__stderr__ if self.stream == "stderr" else sys.__stdout__
-        console = Console(inlet, own_descriptor(stream), self.stream, holds=self._holds(inlet.behind_log))
-        inlet.serve(console.accept)
+        consoles = Consoles(inlet, self.stream, holds=self._holds(inlet.behind_log))
+        inlet.serve(consoles.accept)
         try:
             if out.linked:
                 await read(out, own_descriptor(sys.__stdin__))
             if inlet.linked:  # stdin has ended, stdout has not
                 await asyncio.get_running_loop().create_future()
         finally:
+            await consoles.close()
+
+
+class Consoles:
+    """The sink half: stdout, stderr or both. Each is opened as its first block comes, but for `usual`, which is where blocks
+    of the input `in` go."""
+
+    def __init__(self, inlet: Inlet, usual: str, *, holds: bool) -> None:
+        self._inlet = inlet
+        self._usual = usual
+        self._holds = holds
+        self._breaker = SharedBreaker(inlet)
+        self._open: dict[str, Console] = {}
+        self._console(usual)
+
+    def accept(self, block: Block) -> None:
+        self._console(self._usual if block.port == "in" else block.port).accept(block)
+
+    def _console(self, name: str) -> "Console":
+        if name not in self._open:
+            fd = own_descriptor(sys.__stderr__ if name == "stderr" else sys.__stdout__)
+            self._open[name] = Console(self._inlet, fd, name, holds=self._holds, breaker=self._breaker)
+        return self._open[name]
+
+    async def close(self) -> None:
+        for console in self._open.values():
             await console.close()
+
+
+class SharedBreaker:
+    """The breaker of a sink, for its streams: triggered while one of them is."""
+
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet = inlet
+        self._reasons: dict[str, str] = {}
+
+    def trigger(self, stream: str, reason: str) -> None:
+        self._reasons[stream] = reason
+        self._inlet.trigger(reason)
+
+    def restore(self, stream: str) -> None:
+        self._reasons.pop(stream, None)
+        if self._reasons:
+            self._inlet.trigger(next(iter(self._reasons.values())))
+        else:
+            self._inlet.restore()
 
 
 def own_descriptor(stream: TextIO | None) -> int | None:
@@ -91,10 +136,19 @@ def own_descriptor(stream: TextIO | None) -> int | None:
 
 
 class Console:
-    """The sink half. Owns `fd`. `holds`: events that a closed stream did not take are not acked."""
+    """One stream. Owns `fd`. `holds`: events that a closed stream did not take are not acked."""
 
-    def __init__(self, inlet: Inlet, fd: int | None, name: str = "stdout", *, holds: bool = False) -> None:
+    def __init__(
+        self,
+        inlet: Inlet,
+        fd: int | None,
+        name: str = "stdout",
+        *,
+        holds: bool = False,
+        breaker: SharedBreaker | None = None,
+    ) -> None:
         self._inlet = inlet
+        self._breaker = breaker or SharedBreaker(inlet)
         self._holds = holds
         self._name = name
         self._scheduler = inlet.scheduler
@@ -219,10 +273,10 @@ class Console:
             if not self._triggered:
                 self._triggered = True
                 unread = f"more than {WAITING_BYTES:,} bytes wait for {self._name} to be read"
-                self._inlet.trigger(self._failing or unread)
+                self._breaker.trigger(self._name, self._failing or unread)
         elif self._triggered:
             self._triggered = False
-            self._inlet.restore()
+            self._breaker.restore(self._name)
 
     def _lose(self, why: str) -> None:
         self._lost = True

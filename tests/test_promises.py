@@ -152,11 +152,11 @@ HELD = {
     "an event is acked and dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "what reaches it is dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "what was read from stdin cannot be read again": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
-    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, every": [
+    "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; once the stream is closed, every": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "connectors/test_stdio.py::test_stdout_closed_is_lost_and_nothing_else",
     ],
-    "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, no more": [
+    "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; once the stream is closed, no more": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "attack/test_closed_console.py::test_head_ends_and_the_log_keeps_the_rest",
     ],

@@ -279,7 +279,7 @@ class Block:
     `meta` belongs to all its events; `event_metas`, if not None, has one mapping for each event. `positions`, if not
     None, has each event's position in the log of `origin`, in ascending order; several events may have the same one.
     `weight`: the bytes of the source's window that are in use until the block is settled: its own size, or the size of
-    the blocks that it was made of.
+    the blocks that it was made of. `port`: the input of the connector that it has come to.
     """
 
     __slots__ = (
@@ -290,6 +290,7 @@ class Block:
         "ingest_ns",
         "meta",
         "origin",
+        "port",
         "positions",
         "receipt",
         "stream",
@@ -309,6 +310,7 @@ class Block:
         origin: Origin | None = None,
         weight: int | None = None,
         positions: Sequence[int] | None = None,
+        port: str = "in",
     ) -> None:
         """`positions` may be left out if the events are those of `origin`, one for each of its positions."""
         self.stream = stream
@@ -323,6 +325,7 @@ class Block:
         if positions is None and origin is not None and origin.last - origin.first + 1 == frames.count:
             positions = range(origin.first, origin.last + 1)
         self.positions = positions
+        self.port = port
         self._values: list[object] | None = None
 
     def __repr__(self) -> str:
@@ -351,7 +354,14 @@ class Block:
             origin=self.origin,
             weight=self.weight,
             positions=self.positions if frames.count == self.frames.count else None,
+            port=self.port,
         )
+
+    def at_port(self, port: str) -> Self:
+        """The same block, as it comes to this input of a connector."""
+        block = self.with_frames(self.frames, self.codec)
+        block.port = port
+        return block
 
     def picked(
         self, numbers: Sequence[int], frames: Frames, codec: Codec, receipt: Receipt, *, distinct: bool = True
@@ -393,6 +403,7 @@ class Block:
                 origin=self._origin_of(start, stop),
                 weight=round(len(some.data) * each),
                 positions=self.positions[start:stop] if self.positions is not None else None,
+                port=self.port,
             )
             parts.append(part)
             start = stop

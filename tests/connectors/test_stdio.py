@@ -3,12 +3,12 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import pytest
 
 import connectors.stdio
-from connectors.stdio import Console, Stdio, own_descriptor, read
+from connectors.stdio import Console, SharedBreaker, Stdio, own_descriptor, read
 from walflow.contract import CodecUse, Guarantee, Ports
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -261,6 +261,66 @@ async def test_a_run_without_anything_linked_to_stdin_waits_for_blocks(
     assert task.cancelled()
 
 
+@pytest.fixture
+def other() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+@pytest.mark.parametrize("usual", ["stdout", "stderr"])
+async def test_an_event_goes_where_its_input_says(
+    pipe: Pipe, other: Pipe, monkeypatch: pytest.MonkeyPatch, usual: Literal["stdout", "stderr"]
+) -> None:
+    monkeypatch.setattr("sys.__stdout__", pipe.writing)
+    monkeypatch.setattr("sys.__stderr__", other.writing)
+    scheduler = VirtualScheduler()
+    inlet = MemoryInlet(scheduler)
+    task = asyncio.ensure_future(Stdio(stream=usual).run(inlet, MemoryOutlet(scheduler, linked=False)))
+    await scheduler.settle()
+    for port in ("in", "stdout", "stderr"):
+        inlet.give(inlet.lines_of(port.encode()).at_port(port))
+    await scheduler.settle()
+    written = {"stdout": pipe.read(), "stderr": other.read()}
+    for stream, data in written.items():
+        assert data.splitlines() == ([b"in", stream.encode()] if stream == usual else [stream.encode()])
+    assert len(inlet.acked) == 3
+    task.cancel()
+    await scheduler.settle()
+
+
+async def test_one_stream_that_is_not_read_triggers_until_both_are(
+    pipe: Pipe, other: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = VirtualScheduler()
+    inlet = MemoryInlet(scheduler)
+    breaker = SharedBreaker(inlet)
+    breaker.trigger("stdout", "stdout waits")
+    breaker.trigger("stderr", "stderr waits")
+    breaker.restore("stderr")
+    assert inlet.breaker == "stdout waits"
+    breaker.restore("stdout")
+    assert inlet.breaker is None
+
+
+async def test_a_closed_stream_that_no_event_is_for_does_no_harm(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.__stdout__", pipe.writing)
+    monkeypatch.setattr("sys.__stderr__", None)
+    scheduler = VirtualScheduler()
+    inlet = MemoryInlet(scheduler)
+    task = asyncio.ensure_future(Stdio().run(inlet, MemoryOutlet(scheduler, linked=False)))
+    await scheduler.settle()
+    inlet.give(inlet.lines_of(b"1").at_port("stdout"))
+    await scheduler.settle()
+    assert (pipe.read(), inlet.breaker, inlet.lines) == (b"1\n", None, [])
+    inlet.give(inlet.lines_of(b"2").at_port("stderr"))
+    await scheduler.settle()
+    assert inlet.acked == [b"1\n", b"2\n"]  # dropped and counted
+    assert inlet.counter("dropped_events_total").value == 1
+    task.cancel()
+    await scheduler.settle()
+
+
 @pytest.mark.parametrize("sink_linked", [True, False])
 async def test_after_stdin_the_sink_goes_on(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, sink_linked: bool) -> None:
     monkeypatch.setattr("sys.__stdin__", pipe.reading)
@@ -278,12 +338,13 @@ async def test_after_stdin_the_sink_goes_on(pipe: Pipe, monkeypatch: pytest.Monk
 
 def test_what_it_says_of_itself() -> None:
     assert Stdio.codec is CodecUse.REQUIRED
-    assert Stdio().ports_used() == Ports(inputs=("in", "stdout"), outputs=("out", "err"))
+    assert Stdio().ports_used() == Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
     source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (
-        "an event is acked after it was written to stdout; whether it was read is not known; once stdout is closed, "
+        "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; "
+        "once the stream is closed, "
     )
-    drops = f"{sink}every further event is acked, dropped and counted"
+    drops = f"{sink}every further event for it is acked, dropped and counted"
     holds = f"{sink}no more events are acked, and its sources stop"
     assert Stdio().guarantee(behind_log=False) == Guarantee(source, drops)
     assert Stdio().guarantee(behind_log=True) == Guarantee(source, holds)

@@ -115,9 +115,8 @@ class _Scanner:
         return _patterns().modal[name].match(self.text, self.at)
 
     def _cut(self, kind: str, end: int) -> Token:
-        line, column = self.source.position(self.at)
-        end_line, end_column = self.source.position(end)
-        token = Token(kind, self.text[self.at : end], self.at, line, column, end_line, end_column, end)
+        # lines and columns are worked out from these where something is wrong, for few tokens of many
+        token = Token(kind, self.text[self.at : end], self.at, end_pos=end)
         self.at = end
         return token
 
@@ -149,7 +148,7 @@ class _Scanner:
 
     def _unclosed(self, opened: Token) -> Token:
         begin = opened.start_pos or 0
-        token = Token(UNCLOSED, self.text[begin : self.at], begin, opened.line, opened.column, end_pos=self.at)
+        token = Token(UNCLOSED, self.text[begin : self.at], begin, end_pos=self.at)
         self.resume.clear()
         self.depth = 0
         return token

@@ -13,7 +13,7 @@ from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
 from walflow.nodes.connector import ConnectorNodes
-from walflow.nodes.fanout import DeadEnd, joined
+from walflow.nodes.fanout import AtPort, DeadEnd, joined
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.measures import measure
 from walflow.nodes.rejects import ErrPort
@@ -97,7 +97,9 @@ class _Builder:
 
     def _input(self, target: Port) -> Node:
         node, name = target
-        return self._sinks[node] if node.kind == "connector" else self._within(self._pipelines[node], name)
+        if node.kind == "pipeline":
+            return self._within(self._pipelines[node], name)
+        return self._sinks[node] if name == "in" else AtPort(self._sinks[node], name)
 
     def _within(self, plan: PipelinePlan, name: str) -> Node:
         """What takes the blocks that come to an input, a stream or an operator of a pipeline, or leave the latter."""

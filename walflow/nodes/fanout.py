@@ -20,6 +20,19 @@ class Fanout:
             target.accept(block)
 
 
+class AtPort:
+    """An input of a connector that has several: its one sink is told which."""
+
+    __slots__ = ("_port", "_to")
+
+    def __init__(self, to: Node, port: str) -> None:
+        self._to = to
+        self._port = port
+
+    def accept(self, block: Block) -> None:
+        self._to.accept(block.at_port(self._port))
+
+
 class DeadEnd:
     """A port that leads nowhere: acked, as filtered events are, and counted. `check` warns of it."""
 

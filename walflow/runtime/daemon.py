@@ -94,6 +94,7 @@ class Daemon:
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
         gc.freeze()  # what start-up made lives as long as the process; collections need not look at it again
+        gc.enable()
         self._watch()
         await self._stop.wait()
         left = await drain(self.nodes, self._settings.drain_seconds, self._at_once)
