@@ -1,6 +1,6 @@
 """Tree -> what the file declares. A method a rule of `troy.lark`, by subject; rules without one are not supported yet.
 
-`rules` has what all subjects need, `expressions`, `pipelines` and `flows` the rules themselves.
+`rules` has what all subjects need, `expressions`, `pipelines`, `scripts` and `flows` the rules themselves.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,14 @@ from typing import Any
 from lark import Token, Tree
 from lark.tree import Meta
 
-from walflow.compile.nodes import Name, Path, Unsupported
+from walflow.compile.nodes import Name, Path
 from walflow.diagnostics import Diagnostic, Source, Span
-from walflow.lang.ast import Create, CreateOperator, DefinePipeline, Setting, Statement
+from walflow.lang.ast import Create, CreateOperator, CreateScript, DefinePipeline, Setting, Statement
 from walflow.lang.build.expressions import ExpressionRules
 from walflow.lang.build.flows import FlowRules, kind_of_part
 from walflow.lang.build.pipelines import CreateStream, PipelineRules
 from walflow.lang.build.rules import by_rule
+from walflow.lang.build.scripts import ScriptRules
 
 
 def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
@@ -38,12 +39,12 @@ def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[
 
 
 @by_rule
-class TroyRules(FlowRules, PipelineRules, ExpressionRules):
+class TroyRules(FlowRules, PipelineRules, ScriptRules, ExpressionRules):
     """All of them."""
 
     def create(
         self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None
-    ) -> Create | CreateOperator | CreateStream | Unsupported:
+    ) -> Create | CreateOperator | CreateScript | CreateStream:
         if kind == "connector" or kind == "pipeline":
             return Create(kind_of_part(kind), name, path or (name,), settings or (), self._span(meta))
         if kind == "stream":
@@ -52,4 +53,4 @@ class TroyRules(FlowRules, PipelineRules, ExpressionRules):
             return CreateStream(name)
         if kind == "operator":
             return CreateOperator(name, path or (name,), settings or (), self._span(meta))
-        return Unsupported(self._span(meta))
+        return CreateScript(name, path or (name,), settings or (), self._span(meta))

@@ -16,11 +16,14 @@ from walflow.compile.nodes import (
 from walflow.diagnostics import Diagnostic, Source, Span
 from walflow.lang.ast import (
     Arg,
+    Create,
     CreateOperator,
+    CreateScript,
     DefineConst,
     DefineFunction,
     DefineOperator,
     DefinePipeline,
+    DefineScript,
     Directive,
     SelectStatement,
     Setting,
@@ -76,11 +79,14 @@ class PipelineRules(TreeRules):
             outputs,
             args,
             tuple(s for s in body if isinstance(s, Directive)),
-            tuple(s for s in body if isinstance(s, Use | DefineConst | DefineOperator)),
+            tuple(
+                s for s in body if isinstance(s, Use | DefineConst | DefineOperator | DefineScript | DefineFunction)
+            ),
             tuple(s.name for s in body if isinstance(s, CreateStream)),
             tuple(s for s in body if isinstance(s, CreateOperator)),
+            tuple(s for s in body if isinstance(s, CreateScript)),
             tuple(s for s in body if isinstance(s, SelectStatement)),
-            not any(isinstance(s, Token | Unsupported) for s in body),  # a token: ERROR
+            not any(isinstance(s, Token | Unsupported | Create) for s in body),  # a token: ERROR
             span,
         )
 
@@ -143,9 +149,6 @@ class PipelineRules(TreeRules):
 
     def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
         return _StreamPort(node, port)
-
-    def intrinsic(self, meta: Meta, name: Name, *rest: object) -> DefineFunction:
-        return DefineFunction(name, cast("Path", rest[-1]), self._span(meta))
 
 
 def _place(written: _StreamPort, whole: str) -> _StreamPort:
