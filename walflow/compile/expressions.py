@@ -9,7 +9,7 @@ A path that the head of the code has bound may lead nowhere, or to a number out 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from walflow.compile.listing import Listing, Table
 from walflow.compile.program import (
@@ -377,6 +377,9 @@ class Expressions:
             with self.listing.block(f"if not LEAST <= {name} <= MOST:", span):
                 self.listing.put(f"{name} = {full}", span)
             return Operand(name)
+        if symbol == "%" and right.is_const and right.kind is int and cast("int", self.table.names[right.name]) > 0:
+            whole = f"type({left.name}) is int and 0 <= {left.name} <= MOST"
+            return self.put(f"{left.name} % {right.name} if {whole} else {full}", span)
         quick = self._quick_comparison(symbol, left, right)
         kind = bool if symbol in _LOGICAL else None
         return self.put(full if quick is None else f"{quick} else {full}", span, kind)
