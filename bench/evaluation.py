@@ -23,6 +23,15 @@ from walflow.operators.select import Select
 from walflow.plan import load
 from walflow.plan.regions import regions
 
+
+def script(text: str) -> str:
+    """A pipeline of one script."""
+    return (
+        f"fn twice(x) with x * 2 end; define script s script {text} end; create script s; "
+        "select event from in into s; select event from s into out;"
+    )
+
+
 EVENTS: Final = 2600
 ROUNDS: Final = 300
 SELECTS: Final[Mapping[str, str]] = {
@@ -30,6 +39,16 @@ SELECTS: Final[Mapping[str, str]] = {
     "where, two members": "select event from in where event.seq > 5 and event.ok into out;",
     "a new record of two members": 'select {"seq": event.seq, "level": event.level} from in into out;',
     "patch insert": 'select patch event of insert "seen" => true end from in into out;',
+    "script: let, match of three": script(
+        'let n = event.seq % 100; match event.level of case "debug" => drop '
+        'case "info" when n > 50 => event case %{present code} => drop default => event end'
+    ),
+    "script: match of records": script(
+        'match event of case %{level == "debug"} => drop case %{seq < 5, present ok} => drop case %{ok == true} => event default => drop end'
+    ),
+    "script: let event.seen": script("let event.seen = true; event"),
+    "script: for of five members": script("for event of case (k, v) => v end"),
+    "script: a function": script("twice(event.seq)"),
 }
 FLOW: Final = "define flow main flow define pipeline p pipeline %s end; create pipeline p; end; deploy flow main;"
 

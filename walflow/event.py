@@ -364,18 +364,27 @@ class Block:
         return block
 
     def picked(
-        self, numbers: Sequence[int], frames: Frames, codec: Codec, receipt: Receipt, *, distinct: bool = True
+        self,
+        numbers: Sequence[int],
+        frames: Frames,
+        codec: Codec,
+        receipt: Receipt,
+        metas: Sequence[Mapping[str, object]] | None = None,
+        *,
+        distinct: bool = True,
     ) -> Self:
-        """What was made of the events at these places of the block; not `distinct`: of some more than once."""
-        metas, positions = self.event_metas, self.positions
+        """What was made of the events at these places of the block; not `distinct`: of some more than once. `metas`: all
+        the metadata of each, where it is not what it came with."""
+        came, positions = self.event_metas, self.positions
+        kept = None if came is None else [came[number] for number in numbers]
         return type(self)(
             self.stream,
             frames,
             codec,
             receipt,
             ingest_ns=self.ingest_ns,
-            meta=self.meta,
-            event_metas=None if metas is None else [metas[number] for number in numbers],
+            meta=self.meta if metas is None else {},
+            event_metas=kept if metas is None else metas,
             # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
             origin=self.origin if distinct else None,
             weight=self.weight,

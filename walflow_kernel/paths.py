@@ -79,6 +79,11 @@ def found(value: Any, steps: Steps) -> Any:
     return value
 
 
+def unset(name: str) -> Missing:
+    """A local that no `let` has given a value on the way here."""
+    return Missing(f"`{name}` has no value yet")
+
+
 def member(value: Any, key: str | int, step: PathStep) -> Any:
     """A key that is known at load."""
     if exact(value) is not (dict if isinstance(key, str) else list):

@@ -3,11 +3,12 @@
 Only what is touched is copied: the record itself, and each record within that something is merged into.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from walflow_kernel.errors import CannotApply
+from walflow_kernel.paths import PathStep
 from walflow_kernel.values import exact, is_record, kind_of
 
 Fields = dict[str, Any]  # Any: whatever an event brings
@@ -91,6 +92,51 @@ def _fill(made: Fields, right: Fields) -> None:
             filled: Fields = left.copy()
             _fill(filled, value)
             made[key] = filled
+
+
+# Of a script
+
+
+def assigned(root: object, keys: Sequence[object], value: object, steps: Sequence[PathStep]) -> Fields:
+    """`root` with `value` where `keys` lead; records on the way there are made where they are missing. What was there is
+    left as it was: others may hold it."""
+    made = top = opened(root, steps[0])
+    for at, key in enumerate(keys):
+        if type(key) is not str:
+            raise CannotApply(f"`{steps[at].path}`: `{steps[at].shown}` is {kind_of(key)}, not a key")
+        if at == len(keys) - 1:
+            made[key] = value
+        else:
+            inner = opened(made[key], steps[at + 1]) if key in made else {}
+            made[key] = inner
+            made = inner
+    return top
+
+
+def opened(value: Any, step: PathStep) -> Fields:
+    """A copy to be changed."""
+    if exact(value) is not dict:
+        raise CannotApply(f"`{step.path}`: {kind_of(value)} takes no member `{step.shown}`")
+    record: Fields = value
+    return record.copy()
+
+
+def entries(value: Any) -> Iterable[tuple[object, object]]:
+    """What `for` goes through: places and elements, or keys and values; of anything else nothing."""
+    if exact(value) is list:
+        items: list[object] = value
+        return enumerate(items)
+    if exact(value) is dict:
+        fields: Fields = value
+        return fields.items()
+    return ()
+
+
+MOST_TURNS: Final = 65_536  # of one call of a function that ends in `recur`
+
+
+def endless(name: str) -> CannotApply:
+    return CannotApply(f"`{name}`: more than {MOST_TURNS} times `recur`")
 
 
 def change(word: str, key: str | None) -> Callable[[Fields, Any], None]:

@@ -3,32 +3,81 @@
 It shares the operators and functions with what is compiled, and no more: what it says is what generated code must say.
 """
 
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from walflow.compile.program import (
     ArrayOf,
     BinaryOf,
     CallOf,
     Const,
+    DropOf,
+    EmitOf,
+    ForOf,
+    InvokeOf,
     KeyBy,
     KeyStep,
+    LetOf,
+    LocalTerm,
+    MatchOf,
     MergeOf,
     PackOf,
     PatchOf,
     PresentOf,
     ReadPath,
     RecordOf,
+    RecurOf,
+    ReturnOf,
+    ScriptOf,
+    StepsOf,
     Term,
     TextOf,
     UnaryOf,
     WholeTerm,
 )
-from walflow_kernel import bits, paths, records
+from walflow_kernel import bits, paths, patterns, records
 from walflow_kernel.errors import CannotApply, Missing
+from walflow_kernel.extractors import NO_MATCH
 from walflow_kernel.moment import Moment
 from walflow_kernel.operators import BINARY, boolean, unary
 from walflow_kernel.text import joined, spliced
-from walflow_kernel.values import is_out_of_range, out_of_range
+from walflow_kernel.values import is_out_of_range, kind_of, out_of_range
+
+
+class Outcome(NamedTuple):
+    """How a script ended: `port` is None where it dropped the event; `kept`: the event leaves as it came."""
+
+    port: str | None
+    value: object = None
+    kept: bool = False
+
+
+class Left(Exception):
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class Returned(Exception):
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class Again(Exception):
+    def __init__(self, arguments: list[object]) -> None:
+        self.arguments = arguments
+
+
+def apart(value: object) -> object:
+    """A copy that shares nothing, however deep it nests."""
+    top = [value]
+    waiting: list[tuple[Any, Any]] = [(top, 0)]  # where in a container a value still stands that others hold
+    while waiting:
+        within, key = waiting.pop()
+        one = within[key]
+        if isinstance(one, dict | list):
+            copied: Any = one.copy()
+            within[key] = copied
+            waiting += [(copied, inner) for inner in (copied if isinstance(one, dict) else range(len(copied)))]
+    return top[0]
 
 
 class Interpreter:
@@ -36,6 +85,24 @@ class Interpreter:
         self._event = event
         self._meta = meta
         self._moment = moment
+        self._locals: dict[int, object] = {}
+
+    @property
+    def meta(self) -> dict[str, object]:
+        return self._meta
+
+    @property
+    def event(self) -> object:
+        return self._event
+
+    def run(self, script: ScriptOf) -> Outcome:
+        """Changes in place, of copies."""
+        self._event, self._meta = apart(self._event), cast("dict[str, object]", apart(self._meta))
+        try:
+            self.value(script.body)
+        except Left as left:
+            return left.outcome
+        raise AssertionError("a script ends in what leaves")
 
     def value(self, term: Term) -> object:
         """Raises CannotEvaluate."""
@@ -80,6 +147,107 @@ class Interpreter:
                 return self._patch(term)
             case PackOf():
                 return bits.packed([put(self.value(value)) for value, put in term.fields])
+            case LocalTerm():
+                if term.slot not in self._locals:
+                    raise paths.unset(term.name)
+                return self._locals[term.slot]
+            case StepsOf():
+                for step in term.steps[:-1]:
+                    self._value(step)
+                return self.value(term.steps[-1])
+            case LetOf():
+                return self._let(term)
+            case EmitOf():
+                value = None if term.value is None else apart(self.value(term.value))
+                raise Left(Outcome(term.port, value, term.value is None))
+            case DropOf():
+                raise Left(Outcome(None))
+            case ReturnOf():
+                raise Returned(self.value(term.value))
+            case RecurOf():
+                raise Again([self.value(one) for one in term.arguments])
+            case InvokeOf():
+                return self._invoke(term)
+            case MatchOf():
+                return self._match(term)
+            case ForOf():
+                return self._for(term)
+
+    def _let(self, term: LetOf) -> object:
+        value = apart(self.value(term.value))
+        if not term.steps:
+            if isinstance(term.target, LocalTerm):
+                self._locals[term.target.slot] = value
+            else:
+                assert term.target.root == "event"
+                self._event = value
+            return value
+        within = self._value(term.target)
+        for at, step in enumerate(term.steps):
+            key = step.key if isinstance(step, KeyStep) else self.value(step.key)
+            records.opened(within, step.step)
+            assert isinstance(within, dict)
+            if not isinstance(key, str):
+                raise CannotApply(f"`{step.step.path}`: `{step.step.shown}` is {kind_of(key)}, not a key")
+            if at == len(term.steps) - 1:
+                within[key] = value
+            elif key in within:
+                within = within[key]
+            else:
+                within[key] = {}
+                within = within[key]
+        return value
+
+    def _invoke(self, term: InvokeOf) -> object:
+        arguments = [apart(self.value(argument)) for argument in term.arguments]
+        function = term.function
+        assert function.body is not None
+        for _ in range(records.MOST_TURNS):
+            inner = Interpreter(None, {}, self._moment)
+            inner._locals = {one.slot: value for one, value in zip(function.parameters, arguments, strict=True)}
+            try:
+                inner.value(function.body)
+            except Returned as returned:
+                return returned.value
+            except Again as again:
+                arguments = again.arguments
+        raise records.endless(function.name)
+
+    def _match(self, term: MatchOf) -> object:
+        of = self.value(term.of) if term.reads is None else self._value(term.of)
+        for case in term.cases:
+            given = [self.value(one) for one in case.given]
+            found = of if case.pattern is None else patterns.fits(case.pattern, of, given)
+            if found is NO_MATCH:
+                continue
+            if case.bind is not None:
+                self._locals[case.bind.slot] = found
+            if case.guard is None or boolean("when", self.value(case.guard)):
+                return self.value(case.body)
+        raise patterns.no_case()
+
+    def _for(self, term: ForOf) -> object:
+        of = self.value(term.of)
+        made: list[object] = []
+        result = None if term.start is None else self.value(term.start)
+        for key, value in list(records.entries(apart(of))):
+            for case in term.cases:
+                self._locals |= {case.key.slot: key, case.value.slot: value}
+                if case.guard is not None and not boolean("when", self.value(case.guard)):
+                    continue
+                one = self.value(case.body)
+                made.append(one)
+                if term.start is not None:
+                    result = self._folded(term.fold, result, one)
+                break
+        return made if term.start is None else result
+
+    def _folded(self, symbol: str, left: object, right: object) -> object:
+        if symbol == "and":
+            return boolean(symbol, left) and boolean(symbol, right)
+        if symbol == "or":
+            return boolean(symbol, left) or boolean(symbol, right)
+        return BINARY[symbol](left, right)
 
     def _read(self, term: ReadPath) -> object:
         found = self._value(term.of)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.compile.interpreter import Interpreter
-from tests.compile.world import term
-from walflow.compile.program import Term
+from tests.compile.world import read_script, term
+from walflow.compile.program import ScriptOf, Term
 from walflow.compile.region import Region, Rule
 from walflow_kernel import json
 from walflow_kernel.errors import CannotEvaluate
@@ -93,12 +93,81 @@ class Writing:
         if one < 0.95:
             spec = self.value(0) if chance.random() < 0.5 else '{"a": event.b}'
             return f"merge {chance.choice(['event', 'event.r'])} of {spec} end"
+        if one < 0.965:
+            return self.match(depth - 1)
+        if one < 0.975:
+            into = chance.choice(["", "into [] use + ", "into 0 use + "])
+            guard = chance.choice(["", 'when k == 0 or k == "a" '])
+            return f"for {self.path()} {into}of case (k, v) {guard}=> {chance.choice(['v', '[v]', '[k, v]'])} end"
         call = chance.choice(["string::len", "array::len", "type::as_string", "json::encode", "random::integer", "!"])
         if call == "!":
             return f"(!{self.value(depth - 1)})"
         if call == "random::integer":
             return "random::integer(1000)"
         return f"{call}({self.path()})"
+
+    def match(self, depth: int) -> str:
+        cases = [
+            f"case {self.pattern()} {self.guard()}=> {self.value(depth)}" for _ in range(self._chance.randint(1, 4))
+        ]
+        last = [f"default => {self.value(depth)}"] if self._chance.random() < 0.8 else []
+        of = "event" if self._chance.random() < 0.5 else self.path()
+        return f"(match {of} of {' '.join([*cases, *last])} end)"
+
+    def guard(self) -> str:
+        return f"when {self.condition(0)} " if self._chance.random() < 0.2 else ""
+
+    def pattern(self, depth: int = 1) -> str:
+        chance = self._chance
+        one = chance.random()
+        if one < 0.6:
+            fields = ", ".join(self.field(depth) for _ in range(chance.randint(0 if depth == 0 else 1, 3)))
+            return f"{'found = ' if depth and chance.random() < 0.2 else ''}%{{{fields}}}"
+        if one < 0.7 and depth:
+            return chance.choice(
+                ["%[1, _]", "%[]", "%(_, ...)", "%(1, _)", "%[%{present a}]", "~ json||", "x = ~ base64||"]
+            )
+        if one < 0.75 and depth:
+            return "_"
+        return chance.choice([*LITERALS, "event.b"]) if depth else "%{}"
+
+    def field(self, depth: int) -> str:
+        key = self._chance.choice(["a", "b", "r", "`é`"])
+        one = self._chance.random()
+        if one < 0.2:
+            return f"present {key}"
+        if one < 0.3:
+            return f"absent {key}"
+        if one < 0.45 and depth:
+            return f"{key} ~= {self.pattern(0)}"
+        if one < 0.5:
+            return f"{key} ~= json||"
+        return f"{key} {self._chance.choice(OPERATORS[:6])} {self._chance.choice([*LITERALS, 'event.b'])}"
+
+    def script(self) -> str:
+        return "; ".join([*(self.statement(1) for _ in range(self._chance.randint(0, 4))), self.last()])
+
+    def statement(self, depth: int) -> str:
+        chance = self._chance
+        one = chance.random()
+        if one < 0.55:
+            target = chance.choice(
+                ["x", "x", "event.a", "event.r", "event.r.b", 'event["new"]', "$.m", "x.a", "event[event.b]"]
+            )
+            return f"let {target} = {chance.choice(['x', 'x.a', self.value(1)])}"
+        if one < 0.8 and depth:
+            cases = [f"case {self.pattern()} {self.guard()}=> {self.effects()}" for _ in range(chance.randint(1, 3))]
+            return f"match {chance.choice(['event', 'x', self.path()])} of {' '.join(cases)} default => {self.effects()} end"
+        if one < 0.9 and depth:
+            return f"for {chance.choice(['event', 'x', self.path()])} of case (k, v) {self.guard()}=> {self.effects()} end"
+        return f"let event = {self.value(1)}"
+
+    def effects(self) -> str:
+        return "; ".join([*(self.statement(0) for _ in range(self._chance.randint(0, 1))), self.last()])
+
+    def last(self) -> str:
+        ends = ["event", "event", "emit", 'emit => "p"', "drop", "x", 'emit x => "p"', "let x = event", "null"]
+        return self._chance.choice([*ends, self.value(1)])
 
     def changes(self, depth: int) -> str:
         found: list[str] = []
@@ -131,6 +200,28 @@ def region(chance: Random) -> Region:
     for at, name in enumerate(["in", *streams]):
         further = [*streams[at:], "out", "other"]
         places[name] = [rule(chance.choice(further)) for _ in range(chance.randint(1, 3))]
+    scripts: dict[str, ScriptOf] = {}
+    for name in ["k", "j"][: chance.choice([0, 0, 1, 2])]:
+        found = script_of(f"let x = {written.value(0)}; {written.script()}")
+        if found is None:
+            continue
+        scripts[name] = found
+        for port in found.ports:
+            further = [
+                *(other for other in streams[1:] if other != name),
+                "out",
+                "other",
+                *(["j"] if name == "k" else []),
+            ]
+            places[f"{name}/{port}"] = [rule(chance.choice(further)) for _ in range(chance.randint(0, 2))]
+        if chance.random() < 0.3:
+            places[f"{name}/err"] = [rule("other")]
+        places["in"].append(rule(name))
+    for name in [*places]:
+        missing = [one for one in places[name] if one.to == "j" and "j" not in scripts]
+        places[name] = [one for one in places[name] if one not in missing]
+    if scripts:
+        return Region("random", "in", places, scripts)
     reached = {"in"} | {one.to for rules in places.values() for one in rules}
     return Region("random", "in", {name: rules for name, rules in places.items() if name in reached})
 
@@ -141,6 +232,11 @@ def term_of(text: str) -> Term | None:
         return term(text)
     except AssertionError:
         return None
+
+
+def script_of(text: str) -> ScriptOf | None:
+    found, _ = read_script(text)
+    return None if found is None else found.script
 
 
 SCALARS = [
@@ -215,6 +311,9 @@ class _Walk:
 
     def at(self, place: str, event: object, anew: object) -> None:
         """`anew` is True once the event is no longer as it came."""
+        if place in self._region.scripts:
+            self._run(place, event, anew)
+            return
         taken = False
         for rule in self._region.places[place]:
             try:
@@ -231,8 +330,27 @@ class _Walk:
                 self._ran.refused.append((self._number, TOO_DEEP))
         self._ran.dropped += not taken
 
+    def _run(self, place: str, event: object, anew: object) -> None:
+        interpreter = Interpreter(event, self._meta, self._moment)
+        before = self._meta
+        try:
+            port, value, kept = interpreter.run(self._region.scripts[place])
+            self._meta = interpreter.meta
+        except (CannotEvaluate, RecursionError) as refused:
+            reason = TOO_DEEP if isinstance(refused, RecursionError) else str(refused)
+            if not self._region.reports(place):
+                self._ran.refused.append((self._number, reason))
+                return
+            self._meta = interpreter.meta
+            port, value, kept = "err", {"error": reason, "event": interpreter.event}, False
+        if port is None:
+            self._ran.dropped += 1
+        else:
+            self.at(f"{place}/{port}", event if kept else value, anew if kept else True)
+        self._meta = before
+
     def _deliver(self, to: str, value: object, anew: object) -> None:
-        if to in self._region.places:
+        if self._region.has(to):
             self.at(to, value, anew)
         elif not anew:
             self._ran.out[to].append((self._number, self._payload))

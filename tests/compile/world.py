@@ -8,12 +8,12 @@ from tests.compile.interpreter import Interpreter
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.compile.nodes import Expr
-from walflow.compile.program import Term
+from walflow.compile.program import ScriptOf, Term
 from walflow.compile.reads import Decoded
 from walflow.compile.region import BlockCall, Compiled, Region, Rule, compile_region
-from walflow.compile.resolve import Expression, resolved
+from walflow.compile.resolve import Expression, resolved, script as resolve_script
 from walflow.diagnostics import Diagnostic, Source
-from walflow.lang.ast import DefinePipeline
+from walflow.lang.ast import DefinePipeline, DefineScript
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.parser import parse
 from walflow.lang.scope import Names
@@ -102,6 +102,7 @@ def parsed(text: str, said: list[Diagnostic]) -> Expr:
     source = Source("main.troy", f"define pipeline p pipeline select {text} from in into out; end;")
     [statement] = parse(source, said.append).statements
     assert isinstance(statement, DefinePipeline)
+    assert statement.selects, said
     return statement.selects[0].what
 
 
@@ -111,3 +112,61 @@ def _shipped() -> ModuleBlock:
     block = Library(Path("/nonexistent"), said.append).file(Source("uses.troy", USES))
     assert not said
     return block
+
+
+class Script:
+    """A script between two places: what it makes of events, compiled and interpreted."""
+
+    def __init__(self, of: ScriptOf) -> None:
+        self.script = of
+        ports = [*of.ports, *(["err"] if "err" in of.ports else [])]
+        places = {"in": [Rule(None, None, None, "s")]}
+        places |= {f"s/{port}": [Rule(None, None, None, port)] for port in ports}
+        self.region = Region("test", "in", places, {"s": of})
+        self.compiled = compile_region(self.region)
+
+    def run(self, *events: object, meta: Mapping[str, object] | None = None) -> list[object]:
+        """Of each event `(port, value)`, `KEPT` for one that leaves as it came; the reason of an error; None if dropped."""
+        count = len(events)
+        metas = [dict(meta or {}) for _ in events]
+        came = BlockCall(Moment(INGEST_NS), range(count), {}, metas, lambda number: KEPT)
+        outcome = self.compiled.run(Decoded(range(count), [*events]), came)
+        found: list[object] = [None] * count
+        for port, rows in outcome.rows.items():
+            for number, value in zip(rows.numbers, rows.values or [KEPT] * len(rows.numbers), strict=True):
+                found[number] = (port, value)
+        for refusal in outcome.refused:
+            found[refusal.number] = refusal.reason
+        assert found.count(None) == outcome.dropped
+        interpreted = [self.interpreted(event, meta) for event in events]
+        assert found == interpreted, self.compiled.listing
+        return found
+
+    def interpreted(self, event: object, meta: Mapping[str, object] | None) -> object:
+        try:
+            port, value, kept = Interpreter(event, dict(meta or {}), Moment(INGEST_NS)).run(self.script)
+        except CannotEvaluate as refused:
+            return str(refused)
+        return None if port is None else (port, KEPT if kept else value)
+
+
+KEPT = "as it came"
+
+
+def read_script(text: str, functions: str = "") -> tuple[Script | None, list[str]]:
+    """What stands between `script` and `end`, with what is said of it. `functions`: what stands before its pipeline."""
+    said: list[Diagnostic] = []
+    source = f"{USES}{functions}\ndefine script s\nscript\n{text}\nend;"
+    block = Library(Path("/nonexistent"), said.append).file(Source("main.troy", source))
+    definition = block.definitions.get((DefineScript, "s"))
+    found = None
+    if isinstance(definition, DefineScript) and definition.body is not None:
+        inner = Library(Path("/nonexistent"), said.append).block(definition.names, True, block)
+        found = resolve_script("s", definition.body, Names(inner, {}, said.append), definition.span)
+    return found and Script(found), [diagnostic.message for diagnostic in said]
+
+
+def script(text: str, functions: str = "") -> Script:
+    found, said = read_script(text, functions)
+    assert found is not None, said
+    return found

@@ -8,13 +8,19 @@ from walflow.compile.nodes import (
     BinaryNode,
     Bytes,
     CallNode,
+    DropNode,
+    EmitNode,
     Expr,
+    ForNode,
+    LetNode,
     Literal,
+    MatchNode,
     Merge,
     Name,
     Patch,
     Present,
     RecordNode,
+    RecurNode,
     Reference,
     Root,
     Segment,
@@ -33,7 +39,11 @@ def depends_on_event(node: Expr, scope: Scope) -> bool:
             return node.word != "args"
         case CallNode():
             return scope.when(node.function) != "load" or _any(node.arguments, scope)
-        case Literal() | Reference() | Unsupported():
+        case Reference():
+            return scope.local(node.path) is not None
+        case MatchNode() | ForNode() | LetNode() | EmitNode() | DropNode() | RecurNode():
+            return True
+        case Literal() | Unsupported():
             return False
         case Access():
             return depends_on_event(node.of, scope) or any(

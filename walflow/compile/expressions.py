@@ -9,7 +9,7 @@ A path that the head of the code has bound may lead nowhere, or to a number out 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from walflow.compile.listing import Listing, Table
 from walflow.compile.program import (
@@ -19,26 +19,39 @@ from walflow.compile.program import (
     CallOf,
     Change,
     Const,
+    DropOf,
+    EmitOf,
+    ForOf,
+    InvokeOf,
     KeyBy,
     KeyStep,
+    LetOf,
+    LocalTerm,
+    MatchOf,
     MergeOf,
     PackOf,
     PatchOf,
     PresentOf,
     ReadPath,
     RecordOf,
+    RecurOf,
+    ReturnOf,
+    StepsOf,
     Term,
     TextOf,
     UnaryOf,
     WholeTerm,
+    has_effects,
 )
 from walflow.diagnostics import Span
-from walflow_kernel import bits, operators, paths, records, text, values
+from walflow_kernel import bits, operators, paths, patterns, records, text, values
 from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
+from walflow_kernel.extractors import NO_MATCH
 
 INLINE: Final = 15  # indents
 
 Keys = tuple[str, ...]
+Further = MatchOf | ForOf | InvokeOf | StepsOf | LetOf | EmitOf | DropOf | ReturnOf | RecurOf
 
 
 @dataclass
@@ -92,7 +105,17 @@ GLOBALS: Final[Mapping[str, object]] = {
     "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
     "TOO_DEEP": values.TOO_DEEP,
     "add": operators.add,
+    "assigned": records.assigned,
     "boolean": operators.boolean,
+    "endless": records.endless,
+    "entries": records.entries,
+    "fits": patterns.fits,
+    "holds": patterns.holds,
+    "no_case": patterns.no_case,
+    "NO_MATCH": NO_MATCH,
+    "opened": records.opened,
+    "same": patterns.same,
+    "unset": paths.unset,
     "copy": records.copy,
     "default_all": records.default_all,
     "found": paths.found,
@@ -116,7 +139,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "vacant": records.vacant,
 }
 
-_NAMES: Final = {  # of the operators in full
+NAMES: Final = {  # of the operators in full
     "==": "equal",
     "!=": "unequal",
     "<": "less",
@@ -136,7 +159,7 @@ _NAMES: Final = {  # of the operators in full
     ">>>": "shift_right_unsigned",
     "xor": "xor",
 }
-OPERATORS: Final[Mapping[str, object]] = {name: operators.BINARY[symbol] for symbol, name in _NAMES.items()}
+OPERATORS: Final[Mapping[str, object]] = {name: operators.BINARY[symbol] for symbol, name in NAMES.items()}
 
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 _LOGICAL: Final = frozenset({"==", "!=", "xor"}) | _ORDER
@@ -151,16 +174,21 @@ class Expressions:
         self._helpers = helpers
         self._count = 0
 
+    @staticmethod
+    def slot(number: int) -> str:
+        """The local of one that a script, a function or a pattern has named."""
+        return f"d{number}"
+
     def temporary(self, letter: str = "t") -> str:
         self._count += 1
         return f"{letter}{self._count}"
 
     def atom(self, term: Term, here: Here) -> str:
         """The name of its value, which is one."""
-        return self._sound(self.operand(term, here), term.span)
+        return self.sound(self.operand(term, here), term.span)
 
     def operand(self, term: Term, here: Here) -> Operand:
-        if self.listing.depth > INLINE and not _is_simple(term):
+        if self.listing.depth > INLINE and not _is_simple(term) and not has_effects(term):
             return self._outlined(term, here)
         match term:
             case Const():
@@ -173,10 +201,10 @@ class Expressions:
                 return self._text(term, here)
             case ArrayOf():
                 items = [self.atom(item, here) for item in term.items]
-                return self._put(f"[{', '.join(items)}]", term.span, list)
+                return self.put(f"[{', '.join(items)}]", term.span, list)
             case RecordOf():
                 fields = [(self.atom(key, here), self.atom(value, here)) for key, value in term.fields]
-                return self._put(f"{{{', '.join(f'{key}: {value}' for key, value in fields)}}}", term.span, dict)
+                return self.put(f"{{{', '.join(f'{key}: {value}' for key, value in fields)}}}", term.span, dict)
             case CallOf():
                 return self._call(term, here)
             case UnaryOf():
@@ -187,25 +215,36 @@ class Expressions:
                 return self._present(term, here)
             case MergeOf():
                 of = self.atom(term.of, here)
-                return self._put(f"merged({of}, {self.atom(term.spec, here)})", term.span, dict)
+                return self.put(f"merged({of}, {self.atom(term.spec, here)})", term.span, dict)
             case PatchOf():
                 return self._patch(term, here)
             case PackOf():
                 return self._pack(term, here)
+            case LocalTerm():
+                return self.local(term)
+            case _:
+                return self.further(term, here)
+
+    def local(self, term: LocalTerm) -> Operand:
+        raise NotImplementedError
+
+    def further(self, term: Further, here: Here) -> Operand:
+        """What names locals, or does something."""
+        raise NotImplementedError
 
     # ---- names
 
-    def _put(self, code: str, span: Span, kind: type | None = None) -> Operand:
+    def put(self, code: str, span: Span, kind: type | None = None) -> Operand:
         name = self.temporary()
         self.listing.put(f"{name} = {code}", span)
         return Operand(name, None, kind)
 
-    def _sound(self, operand: Operand, span: Span) -> str:
+    def sound(self, operand: Operand, span: Span) -> str:
         name, steps = operand.name, operand.steps
         if steps is None:
             return name
         plain = f"type({name}) in PLAIN or type({name}) is int and LEAST <= {name} <= MOST"
-        return self._put(f"{name} if {plain} else taken({name}, {steps})", span).name
+        return self.put(f"{name} if {plain} else taken({name}, {steps})", span).name
 
     def _outlined(self, term: Term, here: Here) -> Operand:
         outer = self.listing
@@ -218,7 +257,7 @@ class Expressions:
         inner.lines.insert(0, f"def {name}({needs}):")
         inner.spans.insert(0, term.span)
         self._helpers.append(inner)
-        return self._put(f"{name}({needs})", term.span)
+        return self.put(f"{name}({needs})", term.span)
 
     # ---- paths
 
@@ -229,9 +268,9 @@ class Expressions:
 
     def _read(self, term: ReadPath, here: Here) -> Operand:
         keys = bound_keys(term)
-        if keys and isinstance(term.of, WholeTerm):
+        if keys and isinstance(term.of, WholeTerm | LocalTerm):
             steps = tuple(step.step for step in term.steps[: len(keys)])
-            operand = Operand(here.base(term.of.root).paths[keys], self.table.add("s", steps))
+            operand = Operand(self._bound(term.of, keys, here, term.span), self.table.add("s", steps))
         elif isinstance(term.of, WholeTerm):
             operand = Operand(self._whole(term.of, here).name)
         else:
@@ -240,7 +279,7 @@ class Expressions:
             shown = self.table.add("s", step.step)
             of = operand.name
             if operand.steps not in {None, "SOMEWHERE"}:
-                of = self._put(f"found({of}, {operand.steps})", term.span).name
+                of = self.put(f"found({of}, {operand.steps})", term.span).name
             if isinstance(step, KeyStep):
                 code = f"member({of}, {self.table.constant(step.key)}, {shown})"
             elif isinstance(step, KeyBy):
@@ -248,18 +287,37 @@ class Expressions:
             else:
                 begin = self.atom(step.begin, here)
                 code = f"part({of}, {begin}, {self.atom(step.end, here)}, {shown})"
-            operand = Operand(self._put(code, term.span).name, "SOMEWHERE")
+            operand = Operand(self.put(code, term.span).name, "SOMEWHERE")
         return operand
+
+    def _bound(self, of: WholeTerm | LocalTerm, keys: Keys, here: Here, span: Span) -> str:
+        """The local of a path, which may lead nowhere."""
+        if isinstance(of, LocalTerm):
+            return self.put(self.reached(self.local(of).name, keys), span).name
+        base = here.base(of.root)
+        if keys in base.paths:
+            return base.paths[keys]
+        return self.put(self.reached(self._whole(of, here).name, keys), span).name
+
+    def reached(self, name: str, keys: Keys) -> str:
+        """What a path leads to from a local that holds the value itself."""
+        full = f"reach({name}, {self.table.add('k', keys)})"
+        first, *deeper = keys
+        if deeper:
+            return full
+        return f"{name}.get({self.table.constant(first)}, ABSENT) if type({name}) is dict else {full}"
 
     def _present(self, term: PresentOf, here: Here) -> Operand:
         of = term.of
+        if isinstance(of, LocalTerm) and not of.sure:
+            return self.put(f"{self.slot(of.slot)} is {'not ' if term.wanted else ''}ABSENT", term.span, bool)
         if not isinstance(of, ReadPath):
             return Operand(self.table.constant(term.wanted), None, bool, True)
-        if isinstance(of.of, WholeTerm) and len(bound_keys(of)) == len(of.steps):
+        if isinstance(of.of, WholeTerm | LocalTerm) and len(bound_keys(of)) == len(of.steps):
             name = self._read(of, here).name
             there = f"{name} is not ABSENT and type({name}) is not Lost"
             absent = f"{name} is ABSENT or type({name}) is Lost"
-            return self._put(there if term.wanted else absent, term.span, bool)
+            return self.put(there if term.wanted else absent, term.span, bool)
         name = self.temporary()
         with self.listing.block("try:"):
             self._read(of, here)
@@ -276,11 +334,9 @@ class Expressions:
         for symbol in term.symbols:
             full = f"unary({self.table.constant(symbol)}, {operand.name})"
             if symbol == "not":
-                operand = self._put(
-                    f"not {operand.name} if type({operand.name}) is bool else {full}", term.span, bool
-                )
+                operand = self.put(f"not {operand.name} if type({operand.name}) is bool else {full}", term.span, bool)
             else:
-                operand = self._put(full, term.span)
+                operand = self.put(full, term.span)
         return operand
 
     def _binary(self, term: BinaryOf, here: Here) -> Operand:
@@ -290,40 +346,43 @@ class Expressions:
         left = self.operand(term.first, here)
         for symbol, operand in term.rest:
             if left.steps is not None and not _is_simple(operand):
-                left = Operand(self._sound(left, term.span))  # what is wrong with it is said first
+                left = Operand(self.sound(left, term.span))  # what is wrong with it is said first
             left = self._applied(symbol, left, self.operand(operand, here), term.span)
         return left
 
     def _shorten(self, symbol: str, operands: list[Term], here: Here, span: Span) -> Operand:
         """From left to right until one decides: `present event.a and event.a > 1`."""
         name = self.temporary()
-        self._verdict(symbol, name, operands[0], here)
+        self.verdict(symbol, name, operands[0], here)
         for operand in operands[1:]:
             with self.listing.block(f"if {name}:" if symbol == "and" else f"if not {name}:", span):
-                self._verdict(symbol, name, operand, here)
+                self.verdict(symbol, name, operand, here)
         return Operand(name, None, bool)
 
-    def _verdict(self, symbol: str, name: str, term: Term, here: Here) -> None:
+    def verdict(self, symbol: str, name: str, term: Term, here: Here) -> None:
         found = self.operand(term, here)
         if found.kind is bool:
             self.listing.put(f"{name} = {found.name}", term.span)
             return
-        full = f"boolean({self.table.constant(symbol)}, {_full(found)})"
+        full = f"boolean({self.table.constant(symbol)}, {checked(found)})"
         self.listing.put(f"{name} = {found.name} if type({found.name}) is bool else {full}", term.span)
 
     def _applied(self, symbol: str, left: Operand, right: Operand, span: Span) -> Operand:
-        full = f"{_NAMES[symbol]}({_full(left)}, {_full(right)})"
+        full = f"{NAMES[symbol]}({checked(left)}, {checked(right)})"
         if symbol in {"+", "-", "*"}:
             guard = _guard([(left, int), (right, int)])
             if guard is None:
-                return self._put(full, span)
-            name = self._put(f"{left.name} {symbol} {right.name} if {guard} else BEYOND", span).name
+                return self.put(full, span)
+            name = self.put(f"{left.name} {symbol} {right.name} if {guard} else BEYOND", span).name
             with self.listing.block(f"if not LEAST <= {name} <= MOST:", span):
                 self.listing.put(f"{name} = {full}", span)
             return Operand(name)
+        if symbol == "%" and right.is_const and right.kind is int and cast("int", self.table.names[right.name]) > 0:
+            whole = f"type({left.name}) is int and 0 <= {left.name} <= MOST"
+            return self.put(f"{left.name} % {right.name} if {whole} else {full}", span)
         quick = self._quick_comparison(symbol, left, right)
         kind = bool if symbol in _LOGICAL else None
-        return self._put(full if quick is None else f"{quick} else {full}", span, kind)
+        return self.put(full if quick is None else f"{quick} else {full}", span, kind)
 
     def _quick_comparison(self, symbol: str, left: Operand, right: Operand) -> str | None:
         const = next((one for one in (right, left) if one.is_const), None)
@@ -357,8 +416,8 @@ class Expressions:
                 names.append(found.name)
                 continue
             quick = f"{found.name} if type({found.name}) is str"
-            names.append(self._put(f"{quick} else spliced({_full(found)})", part.span).name)
-        return self._put(f"joined([{', '.join(names)}])", term.span, str)
+            names.append(self.put(f"{quick} else spliced({checked(found)})", part.span).name)
+        return self.put(f"joined([{', '.join(names)}])", term.span, str)
 
     def _call(self, term: CallOf, here: Here) -> Operand:
         names = [self.atom(argument.term, here) for argument in term.arguments]
@@ -382,14 +441,14 @@ class Expressions:
         fields: list[str] = []
         for value, put in term.fields:
             name = self.atom(value, here)
-            fields.append(self._put(f"{self.table.add('b', put)}({name})", value.span).name)
-        return self._put(f"packed([{', '.join(fields)}])", term.span, bytes)
+            fields.append(self.put(f"{self.table.add('b', put)}({name})", value.span).name)
+        return self.put(f"packed([{', '.join(fields)}])", term.span, bytes)
 
     def _patch(self, term: PatchOf, here: Here) -> Operand:
         of = self.operand(term.of, here)
-        checked = f"record_of({self.table.constant('patch')}, {_full(of)})"
-        record = self._put(
-            f"({of.name} if type({of.name}) is dict else {checked}).copy()"
+        full = f"record_of({self.table.constant('patch')}, {checked(of)})"
+        record = self.put(
+            f"({of.name} if type({of.name}) is dict else {full}).copy()"
             if of.kind is not dict
             else f"{of.name}.copy()",
             term.span,
@@ -437,7 +496,11 @@ def bound_keys(term: ReadPath) -> Keys:
     """The keys of a path that the head of the code binds: strings, from the event on."""
     keys: list[str] = []
     for step in term.steps:
-        if not isinstance(term.of, WholeTerm) or not isinstance(step, KeyStep) or not isinstance(step.key, str):
+        if (
+            not isinstance(term.of, WholeTerm | LocalTerm)
+            or not isinstance(step, KeyStep)
+            or not isinstance(step.key, str)
+        ):
             break
         keys.append(step.key)
     return tuple(keys)
@@ -450,7 +513,7 @@ def _is_simple(term: Term) -> bool:
     return isinstance(term, Const | WholeTerm)
 
 
-def _full(operand: Operand) -> str:
+def checked(operand: Operand) -> str:
     return operand.name if operand.steps is None else f"taken({operand.name}, {operand.steps})"
 
 

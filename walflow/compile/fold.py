@@ -12,8 +12,13 @@ from walflow.compile.nodes import (
     BinaryNode,
     Bytes,
     CallNode,
+    DropNode,
+    EmitNode,
     Expr,
+    ForNode,
+    LetNode,
     Literal,
+    MatchNode,
     Merge,
     Name,
     Operation,
@@ -21,6 +26,7 @@ from walflow.compile.nodes import (
     Patch,
     Present,
     RecordNode,
+    RecurNode,
     Reference,
     Root,
     Segment,
@@ -75,6 +81,10 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _patch(node, scope)
         case Bytes():
             return _bytes(node, scope)
+        case MatchNode() | ForNode() | LetNode() | EmitNode() | DropNode() | RecurNode():
+            word = shown(node.span).split()[0].split("(")[0]
+            scope.report(error(f"`{word}` is not supported in what is worked out before any event comes", node.span))
+            return None
         case Unsupported():
             return None
 

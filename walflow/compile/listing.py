@@ -14,8 +14,9 @@ from walflow.diagnostics import Span
 STEP: Final = "    "
 SHOWN: Final = 100  # characters of a line in a comment
 
-_locals = re.compile(r"\b[eimpqtwg]\d*\b").findall
-_assigned = re.compile(r"^\s*([eimpqtwg]\d*) = ").match
+_locals = re.compile(r"\b[deimpqtwg]\d*\b").findall
+_in_passing = re.compile(r"\b([deimpqtwg]\d*) :=|\bfor ([dt]\d+), ([dt]\d+) in\b").findall
+_assigned = re.compile(r"^\s*([deimpqtwg]\d*) = ").match
 
 
 class Table:
@@ -80,6 +81,7 @@ class Listing:
         for line in self.lines:
             code = line.partition("#")[0]
             found = _assigned(code)
+            made |= {name for names in _in_passing(code) for name in names}
             right = code[found.end() :] if found else code
             used |= {name: None for name in _locals(right) if name not in made}
             if found:

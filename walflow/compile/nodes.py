@@ -175,6 +175,150 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyNode:
+    """`_`"""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EqualNode:
+    """A pattern that is an expression: what equals it fits."""
+
+    value: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractNode:
+    """`name|argument|` behind a `~`"""
+
+    name: Name
+    argument: str
+    span: Span
+
+
+class FieldNode(NamedTuple):
+    """Of a record pattern. `word`: `present`, `absent`, a comparison, or `~=`. `store`: the `name =` before it."""
+
+    key: Name
+    word: str
+    test: "Expr | PatternNode | None"
+    store: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPatternNode:
+    """`%{ … }`"""
+
+    fields: tuple[FieldNode, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPatternNode:
+    """`%[ … ]`"""
+
+    items: "tuple[PatternNode, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePatternNode:
+    """`%( … )`; `open`: it ends in `...`."""
+
+    items: "tuple[PatternNode, ...]"
+    open: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BoundNode:
+    """`name = pattern`"""
+
+    name: Name
+    pattern: "PatternNode"
+    span: Span
+
+
+PatternNode = AnyNode | EqualNode | ExtractNode | RecordPatternNode | ArrayPatternNode | TuplePatternNode | BoundNode
+
+
+class CaseNode(NamedTuple):
+    """`pattern` is None for `default`."""
+
+    pattern: PatternNode | None
+    guard: "Expr | None"
+    body: "tuple[Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNode:
+    """`match OF of cases end`"""
+
+    of: "Expr"
+    cases: tuple[CaseNode, ...]
+    span: Span
+
+
+class ForCaseNode(NamedTuple):
+    """`case (key, value) when guard => body`"""
+
+    key: Name
+    value: Name
+    guard: "Expr | None"
+    body: "tuple[Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ForNode:
+    """`for OF into START use FOLD of cases end`; START is None without `into`, FOLD without `use`."""
+
+    of: "Expr"
+    start: "Expr | None"
+    fold: Name | None
+    cases: tuple[ForCaseNode, ...]
+    span: Span
+
+
+# What only scripts and functions have: it does something, and ends in a value like everything else.
+
+
+@dataclass(frozen=True, slots=True)
+class LetNode:
+    """`let PATH = VALUE`"""
+
+    path: "Expr"
+    value: "Expr"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EmitNode:
+    """`emit VALUE => "port"`; without a value the event, without a port `out`."""
+
+    value: "Expr | None"
+    port: Text | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DropNode:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RecurNode:
+    """`recur(arguments)`: the function that it stands in, once more."""
+
+    arguments: "tuple[Expr, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Unsupported:
     """Reads well and is not supported yet, which its reader has said."""
 
@@ -196,6 +340,12 @@ Expr = (
     | Merge
     | Patch
     | Bytes
+    | MatchNode
+    | ForNode
+    | LetNode
+    | EmitNode
+    | DropNode
+    | RecurNode
     | Unsupported
 )
 Segment = Name | SliceNode | Expr

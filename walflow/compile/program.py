@@ -3,7 +3,7 @@
 What needs no event has become a Const. Each term knows where it is written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from walflow.diagnostics import Span
 from walflow_kernel.bits import Put
 from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
+from walflow_kernel.patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,17 @@ class WholeTerm:
     """`event` or `$`, and nothing behind it."""
 
     root: Literal["event", "$"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTerm:
+    """What `let`, a parameter or a pattern has named. `slot`: its number within the script or function. `sure`: no way leads
+    here by which it has no value yet."""
+
+    slot: int
+    name: str
+    sure: bool
     span: Span
 
 
@@ -146,9 +158,145 @@ class PackOf:
     span: Span
 
 
+class CaseOf(NamedTuple):
+    """`pattern` is None for what always fits. `given`: expressions in the pattern, worked out before it is tried. `bind`:
+    the local that takes what the pattern makes."""
+
+    pattern: Pattern | None
+    given: "tuple[Term, ...]"
+    bind: LocalTerm | None
+    guard: "Term | None"
+    body: "Term"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOf:
+    """`reads`: where all patterns are of records and `of` is the event as it came, the paths that they ask for: then it is
+    not needed whole. None where it is."""
+
+    of: "Term"
+    cases: tuple[CaseOf, ...]
+    reads: "tuple[ReadPath, ...] | None"
+    span: Span
+
+
+class ForCaseOf(NamedTuple):
+    key: LocalTerm
+    value: LocalTerm
+    guard: "Term | None"
+    body: "Term"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ForOf:
+    """Without `start` an array of what the cases make. With it, what `fold` makes of the start and each of them."""
+
+    of: "Term"
+    start: "Term | None"
+    fold: str
+    cases: tuple[ForCaseOf, ...]
+    span: Span
+
+
+@dataclass(eq=False, slots=True)
+class FunctionOf:
+    """A function of the language. `body` ends in a ReturnOf on each way, and is set once it is read."""
+
+    name: str
+    parameters: tuple[LocalTerm, ...]
+    variadic: bool
+    body: "Term | None"
+    recurs: bool
+    unsure: tuple[int, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InvokeOf:
+    function: FunctionOf
+    arguments: "tuple[Term, ...]"
+    span: Span
+
+
+# ---- what does something: it stands in scripts and functions alone
+
+
+@dataclass(frozen=True, slots=True)
+class StepsOf:
+    """One after the other; the last one's value counts."""
+
+    steps: "tuple[Term, ...]"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LetOf:
+    """What `target` stands for, or what `steps` lead to in it, is `value` from here on."""
+
+    target: "WholeTerm | LocalTerm"
+    steps: tuple[KeyStep | KeyBy, ...]
+    value: "Term"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EmitOf:
+    """It ends the script. `value` is None for the event as it came."""
+
+    value: "Term | None"
+    port: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DropOf:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnOf:
+    """It ends a function."""
+
+    value: "Term"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RecurOf:
+    """The function that it stands in, from the beginning."""
+
+    arguments: "tuple[Term, ...]"
+    span: Span
+
+
+class ScriptOf(NamedTuple):
+    """`body` ends in an EmitOf or a DropOf on each way. `sets_event`, `sets_meta`: whether it assigns to them, or to what is
+    in them. `unsure`: slots that may be read before they have a value."""
+
+    name: str
+    body: "Term"
+    ports: tuple[str, ...]
+    sets_event: bool
+    sets_meta: bool
+    unsure: tuple[int, ...]
+    span: Span
+
+
 Term = (
     Const
     | WholeTerm
+    | LocalTerm
+    | MatchOf
+    | ForOf
+    | InvokeOf
+    | StepsOf
+    | LetOf
+    | EmitOf
+    | DropOf
+    | ReturnOf
+    | RecurOf
     | ReadPath
     | TextOf
     | ArrayOf
@@ -166,8 +314,33 @@ Term = (
 def parts(term: Term) -> Iterator[Term]:
     """What it is made of, one level down."""
     match term:
-        case Const() | WholeTerm():
+        case Const() | WholeTerm() | LocalTerm() | DropOf():
             pass
+        case MatchOf():
+            yield from [term.of] if term.reads is None else term.reads
+            for case in term.cases:
+                yield from case.given
+                yield from (part for part in (case.guard, case.body) if part is not None)
+        case ForOf():
+            yield term.of
+            if term.start is not None:
+                yield term.start
+            for turn in term.cases:
+                yield from (part for part in (turn.guard, turn.body) if part is not None)
+        case InvokeOf() | RecurOf():
+            yield from term.arguments
+        case StepsOf():
+            yield from term.steps
+        case LetOf():
+            if isinstance(term.target, WholeTerm):
+                yield term.target
+            yield from (step.key for step in term.steps if isinstance(step, KeyBy))
+            yield term.value
+        case EmitOf():
+            if term.value is not None:
+                yield term.value
+        case ReturnOf():
+            yield term.value
         case ReadPath():
             yield term.of
             for step in term.steps:
@@ -207,3 +380,35 @@ def walk(term: Term) -> Iterator[Term]:
         one = waiting.pop()
         yield one
         waiting += parts(one)
+
+
+def functions(terms: Iterable[Term]) -> list[FunctionOf]:
+    """Those that are called, by each other too."""
+    found: dict[FunctionOf, None] = {}
+    waiting = list(terms)
+    while waiting:
+        for one in walk(waiting.pop()):
+            if isinstance(one, InvokeOf) and one.function not in found:
+                found[one.function] = None
+                if one.function.body is not None:
+                    waiting.append(one.function.body)
+    return list(found)
+
+
+def ends(term: Term) -> bool:
+    """No way leads behind it."""
+    match term:
+        case EmitOf() | DropOf() | ReturnOf() | RecurOf():
+            return True
+        case StepsOf():
+            return any(map(ends, term.steps))
+        case MatchOf():
+            whole = any(case.pattern is None and case.guard is None for case in term.cases)
+            return whole and all(ends(case.body) for case in term.cases)
+        case _:
+            return False
+
+
+def has_effects(term: Term) -> bool:
+    """It cannot stand in a function of its own: it assigns to a local, or ends what it stands in."""
+    return any(isinstance(one, LetOf | EmitOf | DropOf | ReturnOf | RecurOf) for one in walk(term))

@@ -23,9 +23,10 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-from walflow.compile.expressions import GLOBALS, OPERATORS, Base, Expressions, Here, Keys
+from walflow.compile.effects import DROPPED, Effects, Leaving, ScriptExits
+from walflow.compile.expressions import GLOBALS, OPERATORS, Base, Here, Keys
 from walflow.compile.listing import Listing, Table
-from walflow.compile.program import CallOf, Term, walk
+from walflow.compile.program import CallOf, EmitOf, ScriptOf, Term, WholeTerm, functions, walk
 from walflow.compile.reads import BlockDecoder, Decoded, ReadShape, bind_whole
 from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
@@ -46,30 +47,62 @@ class Rule(NamedTuple):
     span: Span | None = None
 
 
+class _Onward(NamedTuple):
+    """`kept`: as it came."""
+
+    to: str
+    kept: bool
+
+
 class Region(NamedTuple):
-    """`places`: the selects from each, in the order of the file. None leads back to itself."""
+    """`places`: the selects from each, in the order of the file. None leads back to itself. `scripts`: what runs at a place
+    instead. What leaves one is at the place `NAME/PORT`, which `places` has."""
 
     name: str
     entry: str
     places: Mapping[str, Sequence[Rule]]
+    scripts: Mapping[str, ScriptOf] = {}
 
     @property
     def exits(self) -> list[str]:
         targets = dict.fromkeys(rule.to for rules in self.places.values() for rule in rules)
-        return [target for target in targets if target not in self.places]
+        return [target for target in targets if not self.has(target)]
+
+    def _reached_from(self, place: str) -> list[str]:
+        """As often as an event may come there from this place. (A script lets it leave by one port: more is safe.)"""
+        reached = [way.to for way in self.onward(place)]
+        return list(dict.fromkeys(reached)) if place in self.scripts else reached
+
+    def has(self, place: str) -> bool:
+        return place in self.places or place in self.scripts
+
+    def reports(self, script: str) -> bool:
+        """Its errors leave by a port of its own."""
+        return bool(self.places.get(f"{script}/err"))
+
+    def onward(self, place: str) -> list[_Onward]:
+        """Where events go from a place."""
+        script = self.scripts.get(place)
+        if script is None:
+            return [_Onward(rule.to, rule.what is None) for rule in self.places[place]]
+        emits = [one for one in walk(script.body) if isinstance(one, EmitOf)]
+        ways = dict.fromkeys(_Onward(f"{place}/{one.port}", one.value is None) for one in emits)
+        return [*ways, *([_Onward(f"{place}/err", kept=False)] if self.reports(place) else [])]
 
     @property
     def repeated(self) -> frozenset[str]:
         """The exits by which one event may leave more than once: several ways of selects lead there."""
         ways = Counter({self.entry: 1})
-        open = Counter(rule.to for rules in self.places.values() for rule in rules)
-        ready = [name for name in self.places if not open[name]]
+        names = [*self.places, *self.scripts]
+        onward = {name: self._reached_from(name) for name in names}
+        open = Counter(to for reached in onward.values() for to in reached)
+        ready = [name for name in names if not open[name]]
         for name in ready:
-            for rule in self.places.get(name, ()):
-                ways[rule.to] = min(ways[rule.to] + ways[name], 2)
-                open[rule.to] -= 1
-                if not open[rule.to]:
-                    ready.append(rule.to)
+            for to in onward.get(name, ()):
+                ways[to] = min(ways[to] + ways[name], 2)
+                open[to] -= 1
+                if not open[to]:
+                    ready.append(to)
         return frozenset(exit for exit in self.exits if ways[exit] > 1)
 
 
@@ -86,10 +119,11 @@ class BlockCall(NamedTuple):
 
 class Rows(NamedTuple):
     """What leaves by one exit. `numbers`: the event that each came of, never falling. `values` is None where all are
-    events as they came."""
+    events as they came, `metas` where none has other metadata than it came with."""
 
     numbers: Sequence[int]
     values: Sequence[object] | None
+    metas: Sequence[Mapping[str, object]] | None = None
 
 
 class Refusal(NamedTuple):
@@ -150,19 +184,23 @@ class _Compiling:
         self._helpers: list[Listing] = []
         self._streams: list[Listing] = []
         self._named: dict[tuple[str, bool], str] = {}
-        self._expressions = Expressions(self._table, self._helpers)
-        self._into = Counter(rule.to for rules in region.places.values() for rule in rules)
+        self._expressions = Effects(self._table, self._helpers)
+        names = [*region.places, *region.scripts]
+        self._into = Counter(one.to for name in names for one in region.onward(name))
         self._exits = region.exits
         made = self._made_places()
         self._mixed = {
             rule.to
             for name, rules in region.places.items()
             for rule in rules
-            if rule.to not in region.places and (rule.what is not None or name in made)
+            if not region.has(rule.to) and (rule.what is not None or name in made)
         }
-        kept = self._reached([region.entry], lambda rule: rule.what is None)
-        kept_terms = [term for name in kept for rule in region.places[name] for term in _at_event(rule)]
+        kept = self._reached([region.entry], lambda way: way.kept)
+        kept_terms = [term for name in kept for term in self._at_event(name)]
         all_terms = [term for rules in region.places.values() for rule in rules for term in _terms(rule)]
+        all_terms += [script.body for script in region.scripts.values()]
+        all_terms += [one.body for one in functions(all_terms) if one.body is not None]
+        self._sets_meta = any(script.sets_meta for script in region.scripts.values())
         self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
         self._meta = ReadShape.of(all_terms, "$")
         self._draws = any(
@@ -172,17 +210,23 @@ class _Compiling:
 
     def _made_places(self) -> list[str]:
         """Where events come that are not as they came."""
-        begin = [rule.to for rules in self._region.places.values() for rule in rules if rule.what is not None]
-        return self._reached(
-            [name for name in dict.fromkeys(begin) if name in self._region.places], lambda rule: True
-        )
+        names = [*self._region.places, *self._region.scripts]
+        begin = [way.to for name in names for way in self._region.onward(name) if not way.kept]
+        return self._reached([name for name in dict.fromkeys(begin) if self._region.has(name)], lambda way: True)
 
-    def _reached(self, found: list[str], by: Callable[[Rule], bool]) -> list[str]:
+    def _reached(self, found: list[str], by: Callable[[_Onward], bool]) -> list[str]:
         for name in found:
-            for rule in self._region.places[name]:
-                if by(rule) and rule.to in self._region.places and rule.to not in found:
-                    found.append(rule.to)
+            for way in self._region.onward(name):
+                if by(way) and self._region.has(way.to) and way.to not in found:
+                    found.append(way.to)
         return found
+
+    def _at_event(self, place: str) -> list[Term]:
+        """What sees the event as it comes to the place."""
+        script = self._region.scripts.get(place)
+        if script is None:
+            return [term for rule in self._region.places[place] for term in _at_event(rule)]
+        return [script.body, *([WholeTerm("event", script.span)] if self._region.reports(place) else [])]
 
     def _locals(self, shape: ReadShape, letter: str) -> tuple[dict[Keys, str], dict[Keys, str]]:
         paths = {keys: self._expressions.temporary(letter) for keys in shape.paths}
@@ -194,11 +238,13 @@ class _Compiling:
         body = self._listing = self._expressions.listing = Listing(2)
         if self._reads_meta:
             body.put("m = meta if metas is None else {**meta, **metas[i]}")
+        if self._reads_meta and not self._sets_meta:
             bind_whole(body, "m", self._meta_paths, self._meta_keys, self._table)
         if self._draws:
             body.put("now.seed(positions[i])")
         self.reader.bind(body, "e")
-        self._place(self._region.entry, Base("e" if self.reader.whole else None, self.reader.paths), "e", kept=True)
+        came = Base("e" if self.reader.whole else None, self.reader.paths)
+        self._place(self._region.entry, _Event(came, "e", self._meta_base, kept=True))
         whole = Listing()
         with whole.block("def run(numbers, events, now, positions, meta, metas, kept):"):
             self._head(whole)
@@ -207,15 +253,17 @@ class _Compiling:
             whole.put("for i, e in zip(numbers, events):")
             whole.lines += body.lines
             whole.spans += body.spans
+            metas = "z" if self._sets_meta else ""
             found = ", ".join(
-                f"(n{at}, {f'v{at}' if exit in self._mixed else 'None'})" for at, exit in enumerate(self._exits)
+                f"(n{at}, {f'v{at}' if exit in self._mixed else 'None'}, {(metas and f'z{at}') or None})"
+                for at, exit in enumerate(self._exits)
             )
             whole.put(f"return [{found}], refused, dropped")
         return self._made(whole)
 
     @property
     def _reads_meta(self) -> bool:
-        return self._meta.whole or bool(self._meta.paths)
+        return self._meta.whole or bool(self._meta.paths) or self._sets_meta
 
     def _head(self, listing: Listing) -> None:
         for at, exit in enumerate(self._exits):
@@ -224,6 +272,8 @@ class _Compiling:
             if exit in self._mixed:
                 listing.put(f"v{at} = []")
                 listing.put(f"y{at} = v{at}.append")
+            if self._sets_meta:
+                listing.put(f"z{at} = []")
         listing.put("refused = []")
         listing.put("refuse = refused.append")
         listing.put("dropped = 0")
@@ -255,7 +305,10 @@ class _Compiling:
 
     # ---- its parts
 
-    def _place(self, name: str, event: Base, local: str, *, kept: bool) -> None:
+    def _place(self, name: str, came: "_Event") -> None:
+        if name in self._region.scripts:
+            self._script(name, self._region.scripts[name], came)
+            return
         rules = self._region.places[name]
         if not rules:
             self._listing.put("dropped += 1")
@@ -266,43 +319,77 @@ class _Compiling:
         for rule in rules:
             if rule.span is not None:
                 self._listing.comment(rule.span)
-            self._rule(rule, event, local, taken, kept=kept)
+            self._rule(rule, came, taken)
         if taken is not None:
             with self._listing.block(f"if not {taken}:"):
                 self._listing.put("dropped += 1")
 
-    def _rule(self, rule: Rule, event: Base, local: str, taken: str | None, *, kept: bool) -> None:
+    def _rule(self, rule: Rule, came: "_Event", taken: str | None) -> None:
         if rule.what is None and rule.where is None and rule.having is None:
-            self._deliver(rule.to, event, local, taken, kept=kept)
+            self._deliver(rule.to, came, taken)
             return
         with self._listing.block("try:"):
-            with self._held("where", rule.where, event, taken):
+            with self._held("where", rule.where, came, taken):
                 if rule.what is None:
-                    with self._held("having", rule.having, event, taken):
-                        self._deliver(rule.to, event, local, taken, kept=kept)
+                    with self._held("having", rule.having, came, taken):
+                        self._deliver(rule.to, came, taken)
                 else:
-                    self._make(rule, event, taken)
-        for errors, reason in (
-            ("CannotEvaluate as error", "str(error)"),
-            ("(RecursionError, MemoryError) as error", "TOO_DEEP"),
-        ):
+                    self._make(rule, came, taken)
+        for errors, reason in ERRORS:
             with self._listing.block(f"except {errors}:"):
                 if taken is not None:
                     self._listing.put(f"{taken} = True")
                 self._listing.put(f"refuse((i, {reason}, line(error)))")
 
-    def _make(self, rule: Rule, event: Base, taken: str | None) -> None:
+    def _make(self, rule: Rule, came: "_Event", taken: str | None) -> None:
         assert rule.what is not None
-        value = self._expressions.atom(rule.what, Here(event, self._meta_base))
+        value = self._expressions.atom(rule.what, came.here)
         local = self._expressions.temporary("w")
         self._listing.put(f"{local} = {value}", rule.span)
-        made = self._bound([rule.having] if rule.having else [], local)
+        made = _Event(self._bound([rule.having] if rule.having else [], local), local, came.meta, kept=False)
         with self._held("having", rule.having, made, taken):
-            self._deliver(rule.to, made, local, taken, kept=False)
+            self._deliver(rule.to, made, taken)
+
+    def _script(self, name: str, script: ScriptOf, came: "_Event") -> None:
+        make, listing = self._expressions, self._listing
+        exits = make.exits = ScriptExits(make.temporary("o"), make.temporary("w"))
+        event, meta = came.event, came.meta
+        listing.comment(script.span)
+        if script.sets_event:
+            event = Base(make.temporary("e"))
+            listing.put(f"{event.name} = {came.event.name}")
+        if script.sets_meta:
+            meta = Base(make.temporary("m"))
+            listing.put(f"{meta.name} = {came.meta.name}")
+        for slot in script.unsure:
+            listing.put(f"{make.slot(slot)} = ABSENT")
+        with listing.block("try:"), listing.block("while True:"):
+            make.operand(script.body, Here(event, meta))
+        failed = exits.number(Leaving("err", kept=False)) if self._region.reports(name) else -1
+        for errors, reason in ERRORS:
+            with listing.block(f"except {errors}:"):
+                listing.put(f"{exits.verdict} = {failed}")
+                if failed > 0:
+                    pairs = f"{make.table.constant('error')}: {reason}, {make.table.constant('event')}: {event.name}"
+                    listing.put(f"{exits.made} = {{{pairs}}}")
+                else:
+                    listing.put(f"refuse((i, {reason}, line(error)))")
+        word = "if"
+        for number, way in enumerate(exits.ways, 1):
+            with listing.block(f"{word} {exits.verdict} == {number}:"):
+                place = f"{name}/{way.port}"
+                if way.kept:
+                    self._deliver(place, came._replace(meta=meta), None)
+                else:
+                    self._deliver(place, _Event(Base(exits.made), exits.made, meta, kept=False), None)
+            word = "elif"
+        if exits.drops:
+            with listing.block(f"{word} {exits.verdict} == {DROPPED}:"):
+                listing.put("dropped += 1")
 
     @property
     def _meta_base(self) -> Base:
-        return Base("m", self._meta_paths)
+        return Base("m", {} if self._sets_meta else self._meta_paths)
 
     def _bound(self, terms: Sequence[Term], local: str) -> Base:
         """A value that was made, and its paths that `terms` read."""
@@ -311,12 +398,12 @@ class _Compiling:
         return Base(local, paths)
 
     @contextmanager
-    def _held(self, word: str, condition: Term | None, event: Base, taken: str | None) -> Generator[None]:
+    def _held(self, word: str, condition: Term | None, came: "_Event", taken: str | None) -> Generator[None]:
         """What stands within runs where the condition holds."""
         if condition is None:
             yield
             return
-        found = self._expressions.operand(condition, Here(event, self._meta_base))
+        found = self._expressions.operand(condition, came.here)
         span = condition.span
         if found.kind is bool:
             with self._listing.block(f"if {found.name}:", span):
@@ -331,43 +418,64 @@ class _Compiling:
             with self._listing.block("else:"):
                 self._listing.put("dropped += 1")
 
-    def _deliver(self, to: str, event: Base, local: str, taken: str | None, *, kept: bool) -> None:
+    def _deliver(self, to: str, came: "_Event", taken: str | None) -> None:
         if taken is not None:
             self._listing.put(f"{taken} = True")
-        if to not in self._region.places:
+        if not self._region.has(to):
             at = self._exits.index(to)
             self._listing.put(f"x{at}(i)")
             if to in self._mixed:
-                self._listing.put(f"y{at}({'kept(i)' if kept else local})")
+                self._listing.put(f"y{at}({'kept(i)' if came.kept else came.local})")
+            if self._sets_meta:
+                self._listing.put(f"z{at}.append({came.meta.name})")
         elif self._into[to] == 1 and self._listing.depth < DEEPEST:
-            self._place(to, event if kept else self._rebound(to, local), local, kept=kept)
+            self._place(to, came if came.kept else came._replace(event=self._rebound(to, came.local)))
         else:
-            meta = ", m" if self._reads_meta else ""
-            self._listing.put(f"{self._stream(to, kept=kept)}(i, {local}{meta})")
+            meta = f", {came.meta.name}" if self._reads_meta else ""
+            self._listing.put(f"{self._stream(to, kept=came.kept)}(i, {came.local}{meta})")
 
     def _rebound(self, place: str, local: str) -> Base:
-        return self._bound([term for rule in self._region.places[place] for term in _at_event(rule)], local)
+        return self._bound(self._at_event(place), local)
 
     def _stream(self, place: str, *, kept: bool) -> str:
-        """The function of a stream that several selects lead to."""
+        """The function of a place that several ways lead to."""
         if (place, kept) not in self._named:
-            name = self._named[place, kept] = f"s{len(self._named)}"
+            name = self._named[place, kept] = f"r{len(self._named)}"
             outer = self._listing
             inner = self._listing = self._expressions.listing = Listing(1)
             local = "e" if kept else "w"
-            if self._reads_meta:
+            if self._reads_meta and not self._sets_meta:
                 bind_whole(inner, "m", self._meta_paths, self._meta_keys, self._table)
             if kept:
                 self.reader.bind(inner, "e")
                 event = Base("e" if self.reader.whole else None, self.reader.paths)
             else:
                 event = self._rebound(place, "w")
-            self._place(place, event, local, kept=kept)
+            self._place(place, _Event(event, local, self._meta_base, kept))
             self._listing = self._expressions.listing = outer
             inner.lines[:0] = [f"def {name}(i, {local}{', m' if self._reads_meta else ''}):", "    nonlocal dropped"]
             inner.spans[:0] = [None, None]
             self._streams.append(inner)
         return self._named[place, kept]
+
+
+class _Event(NamedTuple):
+    """The event at a place of the code. `local` holds it, as far as it is decoded; `kept`: it is as it came."""
+
+    event: Base
+    local: str
+    meta: Base
+    kept: bool
+
+    @property
+    def here(self) -> Here:
+        return Here(self.event, self.meta)
+
+
+ERRORS: Final = (
+    ("CannotEvaluate as error", "str(error)"),
+    ("(RecursionError, MemoryError) as error", "TOO_DEEP"),
+)
 
 
 def _terms(rule: Rule) -> list[Term]:

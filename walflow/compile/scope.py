@@ -5,6 +5,7 @@ from typing import Protocol
 
 from walflow.compile.constant import Constant
 from walflow.compile.nodes import Path, Root
+from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.diagnostics import Diagnostic
 from walflow_kernel.functions import Function, When
 from walflow_kernel.moment import Moment
@@ -27,6 +28,14 @@ class Scope(Protocol):
 
     def moment(self) -> Moment:
         """For what depends on time or chance, and is wanted at load."""
+        ...
+
+    def written(self, path: Path) -> FunctionOf | None:
+        """A function that is written in the language; None where the path leads to none of these, which is no mistake."""
+        ...
+
+    def local(self, path: Path) -> LocalTerm | None:
+        """What a script, a function or a pattern has named."""
         ...
 
     def constant(self, path: Path) -> Constant | None: ...

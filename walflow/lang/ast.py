@@ -61,6 +61,27 @@ class CreateOperator:
     span: Span
 
 
+@dataclass(frozen=True)
+class DefineScript(Definition):
+    """`names`: what of its body says what names stand for; `body`: what it does, None where a part could not be read.
+    `state`: where it says what its state begins as. `inputs`: scripts for ports of their own."""
+
+    args: tuple[Arg, ...]
+    state: Span | None
+    inputs: tuple[Name, ...]
+    names: "tuple[Use | DefineConst | DefineFunction, ...]"
+    body: tuple[Expr, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateScript:
+    name: Name
+    of: Path
+    settings: tuple[Setting, ...]
+    span: Span
+
+
 class SelectStatement(NamedTuple):
     """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. A port of the pipeline itself
     (`out/err`) is its `source` or `target`."""
@@ -99,9 +120,10 @@ class DefinePipeline(Definition):
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     directives: tuple[Directive, ...]
-    names: "tuple[Use | DefineConst | DefineOperator, ...]"
+    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineFunction, ...]"
     streams: tuple[Name, ...]
     operators: tuple[CreateOperator, ...]
+    scripts: tuple[CreateScript, ...]
     selects: tuple[SelectStatement, ...]
     whole: bool
     span: Span
@@ -109,10 +131,14 @@ class DefinePipeline(Definition):
 
 @dataclass(frozen=True)
 class DefineFunction(Definition):
-    """`intrinsic`: what of walflow's own stands for it."""
+    """`intrinsic`: what of walflow's own stands for it. Otherwise its body is in the language: statements, of which the
+    last one's value is the function's, or cases of all arguments together."""
 
-    intrinsic: Path
+    intrinsic: Path | None
     span: Span
+    parameters: tuple[Name, ...] = ()
+    variadic: bool = False
+    body: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +165,7 @@ class Connect:
     span: Span
 
 
-FlowStatement = Use | DefineConst | DefineConnector | DefinePipeline | Create | Connect
+FlowStatement = Use | DefineConst | DefineFunction | DefineConnector | DefinePipeline | Create | Connect
 
 
 @dataclass(frozen=True)
@@ -157,7 +183,7 @@ class Deploy:
     span: Span
 
 
-Statement = FlowStatement | DefineFlow | DefineFunction | DefineOperator | Deploy | Directive
+Statement = FlowStatement | DefineFlow | DefineOperator | DefineScript | Deploy | Directive
 
 
 @dataclass(frozen=True)

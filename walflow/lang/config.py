@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from walflow.compile.constant import ConstantPart
 from walflow.compile.nodes import Name
+from walflow.compile.program import ScriptOf
 from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
 
@@ -75,10 +76,25 @@ class SelectConfig:
     span: Span | None = None
 
 
+class Uncreated(NamedTuple):
+    """`what`: operator, script."""
+
+    what: str
+    name: Name
+
+
+@dataclass(frozen=True)
+class ScriptConfig:
+    """`script` is None where something in it is wrong, which has been reported."""
+
+    name: Name
+    script: ScriptOf | None
+
+
 @dataclass(frozen=True)
 class PipelineConfig:
     """`inputs` and `outputs` are None where the definition leaves them to the defaults. `whole`: no statement in it
-    got lost to an error that was reported. `uncreated`: operators that are defined in it and never created."""
+    got lost to an error that was reported. `uncreated`: operators and scripts that are defined in it and never created."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
@@ -89,7 +105,8 @@ class PipelineConfig:
     defined: Span
     created: Span
     operators: tuple[OperatorConfig, ...] = ()
-    uncreated: tuple[Name, ...] = ()
+    scripts: tuple[ScriptConfig, ...] = ()
+    uncreated: tuple[Uncreated, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from walflow.compile.bodies import STATE
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Expr, Name, path_span, spelled
-from walflow.compile.resolve import Expression, is_event, resolved
+from walflow.compile.resolve import Expression, is_event, resolved, script
 from walflow.diagnostics import Diagnostic, Report, Span, error, warning
 from walflow.lang import ast
 from walflow.lang.ast import (
@@ -14,6 +15,7 @@ from walflow.lang.ast import (
     DefineFlow,
     DefineOperator,
     DefinePipeline,
+    DefineScript,
     Deploy,
     Directive,
 )
@@ -26,11 +28,13 @@ from walflow.lang.config import (
     NodeId,
     OperatorConfig,
     PipelineConfig,
+    ScriptConfig,
     SelectConfig,
+    Uncreated,
 )
 from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock
-from walflow.lang.scope import Args, Names, bind, constants, lookup, settings
+from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
 from walflow_kernel.values import kind_of
 
 
@@ -47,6 +51,7 @@ class Deployment:
 
     def add(self, file: ModuleBlock, library: Library) -> None:
         constants(file, self._report)
+        functions(file, self._report)
         for statement in file.statements:
             if isinstance(statement, Directive):
                 check_directive(statement, Names(file, None, self._report))
@@ -107,6 +112,7 @@ class _Instance:
 
     def flow(self) -> Flow:
         constants(self._body, self._report)
+        functions(self._body, self._report)
         creates = [create for create in self._creates() if self._is_new(create)]
         connectors = [self._connector(create) for create in creates if create.kind == "connector"]
         pipelines = [self._pipeline(create) for create in creates if create.kind == "pipeline"]
@@ -178,6 +184,7 @@ class _Instance:
         args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
         body = self._library.block(definition.names, definition.whole, home)
         constants(body, self._report)
+        functions(body, self._report)
         scope = self._inside(body, args)
         for directive in definition.directives:
             check_directive(directive, scope)
@@ -192,6 +199,7 @@ class _Instance:
             definition.name.span,
             create.name.span,
             tuple(operator for operator in operators if operator),
+            tuple(self._script(create, body, scope) for create in definition.scripts),
             tuple(_uncreated(definition)),
         )
 
@@ -216,6 +224,26 @@ class _Instance:
             None not in values.values() and None not in over_values.values(),
             definition.name.span,
         )
+
+    def _script(self, create: ast.CreateScript, body: ModuleBlock, scope: Names) -> ScriptConfig:
+        found = lookup(body, create.of, DefineScript, self._report)
+        if found is None:
+            return ScriptConfig(create.name, None)
+        definition, home = found
+        around = scope if home is body else self._around(home)
+        what = f"script `{spelled(create.of)}`"
+        args = bind(definition.args, around, create.settings, scope, what, create.name)
+        inner = self._library.block(definition.names, definition.body is not None, home)
+        constants(inner, self._report)
+        functions(inner, self._report)
+        if definition.state is not None:
+            self._report(error(STATE, definition.state))
+        for port in definition.inputs:
+            self._report(error("scripts for inputs of their own are not supported yet", port.span))
+        hint = "a script sees its own args alone: declare `args x = …` and hand it on by `with`"
+        names = Names(inner, args, self._report, hint)
+        term = None if definition.body is None else script(create.name.text, definition.body, names, definition.span)
+        return ScriptConfig(create.name, term)
 
     def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:
         what = None if is_event(select.what) else resolved(select.what, scope)
@@ -254,11 +282,14 @@ class _Instance:
         return LinkEnd(self._id(end.kind, end.name), end.port, end.span)
 
 
-def _uncreated(definition: DefinePipeline) -> Iterator[Name]:
-    created = {create.of[0].text for create in definition.operators if len(create.of) == 1}
+def _uncreated(definition: DefinePipeline) -> Iterator[Uncreated]:
+    operators = {create.of[0].text for create in definition.operators if len(create.of) == 1}
+    scripts = {create.of[0].text for create in definition.scripts if len(create.of) == 1}
     for statement in definition.names:
-        if isinstance(statement, DefineOperator) and statement.name.text not in created:
-            yield statement.name
+        if isinstance(statement, DefineOperator) and statement.name.text not in operators:
+            yield Uncreated("operator", statement.name)
+        elif isinstance(statement, DefineScript) and statement.name.text not in scripts:
+            yield Uncreated("script", statement.name)
 
 
 def _named(given: Sequence[ast.Setting], values: dict[str, Constant | None]) -> Sequence[tuple[str, Span, Constant]]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from walflow.compile.constant import Constant
 from walflow.compile.nodes import path_span, spelled
+from walflow.compile.program import FunctionOf
 from walflow.diagnostics import Diagnostic, Report, Source, did_you_mean, error
 from walflow.lang import files
 from walflow.lang.ast import Definition, Deploy, Directive, SourceFile, Statement, Use
@@ -22,7 +23,8 @@ Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may hav
 class ModuleBlock:
     """A file, or the body of a flow or a pipeline. `whole`: nothing in it got lost to a syntax error, so what is not
     found in it does not exist. `constants`: those worked out so far, None if that failed; `folding`: those that are
-    being worked out, each for the one before it."""
+    being worked out, each for the one before it. `functions`,
+    `reading`: the same of functions."""
 
     statements: Sequence[Statement]
     whole: bool
@@ -33,6 +35,8 @@ class ModuleBlock:
     )  # None: said already
     constants: dict[str, Constant | None] = field(default_factory=dict[str, Constant | None])
     folding: list[str] = field(default_factory=list[str])
+    functions: dict[str, FunctionOf | None] = field(default_factory=dict[str, FunctionOf | None])
+    reading: list[str] = field(default_factory=list[str])
 
 
 class Library:

@@ -9,6 +9,8 @@ from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.compile.functions import intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
+from walflow.compile.program import FunctionOf, LocalTerm
+from walflow.compile.resolve import function
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
 from walflow.lang.ast import (
     Arg,
@@ -18,6 +20,7 @@ from walflow.lang.ast import (
     DefineFunction,
     DefineOperator,
     DefinePipeline,
+    DefineScript,
     Definition,
     Setting,
 )
@@ -36,6 +39,7 @@ _WORDS: Mapping[type[Definition], str] = {
     DefineFunction: "function",
     DefineConst: "constant",
     DefineOperator: "operator definition",
+    DefineScript: "script definition",
 }
 
 
@@ -61,24 +65,33 @@ class Names:
 
     def function(self, path: Path) -> Function | None:
         found = lookup(self._block, path, DefineFunction, self._report)
-        if found is None:
-            return None
+        if found is None or found[0].intrinsic is None:
+            return None  # `written` has said why
         try:
-            function = intrinsic(spelled(found[0].intrinsic))
+            known = intrinsic(spelled(found[0].intrinsic))
         except NotLoadable as refused:
             self.report(error(str(refused), path_span(path)))
             return None
-        if function is None:
+        if known is None:
             self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
-        return function
+        return known
 
     def when(self, path: Path) -> When:
         found = lookup(self._block, path, DefineFunction, lambda _: None)
+        if found and found[0].intrinsic is None:
+            return "event"  # never worked out at load
         try:
-            function = intrinsic(spelled(found[0].intrinsic)) if found else None
+            known = intrinsic(spelled(found[0].intrinsic)) if found and found[0].intrinsic else None
         except NotLoadable:  # `function` says so
-            function = None
-        return function.when if function else "load"
+            known = None
+        return known.when if known else "load"
+
+    def written(self, path: Path) -> FunctionOf | None:
+        found = lookup(self._block, path, DefineFunction, lambda _: None)
+        return None if found is None or found[0].intrinsic is not None else _function(*found, path, self._report)
+
+    def local(self, path: Path) -> LocalTerm | None:
+        return None
 
     def moment(self) -> Moment:
         return Moment(time.time_ns(), randbits(64))
@@ -124,6 +137,32 @@ def _folded(definition: DefineConst, home: ModuleBlock, report: Report) -> Const
             report(error("this constant needs too many others", definition.name.span))
             return None
         raise
+
+
+def _function(definition: DefineFunction, home: ModuleBlock, path: Path, report: Report) -> FunctionOf | None:
+    """`path`: what refers to it. What is wrong in it is said once."""
+    name = definition.name.text
+    if definition.name.text in home.reading:
+        circle = " -> ".join([*home.reading[home.reading.index(name) :], name])
+        hint = "a function calls itself by `recur(…)`, as the last thing it does"
+        report(error(f"these functions call each other: {circle}", path_span(path), hint))
+        return None
+    if name not in home.functions:
+        home.reading.append(name)
+        home.functions[name] = None
+        try:
+            inner = Names(home, None, report, "a function sees its parameters alone")
+            home.functions[name] = function(name, definition.parameters, definition.body, inner, definition.span)
+        finally:
+            home.reading.pop()
+    return home.functions[name]
+
+
+def functions(block: ModuleBlock, report: Report) -> None:
+    """Reports what is wrong with those of `block`, called or not."""
+    for definition in block.definitions.values():
+        if isinstance(definition, DefineFunction) and definition.intrinsic is None:
+            _function(definition, block, (definition.name,), report)
 
 
 def lookup(

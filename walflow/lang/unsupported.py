@@ -8,14 +8,9 @@ from walflow.diagnostics import Diagnostic, Source, Span, error
 
 _YET = "not supported yet"
 _RULES = {
-    "function": f"functions (`fn`) are {_YET}",
-    "define_script": f"scripts are {_YET}",
     "define_window": f"windows are {_YET}",
     "windows": f"windows are {_YET}",
     "group_by": f"`group by` is {_YET}",
-    "match": f"`match` is {_YET}",
-    "for": f"`for` is {_YET}",
-    "recur": f"`recur` is {_YET}",
 }
 _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
@@ -24,8 +19,7 @@ _CREATED_WITHIN = {
     "pipeline": _WITHIN_PIPELINES["define_pipeline"],
     "connector": "a connector is created within a flow, not within a pipeline",
 }
-_CREATED = {"script": "scripts"}
-_IN_PIPELINES = {"stream": "a stream", "operator": "an operator"}
+_IN_PIPELINES = {"stream": "a stream", "operator": "an operator", "script": "a script"}
 
 
 def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
@@ -41,11 +35,11 @@ def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
 
 
 def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
-    if node.data == "create" and (what := _CREATED.get(str(node.children[0]))):
-        return f"{what} are {_YET}"
     if node.data == "create" and (what := _IN_PIPELINES.get(str(node.children[0]))):
         return None if in_pipeline else f"{what} is created within a pipeline"
     if node.data == "create" and in_pipeline:
         return _CREATED_WITHIN[str(node.children[0])]
+    if node.data == "function" and any(isinstance(child, Token) and child == "..." for child in node.children):
+        return f"functions with `...` among their parameters are {_YET}"
     within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
     return within or _RULES.get(node.data)

@@ -149,14 +149,15 @@ class _Kept:
 
 def _held(rows: Rows, refused: list[Refusal]) -> Rows:
     """Without what has no JSON form, which is refused."""
-    numbers, values = rows
+    numbers, values, metas = rows
     if values is None or json.all_hold(values):
         return rows
     reasons = json.refusals([None if type(value) is msgspec.Raw else value for value in values])
     found = list(zip(numbers, values, reasons, strict=True))
     refused += [Refusal(number, f"not JSON: {reason}", 0) for number, _, reason in found if reason is not None]
-    kept = [(number, value) for number, value, reason in found if reason is None]
-    return Rows([number for number, _ in kept], [value for _, value in kept])
+    kept = [at for at, (_, _, reason) in enumerate(found) if reason is None]
+    left = None if metas is None else [metas[at] for at in kept]
+    return Rows([numbers[at] for at in kept], [values[at] for at in kept], left)
 
 
 # ---- blocks around the receipt
@@ -164,16 +165,16 @@ def _held(rows: Rows, refused: list[Refusal]) -> Rows:
 
 def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
     """One copy of the receipt's is theirs."""
-    numbers, values = rows
-    if values is None and distinct and len(numbers) == block.frames.count:
+    numbers, values, metas = rows
+    if values is None and metas is None and distinct and len(numbers) == block.frames.count:
         return [block]
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
     if values is None:
         framing, came = block.frames.framing, block.frames.payloads()
         frames = Frames(framing.join([came[number] for number in numbers]), len(numbers), framing)
-        return _capped(block.picked(numbers, frames, block.codec, receipt, distinct=distinct))
+        return _capped(block.picked(numbers, frames, block.codec, receipt, metas, distinct=distinct))
     data = json.lines(values)
-    whole = block.picked(numbers, Frames(data, len(values), LINES), JSON, receipt, distinct=distinct)
+    whole = block.picked(numbers, Frames(data, len(values), LINES), JSON, receipt, metas, distinct=distinct)
     count = max(-(-len(data) // BLOCK_BYTES), -(-len(values) // BLOCK_EVENTS))
     if count == 1:
         return [whole]

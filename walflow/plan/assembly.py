@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from walflow.compile.program import ScriptOf
 from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
@@ -79,9 +80,29 @@ class OperatorPlan:
         return tuple(f"{self.name}/{port}" for port in self.ports.outputs)
 
 
+class ScriptPlan(NamedTuple):
+    """Events come to it at the place of its name and leave at `NAME/PORT`. It runs with the selects around it."""
+
+    name: str
+    script: ScriptOf
+
+    @property
+    def ports(self) -> Ports:
+        return script_ports(self.script)
+
+    @property
+    def exits(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}/{port}" for port in self.ports.outputs)
+
+
+def script_ports(script: ScriptOf) -> Ports:
+    """What it emits by, and `err`."""
+    return Ports(("in",), tuple(dict.fromkeys([*script.ports, "err"])))
+
+
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams and operators lie between selects; none has the name of a port, and none leads back to itself."""
+    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself."""
 
     id: NodeId
     inputs: tuple[str, ...]
@@ -89,6 +110,7 @@ class PipelinePlan:
     selects: tuple[PlannedSelect, ...]
     streams: tuple[str, ...] = ()
     operators: tuple[OperatorPlan, ...] = ()
+    scripts: tuple[ScriptPlan, ...] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -97,9 +119,14 @@ class PipelinePlan:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where events are within it: what a select may be from, and the operators."""
-        exits = [exit for operator in self.operators for exit in operator.exits]
-        return (*self.inputs, *self.streams, *(operator.name for operator in self.operators), *exits)
+        """Where events are within it: what a select may be from, scripts and operators."""
+        exits = [exit for exits in self.through.values() for exit in exits]
+        return (*self.inputs, *self.streams, *self.through, *exits)
+
+    @property
+    def through(self) -> Mapping[str, tuple[str, ...]]:
+        """Scripts and operators with the places that events leave them at."""
+        return {one.name: one.exits for one in self.operators} | {one.name: one.exits for one in self.scripts}
 
 
 @dataclass(frozen=True)

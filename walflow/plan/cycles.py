@@ -73,8 +73,8 @@ def _within(pipelines: Sequence[PipelinePlan]) -> dict[Port, list[Port]]:
     for pipeline in pipelines:
         for select in pipeline.selects:
             edges[Port(pipeline.id, select.source)].append(Port(pipeline.id, select.target))
-        for operator in pipeline.operators:
-            edges[Port(pipeline.id, operator.name)] += [Port(pipeline.id, exit) for exit in operator.exits]
+        for name, exits in pipeline.through.items():
+            edges[Port(pipeline.id, name)] += [Port(pipeline.id, exit) for exit in exits]
     return edges
 
 

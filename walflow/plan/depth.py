@@ -25,8 +25,8 @@ def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report
     for pipeline in assembly.pipelines:
         for select in pipeline.selects:
             after[Port(pipeline.id, select.source)][Port(pipeline.id, select.target)] = 1
-        for operator in pipeline.operators:
-            after[Port(pipeline.id, operator.name)].update({Port(pipeline.id, exit): 1 for exit in operator.exits})
+        for name, exits in pipeline.through.items():
+            after[Port(pipeline.id, name)].update({Port(pipeline.id, exit): 1 for exit in exits})
         if ERR in pipeline.outputs:
             for name in pipeline.places:
                 after[Port(pipeline.id, name)].setdefault(Port(pipeline.id, ERR), 1)

@@ -70,7 +70,7 @@ class Graph:
             self._links[Port(link.source, link.source_port)].append(link)
         self._within: dict[Port, list[Port]] = defaultdict(list)
         for pipeline in assembly.pipelines:
-            through = {operator.name: operator.exits for operator in pipeline.operators}
+            through = pipeline.through
             for name in pipeline.places:
                 targets = [select.target for select in pipeline.selects if select.source == name]
                 targets += through.get(name, ())
@@ -90,6 +90,7 @@ class Graph:
             for name in (
                 *(select.source for select in pipeline.selects if not select.plain),
                 *(operator.name for operator in pipeline.operators if not operator.operator.whole),
+                *(script.name for script in pipeline.scripts),
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}

@@ -6,7 +6,7 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.diagnostics import Report, did_you_mean, error, one_of
 from walflow.lang.config import NodeId, OperatorConfig, PipelineConfig
 from walflow.operators import OPERATORS, Operator
-from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect, ScriptPlan, script_ports
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find
@@ -21,6 +21,7 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
     planned = {one.name.text: _plan_operator(one, config.id, registry, report) for one in config.operators}
     ports = {name: operator.ports if operator else None for name, operator in planned.items()}
+    ports |= {one.name.text: script_ports(one.script) if one.script else None for one in config.scripts}
     check_selects(config, inputs, outputs, ports, report)
     selects = (
         PlannedSelect(
@@ -35,7 +36,8 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     )
     streams = tuple(name.text for name in config.streams)
     operators = tuple(operator for operator in planned.values() if operator)
-    return PipelinePlan(config.id, inputs, outputs, tuple(selects), streams, operators)
+    scripts = tuple(ScriptPlan(one.name.text, one.script) for one in config.scripts if one.script)
+    return PipelinePlan(config.id, inputs, outputs, tuple(selects), streams, operators, scripts)
 
 
 def _plan_operator(

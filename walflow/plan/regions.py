@@ -1,6 +1,7 @@
-"""Which selects of a pipeline are compiled together: those that are linked by streams. An operator ends a region."""
+"""Which selects and scripts of a pipeline are compiled together: those that are linked by streams or by each other. An
+operator ends a region."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from walflow.compile.program import Term
 from walflow.compile.region import Region, Rule
@@ -9,8 +10,10 @@ from walflow.plan.assembly import PipelinePlan, PlannedSelect
 
 
 def region_of(plan: PipelinePlan, entry: str) -> Region:
-    places = {name: [_rule(select) for select in _from(plan, name)] for name in _places(plan, entry)}
-    return Region(f"{plan.id}/{entry}", entry, places)
+    scripts = {one.name: one.script for one in plan.scripts}
+    found = _places(plan, entry)
+    places = {name: [_rule(select) for select in _from(plan, name)] for name in found if name not in scripts}
+    return Region(f"{plan.id}/{entry}", entry, places, {name: scripts[name] for name in found if name in scripts})
 
 
 def regions(plan: PipelinePlan) -> Iterator[Region]:
@@ -29,7 +32,13 @@ def regions(plan: PipelinePlan) -> Iterator[Region]:
 
 def is_plain(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
     """All events pass as they are, and no two ways meet again within the pipeline: there is nothing to compile."""
+    if any(select.target in _scripts(plan) for select in selects):
+        return False
     return all(select.plain for select in selects) and not _rejoins(plan, selects)
+
+
+def _scripts(plan: PipelinePlan) -> Mapping[str, Sequence[str]]:
+    return {one.name: one.exits for one in plan.scripts}
 
 
 def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
@@ -45,10 +54,13 @@ def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
 
 
 def _places(plan: PipelinePlan, entry: str) -> list[str]:
+    scripts = _scripts(plan)
+    within = {*plan.streams, *scripts}
     found = [entry]
     for name in found:
-        found += [one.target for one in _from(plan, name) if one.target in plan.streams and one.target not in found]
-    return list(dict.fromkeys(found))
+        onward = [*scripts.get(name, ()), *(one.target for one in _from(plan, name) if one.target in within)]
+        found += [to for to in dict.fromkeys(onward) if to not in found]
+    return found
 
 
 def _from(plan: PipelinePlan, name: str) -> Sequence[PlannedSelect]:

@@ -9,7 +9,9 @@ from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of,
 from walflow.lang.config import PipelineConfig, SelectConfig
 from walflow.plan.graph import ERR
 
-Operators = Mapping[str, Ports | None]  # None where its ports are not known because it is wrong itself (said already)
+Operators = Mapping[
+    str, Ports | None
+]  # scripts too; None where its ports are not known: it is wrong itself (said already)
 
 STREAM = Ports(("in",), ("out",))
 
@@ -35,9 +37,9 @@ def check_selects(
     _check_circles(pipeline, found.append)
     if not found:
         _warn_of_loose_ends(pipeline, operators, found.append)
-    for name in pipeline.uncreated:
-        hint = f"so it is not checked; create it: `create operator {name.text};`"
-        found.append(warning(f"operator `{name.text}` is defined, never created", name.span, hint))
+    for what, name in pipeline.uncreated:
+        hint = f"so it is not checked; create it: `create {what} {name.text};`"
+        found.append(warning(f"{what} `{name.text}` is defined, never created", name.span, hint))
     for diagnostic in found:
         report(diagnostic)
 
@@ -46,7 +48,8 @@ class _Within:
     def __init__(self, pipeline: PipelineConfig, operators: Operators, report: Report) -> None:
         self._operators = operators
         self._nodes = [*(name.text for name in pipeline.streams), *operators]
-        self._uncreated = {name.text for name in pipeline.uncreated}
+        self._uncreated = {name.text: what for what, name in pipeline.uncreated}
+        self._scripts = {script.name.text for script in pipeline.scripts}
         self._report = report
 
     def check_source(self, select: SelectConfig, inputs: Sequence[str]) -> None:
@@ -65,8 +68,9 @@ class _Within:
         if name.text in ports or name.text in self._nodes:
             return True
         if name.text in self._uncreated:
-            hint = f"add `create operator {name.text};`"
-            self._report(error(f"operator `{name.text}` is defined, not created", name.span, hint))
+            what = self._uncreated[name.text]
+            hint = f"add `create {what} {name.text};`"
+            self._report(error(f"{what} `{name.text}` is defined, not created", name.span, hint))
             return False
         near = did_you_mean(name.text, [*ports, *self._nodes, *self._uncreated])
         add = f"add it: `{word} {', '.join([*ports, name.text])}`"
@@ -83,9 +87,9 @@ class _Within:
             return
         its = f"its {direction}{'s are' if len(ports) > 1 else ' is'} {one_of(ports).replace(' or ', ' and ')}"
         hint = (did_you_mean(text, ports) if port else None) or its
-        self._report(
-            error(f"operator `{node.text}` has no {direction} `{text}`", port.span if port else node.span, hint)
-        )
+        what = "script" if node.text in self._scripts else "operator"
+        span = port.span if port else node.span
+        self._report(error(f"{what} `{node.text}` has no {direction} `{text}`", span, hint))
 
 
 def _check_names(pipeline: PipelineConfig, ports: set[str], report: Report) -> None:
@@ -108,6 +112,7 @@ def _check_names(pipeline: PipelineConfig, ports: set[str], report: Report) -> N
 def _created(pipeline: PipelineConfig) -> Iterator[tuple[str, Name]]:
     yield from (("stream", name) for name in pipeline.streams)
     yield from (("operator", operator.name) for operator in pipeline.operators)
+    yield from (("script", script.name) for script in pipeline.scripts)
 
 
 def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
@@ -154,18 +159,31 @@ def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: 
             report(_nothing_selected_from("stream", name.text, name))
         elif name.text not in targets:
             report(warning(f"nothing is selected into stream `{name.text}`", name.span, "no event comes to it"))
-    for operator in pipeline.operators:
-        name, ports = operator.name, operators[operator.name.text]
-        exits = [f"{name.text}/{port}" for port in ports.outputs] if ports else []
-        unread = [exit for exit in exits if exit not in sources]
-        if name.text not in targets and unread == exits:
-            report(warning(f"operator `{name.text}` is created, never used", name.span, "it does nothing"))
-        elif name.text not in targets:
-            report(warning(f"nothing is selected into operator `{name.text}`", name.span, "no event comes to it"))
-        else:
-            for exit in unread:
-                shown = name.text if exit == f"{name.text}/out" else exit
-                report(_nothing_selected_from("operator", shown, name))
+    for what, name in _created(pipeline):
+        if what != "stream":
+            _warn_of_loose_node(what, name, operators[name.text], sources, targets, report)
+
+
+def _warn_of_loose_node(
+    what: str,
+    name: Name,
+    ports: Ports | None,
+    sources: AbstractSet[str],
+    targets: AbstractSet[str],
+    report: Report,
+) -> None:
+    exits = [f"{name.text}/{port}" for port in ports.outputs] if ports else []
+    unread = [exit for exit in exits if exit not in sources]
+    if name.text not in targets and unread == exits:
+        report(warning(f"{what} `{name.text}` is created, never used", name.span, "it does nothing"))
+    elif name.text not in targets:
+        report(warning(f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it"))
+    else:
+        for exit in unread:
+            if what == "script" and exit.endswith("/err"):  # its errors leave by the pipeline's
+                continue
+            shown = name.text if exit == f"{name.text}/out" else exit
+            report(_nothing_selected_from(what, shown, name))
 
 
 def _warn_of_loose_ports(

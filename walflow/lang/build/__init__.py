@@ -1,0 +1,56 @@
+"""Tree -> what the file declares. A method a rule of `troy.lark`, by subject; rules without one are not supported yet.
+
+`rules` has what all subjects need, `expressions`, `pipelines`, `scripts` and `flows` the rules themselves.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token, Tree
+from lark.tree import Meta
+
+from walflow.compile.nodes import Name, Path
+from walflow.diagnostics import Diagnostic, Source, Span
+from walflow.lang.ast import Create, CreateOperator, CreateScript, DefinePipeline, Setting, Statement
+from walflow.lang.build.expressions import ExpressionRules
+from walflow.lang.build.flows import FlowRules, kind_of_part
+from walflow.lang.build.pipelines import CreateStream, PipelineRules
+from walflow.lang.build.rules import by_rule
+from walflow.lang.build.scripts import ScriptRules
+
+
+def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
+    # Any: what a transformer returns is of no type lark knows
+    transformer: Any = TroyRules(source, report)
+    statements: tuple[Statement, ...] = transformer.transform(tree)
+    return statements
+
+
+def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[Diagnostic], None]) -> DefinePipeline:
+    """The pipeline `name`, whose ports are those its selects name: `in/other`, `out/ws0`."""
+    transformer: Any = TroyRules(source, report)  # Any: as above
+    body: tuple[object, ...] = transformer.transform(tree)
+    begin = Span(source, 0, 0)
+    inputs, outputs = transformer.written_ports("in"), transformer.written_ports("out")
+    definition: DefinePipeline = transformer.pipeline_of(
+        Name(name, begin), inputs or None, (*outputs, Name("err", begin)), (), body, Span(source, 0, len(source.text))
+    )
+    return definition
+
+
+@by_rule
+class TroyRules(FlowRules, PipelineRules, ScriptRules, ExpressionRules):
+    """All of them."""
+
+    def create(
+        self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None
+    ) -> Create | CreateOperator | CreateScript | CreateStream:
+        if kind == "connector" or kind == "pipeline":
+            return Create(kind_of_part(kind), name, path or (name,), settings or (), self._span(meta))
+        if kind == "stream":
+            if path or settings:
+                self._error("a stream has no definition and takes no args", self._span(meta))
+            return CreateStream(name)
+        if kind == "operator":
+            return CreateOperator(name, path or (name,), settings or (), self._span(meta))
+        return CreateScript(name, path or (name,), settings or (), self._span(meta))

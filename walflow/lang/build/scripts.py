@@ -1,0 +1,218 @@
+"""Rules of scripts and functions, and of `match` and `for` wherever they stand."""
+
+from typing import NamedTuple, cast
+
+from lark import Token
+from lark.tree import Meta
+
+from walflow.compile.nodes import (
+    AnyNode,
+    Array,
+    ArrayPatternNode,
+    BoundNode,
+    CaseNode,
+    DropNode,
+    EmitNode,
+    EqualNode,
+    Expr,
+    ExtractNode,
+    FieldNode,
+    ForCaseNode,
+    ForNode,
+    LetNode,
+    MatchNode,
+    Name,
+    Path,
+    PatternNode,
+    RecordPatternNode,
+    RecurNode,
+    Reference,
+    Text,
+    TuplePatternNode,
+    Unsupported,
+)
+from walflow.diagnostics import Span
+from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, Use
+from walflow.lang.build.rules import TreeRules, by_rule
+
+
+class ScriptText(NamedTuple):
+    """The statements between `script` and `end`. `whole`: all could be read."""
+
+    statements: tuple[object, ...]
+    whole: bool
+
+
+class StateText(NamedTuple):
+    span: Span
+
+
+class InputScript(NamedTuple):
+    """`script from PORT …`"""
+
+    port: Name
+
+
+class Into(NamedTuple):
+    start: Expr
+    fold: Name | None
+
+
+class EffectSteps(NamedTuple):
+    """What stands behind a `=>`."""
+
+    steps: tuple[Expr, ...]
+
+
+@by_rule
+class ScriptRules(TreeRules):
+    def define_script(self, meta: Meta, name: Name, *rest: object) -> DefineScript:
+        args = next((cast("tuple[Arg, ...]", one) for one in rest if type(one) is tuple), ())
+        state = next((one.span for one in rest if isinstance(one, StateText)), None)
+        inputs = tuple(one.port for one in rest if isinstance(one, InputScript))
+        text = next((one for one in rest if isinstance(one, ScriptText)), ScriptText((), whole=False))
+        names = tuple(one for one in text.statements if isinstance(one, Use | DefineConst | DefineFunction))
+        body = tuple(
+            cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
+        )
+        return DefineScript(name, args, state, inputs, names, body if text.whole else None, self._span(meta))
+
+    def script_state(self, meta: Meta, _value: Expr) -> StateText:
+        return StateText(self._span(meta))
+
+    def named_script(self, _meta: Meta, port: Name, _script: ScriptText) -> InputScript:
+        return InputScript(port)
+
+    def script(self, _meta: Meta, *statements: object) -> ScriptText:
+        flat: list[object] = []
+        for one in statements:
+            flat += cast("list[object]", one) if isinstance(one, list) else [one]
+        return ScriptText(tuple(flat), not any(isinstance(one, Token | Unsupported) for one in flat))
+
+    def effects(self, _meta: Meta, *steps: Expr) -> EffectSteps:
+        return EffectSteps(steps)
+
+    def let(self, meta: Meta, path: Expr, value: Expr) -> LetNode:
+        return LetNode(path, value, self._span(meta))
+
+    def emit(self, meta: Meta, *parts: Expr | None) -> EmitNode:
+        # without a value there is the port alone
+        value = parts[0] if len(parts) == 2 else None
+        return EmitNode(value, cast("Text | None", parts[-1]), self._span(meta))
+
+    def drop(self, meta: Meta) -> DropNode:
+        return DropNode(self._span(meta))
+
+    # ---- functions
+
+    def intrinsic(self, meta: Meta, name: Name, *rest: object) -> DefineFunction:
+        return DefineFunction(name, cast("Path", rest[-1]), self._span(meta))
+
+    def function(self, meta: Meta, name: Name, *rest: object) -> DefineFunction:
+        parameters = tuple(one for one in rest if isinstance(one, Name))
+        variadic = any(isinstance(one, Token) for one in rest)
+        cases = tuple(one for one in rest if isinstance(one, CaseNode))
+        body = tuple(
+            cast("Expr", one) for one in rest if one is not None and not isinstance(one, Name | Token | CaseNode)
+        )
+        if cases:
+            arguments = Array(tuple(Reference((one,), one.span) for one in parameters), name.span)
+            body = (MatchNode(arguments, cases, self._span(meta)),)
+        self._distinct("parameter", parameters)
+        return DefineFunction(name, None, self._span(meta), parameters, variadic, body)
+
+    def function_case(self, meta: Meta, *parts: object) -> CaseNode:
+        *patterns, guard, effects = parts
+        found = tuple(cast("PatternNode", one) for one in patterns)
+        return CaseNode(
+            TuplePatternNode(found, open=False, span=self._span(meta)),
+            cast("Expr | None", guard),
+            cast("EffectSteps", effects).steps,
+            self._span(meta),
+        )
+
+    def function_default(self, meta: Meta, effects: EffectSteps) -> CaseNode:
+        return CaseNode(None, None, effects.steps, self._span(meta))
+
+    def recur(self, meta: Meta, *arguments: Expr | None) -> RecurNode:
+        return RecurNode(tuple(one for one in arguments if one is not None), self._span(meta))
+
+    # ---- match
+
+    def match(self, meta: Meta, of: Expr, *cases: CaseNode) -> MatchNode:
+        return MatchNode(of, cases, self._span(meta))
+
+    match_effect = match
+
+    def match_case(self, meta: Meta, *parts: object) -> CaseNode:
+        if not isinstance(parts[0], PatternNode):
+            return CaseNode(None, None, _steps(parts), self._span(meta))
+        pattern, guard, *steps = parts
+        return CaseNode(cast("PatternNode", pattern), cast("Expr | None", guard), _steps(steps), self._span(meta))
+
+    match_effect_case = match_case
+
+    def when(self, _meta: Meta, condition: Expr) -> Expr:
+        return condition
+
+    def pattern(self, meta: Meta, *parts: "Expr | PatternNode | Name") -> PatternNode:
+        if not parts:
+            return AnyNode(self._span(meta))
+        if isinstance(parts[0], Name):
+            return BoundNode(parts[0], cast("PatternNode", parts[1]), self._span(meta))
+        return _pattern(parts[0], self._span(meta))
+
+    element_pattern = pattern
+
+    def record_pattern(self, meta: Meta, *fields: FieldNode | None) -> RecordPatternNode:
+        return RecordPatternNode(tuple(field for field in fields if field is not None), self._span(meta))
+
+    def array_pattern(self, meta: Meta, *items: PatternNode | None) -> ArrayPatternNode:
+        return ArrayPatternNode(tuple(item for item in items if item is not None), self._span(meta))
+
+    def tuple_pattern(self, meta: Meta, *items: "PatternNode | Token | None") -> TuplePatternNode:
+        found = tuple(item for item in items if item is not None and not isinstance(item, Token))
+        return TuplePatternNode(found, any(isinstance(item, Token) for item in items), self._span(meta))
+
+    def field_pattern(self, meta: Meta, *parts: object) -> FieldNode:
+        names = [one for one in parts if isinstance(one, Name)]
+        word = next((str(one) for one in parts if isinstance(one, Token)), "~=")
+        last = parts[-1]
+        test = None if isinstance(last, Name | Token) else cast("Expr | PatternNode", last)
+        store = names[0] if len(names) == 2 else None
+        return FieldNode(names[-1], word, test, store, self._span(meta))
+
+    def extractor(self, meta: Meta, name: Name, argument: Token) -> ExtractNode:
+        text = str(argument)[1:-1].replace("\\|", "|")
+        return ExtractNode(name, text, self._span(meta))
+
+    # ---- for
+
+    def for_each(self, meta: Meta, of: Expr, into: Into | None, *cases: ForCaseNode) -> ForNode:
+        start, fold = into or (None, None)
+        return ForNode(of, start, fold, cases, self._span(meta))
+
+    for_effect = for_each
+
+    def for_into(self, _meta: Meta, start: Expr, fold: Name | None) -> Into:
+        return Into(start, fold)
+
+    def fold(self, _meta: Meta, symbol: Token) -> Name:
+        return Name(str(symbol), self._at(symbol))
+
+    def for_case(
+        self, meta: Meta, key: Name, value: Name, guard: Expr | None, *steps: "Expr | EffectSteps"
+    ) -> ForCaseNode:
+        return ForCaseNode(key, value, guard, _steps(steps), self._span(meta))
+
+    for_effect_case = for_case
+
+
+def _pattern(written: "Expr | PatternNode", span: Span) -> PatternNode:
+    return written if isinstance(written, PatternNode) else EqualNode(written, span)
+
+
+def _steps(parts: "tuple[object, ...] | list[object]") -> tuple[Expr, ...]:
+    if len(parts) == 1 and isinstance(parts[0], EffectSteps):
+        return parts[0].steps
+    return tuple(cast("Expr", part) for part in parts)
