@@ -10,7 +10,7 @@ Moment before them. A function raises CannotApply where a value is of no use to 
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from walflow_kernel.errors import CannotApply
@@ -28,6 +28,7 @@ _WORDS: dict[type, tuple[str, str]] = {  # in a message, and in the reference
     bytes: ("binary data", "binary"),
     list: ("an array", "array"),
     dict: ("a record", "record"),
+    NoneType: ("null", "null"),
 }
 
 

@@ -5,7 +5,7 @@ body reads, and an event without it is an error only where the path is evaluated
 `taken` raises.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from walflow_kernel.errors import CannotApply, Missing
 from walflow_kernel.values import exact, is_array, is_out_of_range, is_record, is_whole, kind_of, out_of_range
@@ -97,7 +97,7 @@ def member(value: Any, key: str | int, step: PathStep) -> Any:
 def member_by(value: object, key: object, step: PathStep) -> Any:
     """A key that depends on the event."""
     if isinstance(key, str) or is_index(key):
-        return member(value, key, step)  # type: ignore[arg-type]  # it is one of the two
+        return member(value, key, step)
     raise CannotApply(f"`{step.path}`: `{step.shown}` is {kind_of(key)}, neither a key nor an index")
 
 
@@ -122,5 +122,5 @@ def is_key(value: object) -> bool:
     return isinstance(value, str) or is_index(value)
 
 
-def is_index(value: object) -> bool:
+def is_index(value: object) -> TypeGuard[int]:
     return is_whole(value) and value >= 0

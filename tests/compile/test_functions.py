@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from tests.compile.world import INGEST_NS, configured, expression, read
 from walflow.compile.functions import _guarded, intrinsic, registered
-from walflow.compile.reference import declared, page
+from walflow.compile.reference import constants, declared, modules, page
+from walflow_kernel.calendar import zone
 from walflow_kernel.errors import CannotApply, CannotEvaluate
 from walflow_kernel.functions import Function
 from walflow_kernel.moment import Moment
@@ -53,6 +55,39 @@ def test_each_is_declared_as_it_is() -> None:
         assert [name.strip("`") for name in one.parameters] == written, one
 
 
+def test_the_constants_are_told() -> None:
+    names = {path: [one.name for one in constants(path) if one.says] for path in modules()}
+    assert names["std/integer/signed"] == ["MAX", "MIN", "max", "min"]
+    assert len(names["cncf/otel/logs/severity"]) == 25
+    assert all(one.says for path in modules() if path != "std/datetime/timezones" for one in constants(path))
+
+
+@pytest.mark.parametrize(
+    ("use", "text"),
+    [
+        ("std", 'std::string::len("ab") == 2'),
+        ("std", "std::time::nanos::NANOS_PER_SECOND == 1_000_000_000"),
+        ("std", "std::integer::signed::MIN < std::integer::unsigned::MIN"),
+        ("std::time", "time::nanos::from_seconds(1) == time::nanos::NANOS_PER_SECOND"),
+        ("std::datetime", 'datetime::format(0, datetime::formats::RFC5322) == "Thu, 01 Jan 1970 00:00:00 +0000"'),
+        ("std::datetime::timezones", 'timezones::ETC_GMT_MINUS_14 == "Etc/GMT-14"'),
+        ("tremor", 'tremor::chash::jump("a", 1) == 0'),
+        ("cncf", "cncf::otel::metrics::temporality::DELTA == 1"),
+        ("cncf", "cncf::otel::trace::status::deprecated::UNAUTHENTICATED == 16"),
+        ("google", "google::cloud::logging::severity::EMERGENCY == 800"),
+        ("http", 'http::status::NOT_FOUND == 404 and http::headers::ETAG == "ETag"'),
+        ("http", 'http::methods::PATCH == "PATCH" and http::content_types::JSON == "application/json"'),
+    ],
+)
+def test_modules_are_used_one_by_one_or_together(use: str, text: str) -> None:
+    assert expression(text, f"use {use};").evaluate({}) is True
+
+
+def test_every_time_zone_is_one() -> None:
+    for one in constants("std/datetime/timezones"):
+        assert zone(one.value.strip('"')).name in {one.value.strip('"'), "UTC"}
+
+
 def test_the_examples_are_true() -> None:
     for one in declared():
         assert one.says, one
@@ -65,7 +100,7 @@ def test_the_reference_is_up_to_date() -> None:
     assert written == page(), "make it: python -m walflow.compile.reference > docs/reference/functions.md"
 
 
-@settings(max_examples=400)  # there are a hundred functions
+@settings(max_examples=700)  # there are 170 functions
 @given(st.data())
 def test_whatever_is_given_there_is_a_value_or_a_reason(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(INTRINSICS)))
@@ -91,6 +126,7 @@ _of: dict[type, st.SearchStrategy[Any]] = {
     bytes: st.binary(),
     list: st.lists(anything, max_size=5),
     dict: st.dictionaries(st.text(), anything, max_size=5),
+    NoneType: st.none(),
 }
 
 

@@ -22,9 +22,14 @@ from walflow_kernel.moment import Moment
 from walflow_kernel.values import TOO_DEEP
 
 USES = """
-use std::{array, base64, float, integer, json, math, random, range, re, record, size, string, type, url};
+use std::{array, base64, binary, datetime, float, integer, json, math, path, random, range, re, record, size, string};
+use std::{test, type, url};
 use std::time::nanos;
-use tremor::system;
+use tremor::{chash, system};
+use cncf::otel;
+use cncf::otel::{span_id, trace_id};
+use cncf::otel::logs::{severity, traceflags};
+use cncf::otel::trace::{spankind, status};
 """
 INGEST_NS = 1_700_000_000_000_000_000
 
@@ -72,16 +77,16 @@ def call(meta: Mapping[str, object] | None = None, position: int = 0) -> BlockCa
     return BlockCall(Moment(INGEST_NS), [position], dict(meta or {}), None, lambda number: None)
 
 
-def read(text: str) -> tuple[Evaluable | None, list[str]]:
+def read(text: str, uses: str = USES) -> tuple[Evaluable | None, list[str]]:
     """As the target of a select, with what is said of it."""
     said: list[Diagnostic] = []
-    found = resolved(parsed(text, said), Names(_shipped(), {}, said.append))
+    found = resolved(parsed(text, said), Names(_shipped(uses), {}, said.append))
     return None if found is None else Evaluable(found), [diagnostic.message for diagnostic in said]
 
 
 @cache
-def expression(text: str) -> Evaluable:
-    found, said = read(text)
+def expression(text: str, uses: str = USES) -> Evaluable:
+    found, said = read(text, uses)
     assert found is not None, said
     return found
 
@@ -107,9 +112,9 @@ def parsed(text: str, said: list[Diagnostic]) -> Expr:
 
 
 @cache
-def _shipped() -> ModuleBlock:
+def _shipped(uses: str = USES) -> ModuleBlock:
     said: list[Diagnostic] = []
-    block = Library(Path("/nonexistent"), said.append).file(Source("uses.troy", USES))
+    block = Library(Path("/nonexistent"), said.append).file(Source("uses.troy", uses))
     assert not said
     return block
 

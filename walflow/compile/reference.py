@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from walflow.compile.functions import intrinsic
@@ -12,20 +13,31 @@ from walflow_kernel.functions import Function
 HEAD: Final = """\
 # Functions
 
-The functions of the modules `std::…` and `tremor::system`. After `use std::string;`, a flow file may call `string::len`.
-This page is generated from the modules, and a test runs the examples.
+The functions and constants of the shipped modules. After `use std::string;`, a flow file may call `string::len`; after
+`use std;` it may call `std::string::len`. This page is generated from the modules, and a test runs the examples.
+
+No function reads a clock, and none asks the machine or the network while events pass. A result depends only on the
+arguments, on the time at which the event was received, or on the event's position. A value that depends on the machine,
+such as `system::hostname()`, is read once, when the file is read. From then on it is a constant. On Spark it is the value
+of the machine that started the job.
 
 Arguments must have the types named here. They are not converted: `string::len(1)` is an error. If the argument does not
 depend on an event, it is an error in the file. Otherwise it is an error of the event, which leaves by `err`. A `number` is
 an integer or a float; `any` is any value. No function makes a string or an array longer than 1,048,576.
 """
 
-_MODULES: Final = ("array", "base64", "float", "integer", "json", "math", "random", "range", "re", "record", "size")
-_PATHS: Final = (
-    *(f"std/{name}" for name in (*_MODULES, "string", "time/nanos", "type", "url")),
-    "tremor/system",
-)
+_LEFT_OUT: Final = {"tremor/connectors", "tremor/pipelines"}  # definitions of the flow language
+_MANY: Final = 50  # constants: more of them are left to the module itself
 _intrinsic = re.compile(r"intrinsic fn `?(\w+)`?\((.*)\) as ([\w:]+);").fullmatch
+
+
+_constant = re.compile(r"const (\w+) = (.*);").fullmatch
+
+
+class DeclaredConstant(NamedTuple):
+    name: str
+    value: str  # as it is written
+    says: str
 
 
 class Declared(NamedTuple):
@@ -49,13 +61,36 @@ class Declared(NamedTuple):
         return found
 
 
+def modules() -> Sequence[str]:
+    """The paths of those that define functions or constants, as files: `std/string`."""
+    root = Path(str(files("walflow").joinpath("modules")))
+    found = {str(file.relative_to(root).with_suffix("")) for file in root.rglob("*/*.tremor")}
+    return [path for path in sorted(found - _LEFT_OUT) if any(map(_defines, _lines(path)))]
+
+
+def _defines(line: str) -> bool:
+    return line.startswith(("const ", "intrinsic fn "))
+
+
 def declared() -> Iterator[Declared]:
-    for path in _PATHS:
-        says: list[str] = []
-        for line in _lines(path):
+    for path in modules():
+        for line, says in _with_words(path):
             if match := _intrinsic(line):
                 yield _declared(path.replace("/", "::"), match, says)
-            says = [*says, line.removeprefix("##")] if line.startswith("## ") else []
+
+
+def constants(path: str) -> Iterator[DeclaredConstant]:
+    for line, says in _with_words(path):
+        if match := _constant(line):
+            yield DeclaredConstant(match[1], match[2], " ".join(one.strip() for one in says))
+
+
+def _with_words(path: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each line, with the `##` lines before it."""
+    says: list[str] = []
+    for line in _lines(path):
+        yield line, says
+        says = [*says, line.removeprefix("##")] if line.startswith("## ") else []
 
 
 def _declared(path: str, match: re.Match[str], says: Sequence[str]) -> Declared:
@@ -70,16 +105,24 @@ def _lines(path: str) -> Sequence[str]:
 
 
 def page() -> str:
-    sections = groupby(declared(), key=lambda one: one.path)
-    return HEAD + "".join(line for path, functions in sections for line in _section(path, list(functions)))
+    functions = {path: list(found) for path, found in groupby(declared(), key=lambda one: one.path)}
+    return HEAD + "".join(
+        line for path in modules() for line in _section(path, functions.get(path.replace("/", "::"), []))
+    )
 
 
 def _section(path: str, functions: Sequence[Declared]) -> Iterator[str]:
-    about = [line.removeprefix("###").strip() for line in _lines(path.replace("::", "/")) if line.startswith("###")]
+    about = [line.removeprefix("###").strip() for line in _lines(path) if line.startswith("###")]
     intro = "\n".join(about)
-    yield f"\n## {path}\n\n{intro}\n\n| | | |\n|---|---|---|\n"
+    yield f"\n## {path.replace('/', '::')}\n\n{intro}\n"
+    if functions:
+        yield "\n| | | |\n|---|---|---|\n"
     for one in functions:
         yield f"| `{one.name}({_signature(one.function)})` → {one.function.gives} | {one.says} | `{_cell(one.example)}` |\n"
+    found = list(constants(path))
+    if found and len(found) <= _MANY:
+        yield "\n| constant | | |\n|---|---|---|\n"
+        yield from (f"| `{one.name}` | {one.says} | `{_cell(one.value)}` |\n" for one in found)
 
 
 def _signature(function: Function) -> str:

@@ -14,9 +14,9 @@ from walflow_kernel.extractors.contract import NO_MATCH as NO_MATCH, BadExtracto
 
 NAMES: Final = ("base64", "cidr", "datetime", "dissect", "glob", "grok", "influx", "json", "kv", "re", "rerg")
 NEEDS: Final = {
-    "datetime": (),
     "glob": ("google-re2",),
     "grok": ("google-re2",),
+    "influx": ("line-protocol-parser",),
     "json": ("msgspec", "orjson"),
     "re": ("google-re2",),
     "rerg": ("google-re2",),

@@ -31,7 +31,15 @@ def _to(unit: int) -> Callable[[int], int]:
     return to_unit
 
 
+def _truncated(unit: int) -> Callable[[int], int]:
+    def truncate_to_unit(nanos: int) -> int:
+        return sized(nanos - nanos % unit)
+
+    return truncate_to_unit
+
+
 FUNCTIONS: Mapping[str, Function] = {
     **{f"from_{name}": function(_from(unit)) for name, unit in _UNITS.items()},
     **{f"to_{name}": function(_to(unit)) for name, unit in _UNITS.items()},
+    **{f"truncate_{name}": function(_truncated(unit)) for name, unit in _UNITS.items()},
 }

@@ -8,6 +8,7 @@ from walflow_kernel.std.integer import sized
 _UNITS: Mapping[str, int] = {
     **{name: 1000**power for power, name in enumerate(("kilo", "mega", "giga", "tera", "peta"), start=1)},
     **{name: 1024**power for power, name in enumerate(("kibi", "mebi", "gibi", "tebi", "pebi"), start=1)},
+    **{name: 1024**power for power, name in enumerate(("kiB", "MiB", "GiB", "TiB", "PiB", "EiB"), start=1)},
 }
 
 

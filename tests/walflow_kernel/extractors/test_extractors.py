@@ -112,13 +112,12 @@ def test_an_argument_is_taken_or_refused(name: str, argument: str) -> None:
 
 @given(
     st.sampled_from(NAMES),
-    st.text() | st.text(alphabet='aB0 =&:,.\\"/[]-+{}<>\n%TZi\ud800é'),
+    st.text(st.characters(exclude_categories=["Cs"])) | st.text(alphabet='aB0 =&:,.\\"/[]-+{}<>\n%TZi\ud800é'),
 )
 def test_any_string_gives_a_value_or_no_match(name: str, text: str) -> None:
     found = extractor(name, ARGUMENTS[name])(text)
-    if (
-        found is not NO_MATCH and name != "json"
-    ):  # JSON brings numbers out of range, which are errors where they are read
+    # JSON brings numbers that are out of range, and half of a surrogate pair: errors where they are read or written
+    if found is not NO_MATCH and name != "json" and "\ud800" not in text:
         assert complaint(found) is None
 
 
@@ -139,12 +138,12 @@ def test_time_is_in_proportion_to_the_string(name: str) -> None:
 
 
 def _seconds(made: Any, text: str) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         made(text)
     except CannotApply:
         pass
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_what_would_be_too_large_is_an_error_of_the_event() -> None:
