@@ -21,7 +21,7 @@ from walflow.framing import (
     WHOLE,
     BadChainOrder,
     Named,
-    held,
+    frames_of,
     incoming,
     make,
     outgoing,
@@ -99,7 +99,7 @@ def test_frames_are_counted_and_told_apart(framing: Framing, events: list[bytes]
 
 @given(st.lists(ANY, min_size=1))
 def test_events_are_held_in_lines_where_they_can_be(events: list[bytes]) -> None:
-    data, framing = held(events)
+    data, framing = frames_of(events)
     assert framing.payloads(data) == events
     assert framing is (MESSAGES if any(b"\n" in event for event in events) else LINES)
 

@@ -120,7 +120,7 @@ def make(chain: Sequence[Named]) -> Framing:
     return framing
 
 
-def held(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
+def frames_of(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
     """Frames for separate events, as a block needs them: lines if possible, because many lines are validated at once."""
     data = LINES.join(payloads)
     if LINES.count(data) == len(payloads):

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from walflow.codecs import JSON
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Cutting, Frames, Framing, StreamId
-from walflow.framing import LINES, MESSAGES, held
+from walflow.framing import LINES, MESSAGES, frames_of
 
 TURN_EVENTS: Final = 4096  # judged and delivered before others have their turn
 
@@ -91,7 +91,7 @@ class IngressStream:
             for message in messages:
                 self.feed(message)
         elif messages:
-            self._do(partial(self._take, *held(messages)))
+            self._do(partial(self._take, *frames_of(messages)))
 
     def reject(self, reason: str) -> None:
         self._do(lambda: self._to.refuse(self, [(b"", reason)]))

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from walflow.event import Codec, StreamId
-from walflow.framing import Incoming, Worked, decoders, held, last_pieces, pieces
+from walflow.framing import Incoming, Worked, decoders, frames_of, last_pieces, pieces
 from walflow.framing.steps import Item
 from walflow.nodes.ingress import Delivery, IngressStream
 
@@ -156,7 +156,7 @@ class StagedStream(IngressStream):
         if self._cut:
             super().feed(b"".join(found))
         else:
-            self._take(*held(found))
+            self._take(*frames_of(found))
 
 
 def _ended() -> None: ...

@@ -109,7 +109,11 @@ def _codec(constant: Constant, report: Report) -> Codec | None:
     named = _named(constant, "codec", report)
     if named is None or not _known(named, "codec", codecs.registered, report):
         return None
-    return _made(lambda: codecs.make(str(named.name.value), named.config), named.span, report)
+    try:
+        return codecs.make(str(named.name.value), named.config)
+    except WalflowError as refused:
+        report(error(str(refused), named.span))
+        return None
 
 
 def _chain(
@@ -186,11 +190,3 @@ def _known(named: _Named, what: str, known: Callable[[], Collection[str]], repor
     hint = hint or f"there are {one_of(names).replace(' or ', ' and ')}"
     report(error(f"unknown {what} `{name}`", named.name.span, hint))
     return False
-
-
-def _made(make: Callable[[], T], span: Span, report: Report) -> T | None:
-    try:
-        return make()
-    except WalflowError as refused:
-        report(error(str(refused), span))
-        return None

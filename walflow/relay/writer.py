@@ -72,7 +72,7 @@ class LogSink:
             self._committed,
             self._tell_full,
             Backoff(FIRST_RETRY, LONGEST_RETRY),
-            inline=self._may_block,
+            inline=self._sync_inline,
         )
 
     @property
@@ -163,7 +163,7 @@ class LogSink:
         """Starts no more commits; the one that is running goes on."""
         self._commits.stop()
 
-    def _may_block(self, commit: Commit) -> bool:
+    def _sync_inline(self, commit: Commit) -> bool:
         """Whether to sync on the loop: only for a small commit, on a fast disk, and if there is not one after the
         other."""
         if commit.overdue is not None:

@@ -24,11 +24,11 @@ Fatal = Callable[[WalflowError], NoReturn]
 Stop = Callable[[bool], None]  # gracefully, or at once
 
 
-def _nobody_stops(graceful: bool) -> None: ...
+def _no_stop(graceful: bool) -> None: ...
 
 
 async def run_connector(
-    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _nobody_stops, awake: Awake | None = None
+    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _no_stop, awake: Awake | None = None
 ) -> None:
     """Returns when the connector has nothing more to say; raises only its cancellation."""
     backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
