@@ -10,7 +10,8 @@ from pydantic import AfterValidator, Field
 
 from walflow import Claim, Guarantee, Inlet, Outlet
 from walflow.net import check_socket_path
-from walflow.net.client import ClientConnector, Connection, StreamClient, acks_of
+from walflow.net.client import ClientConnector, StreamClient, acks_of
+from walflow.net.connection import Connection
 from walflow.net.server import SINK, ServerConnector, StreamServer
 from walflow.net.sockets import UnixListener
 

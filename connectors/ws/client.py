@@ -14,7 +14,8 @@ from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow import Block, Guarantee, Inlet, Outlet, Stream
 from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
 from walflow.net.address import check_brackets
-from walflow.net.client import CLOSING, Connection, StreamClient
+from walflow.net.client import CLOSING, StreamClient
+from walflow.net.connection import Connection
 from walflow.net.dial import Dial
 from walflow.net.writing import Writing
 
@@ -204,6 +205,8 @@ class WsConnection(Connection):
 
     def __init__(self, client: StreamClient, config: WsClient, acks: MessagesWritten) -> None:
         super().__init__(client)
+        self._inlet = client.inlet
+        self._others = client.others
         self._config = config
         self._acks = acks
         self._alive = self._pinged = self._time()
@@ -259,7 +262,7 @@ class WsConnection(Connection):
             self._acks.pong(payload)
         others = self._acks.others(read.messages)
         if others:
-            self._client.others(self, others)
+            self._others(self, others)
         self._flush()
         if not self._wire.open:
             self._closed()
@@ -281,8 +284,8 @@ class WsConnection(Connection):
         self.transport.abort()
 
     def _closed(self) -> None:
-        if self._wire.too_large and self.stream is not None:
-            self.stream.reject(self._wire.ending())
+        if self._wire.too_large and self.feed.stream is not None:
+            self.feed.stream.reject(self._wire.ending())
         self.end(self._wire.ending(), orderly=True)
 
     def eof_received(self) -> bool:
@@ -305,7 +308,7 @@ class WsConnection(Connection):
             super().resume_writing()
 
     def look(self, now: float) -> None:
-        if not self.reading:
+        if not self.feed.reading:
             self._alive = now
         elif now - self._alive > self._config.dead_after():
             self.end("no pong within pong_timeout")
@@ -318,7 +321,7 @@ class WsConnection(Connection):
         return Writing(transport, self._acks.written, self._encode)
 
     def _encode(self, blocks: Sequence[Block]) -> Sequence[bytes]:
-        inlet = self._client.inlet
+        inlet = self._inlet
         for block in blocks:
             self._wire.encode(inlet.messages(block), text=self._config.is_text(inlet, block))
         behind = self._acks.ping(len(blocks))

@@ -5,7 +5,7 @@ import socket
 
 from walflow.contract import Outlet
 from walflow.net.address import Address
-from walflow.net.client import CONNECTS_WITHIN, Connection
+from walflow.net.connection import CONNECTS_WITHIN, Connection
 from walflow.net.secure import TlsProtocol
 from walflow.net.sockets import SocketOptions
 from walflow.net.tls import ClientTls, Contexts

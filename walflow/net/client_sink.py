@@ -1,0 +1,136 @@
+"""The sink half of a client, over all its connections: blocks are held while there is none."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from walflow.contract import Inlet, Outlet
+from walflow.errors import WalflowError
+from walflow.event import Block
+from walflow.net.acks import Acks, NoEcho
+from walflow.net.connection import Connection
+
+STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
+
+
+class PeerLost(WalflowError):
+    """The connection ended with events on it that are not known to have arrived. They may be sent again."""
+
+
+class ClientSink:
+    """`write_buffer`: bytes that may wait for the peer to read; beyond them the sources stop. `write_timeout`: nanoseconds
+    without a byte taken after which the connection is ended."""
+
+    def __init__(
+        self, inlet: Inlet, out: Outlet, peer: str, acks: Acks, write_buffer: int, write_timeout: int | None
+    ) -> None:
+        self.triggered = False
+        self._inlet = inlet
+        self._out = out
+        self._peer = peer
+        self._acks = acks
+        self._write_buffer = write_buffer
+        self._write_timeout = write_timeout
+        self._connection: Connection | None = None
+        self._held: deque[Block] = deque()
+        self._gathering = False  # what is held is written in this turn of the loop
+        self._overdue = False  # the connection is ended because an answer did not come: what is held fails with it
+        self._closing = False
+
+    def serve(self) -> None:
+        if self._inlet.replaceable:
+            self.trigger(f"not connected to {self._peer} yet")
+        self._inlet.serve(self.accept)
+
+    def accept(self, block: Block) -> None:
+        if self._inlet.replaceable and self._connection is None:
+            self._inlet.fail(block, PeerLost(f"not connected to {self._peer}"))
+            return
+        self._held.append(block)
+        if self._connection is not None and not self._gathering:
+            self._gathering = True
+            self._out.scheduler.call_soon(self._write)
+
+    def connected(self, connection: Connection) -> None:
+        self._connection = connection
+        self._write()
+        if self.triggered:
+            self._restore()
+
+    def taken(self, connection: Connection) -> None:
+        """The peer has read something."""
+        if self.triggered and connection.writing.unwritten <= self._write_buffer // 2:
+            self._restore()
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """The breaker first: what fails here must not be sent again before a peer is connected."""
+        self._connection = None
+        if not self._closing:
+            self.trigger(f"lost {self._peer}: {reason}")
+        again = self._acks.lost(connection.writing.give_up(), PeerLost(f"lost {self._peer}: {reason}"))
+        self._held.extendleft(reversed(again))
+        if self._overdue or self._inlet.replaceable:
+            self._overdue = False
+            self._fail_held(PeerLost(f"lost {self._peer}: {reason}"))
+
+    def look(self, now: float) -> None:
+        """Once a second: ends a connection that does not answer, and stops the sources of one that does not read."""
+        connection = self._connection
+        if connection is None:
+            return
+        since = self._acks.waiting_since()
+        stalled = connection.stalled(now)
+        timeout = self._write_timeout
+        if since is not None and connection.feed.reading and now - since > self._acks.timeout:
+            self._overdue = self._acks.fails_overdue
+            connection.end(self._acks.overdue)
+        elif (timeout is not None and stalled > timeout / 1e9) or (stalled > STALLED and self._inlet.replaceable):
+            connection.end("it does not read what is written to it")
+        elif stalled > STALLED and not self.triggered:
+            self.trigger(f"{self._peer} does not read what is written to it")
+        connection.look(now)
+
+    def trigger(self, reason: str) -> None:
+        self.triggered = True
+        self._inlet.trigger(reason)
+
+    async def close(self, seconds: float) -> None:
+        """Gives the peer so long to take what is written to it; what is held then fails."""
+        self._closing = True
+        connection = self._connection
+        if connection is not None:
+            try:
+                async with asyncio.timeout(seconds):
+                    await connection.empty()
+            except TimeoutError:
+                pass
+            connection.end("walflow stops", orderly=True)
+        self._fail_held(PeerLost(f"{self._out.name} has stopped"))
+
+    def _write(self) -> None:
+        self._gathering = False
+        connection = self._connection
+        if connection is None or not self._held:
+            return
+        held: Sequence[Block] = self._held
+        self._held = deque()
+        try:
+            held = self._acks.sent(held)
+        except NoEcho as error:
+            self._out.log.error("rejecting all events", reason=str(error))
+            for block in held:
+                self._inlet.reject(block, str(error))
+            return
+        connection.writing.add(held)
+        if connection.writing.unwritten > self._write_buffer:
+            self.trigger(f"more than {self._write_buffer:,} bytes wait for {self._peer} to read")
+
+    def _fail_held(self, cause: PeerLost) -> None:
+        held, self._held = self._held, deque()
+        for block in held:
+            self._inlet.fail(block, cause)
+
+    def _restore(self) -> None:
+        self.triggered = False
+        self._inlet.restore()
