@@ -1,4 +1,5 @@
-"""What clients of byte streams share: one connection, made again and again; blocks are held while there is none."""
+"""Shared by all clients of byte streams: one connection that is made again when it ends. Blocks are held while there is
+none."""
 
 import asyncio
 from collections import deque
@@ -23,69 +24,77 @@ READ_AHEAD: Final = 256 << 10  # bytes of events that may be read for the sake o
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
 LOSES: Final = (
-    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "echo"` keeps it, if the peer '
-    "echoes"
+    'a peer that dies loses events that it had not read, because a log deletes what is acked; `"ack": "echo"` keeps '
+    "them, if the peer echoes"
 )
 
 
 class PeerLost(WalflowError):
-    """The connection ended with events on it that are not known to have arrived. They may be sent again."""
+    """The connection ended before all its events were known to have arrived. They may be sent again."""
 
 
 class CannotConnect(WalflowError):
-    """There is a peer, and it is not the right one, or does not want us."""
+    """A peer answers, but it is the wrong one or refuses us."""
 
 
 class ClientConnector(Connector):
-    """The keys that every client of a byte stream has."""
+    """Keys of every client of a byte stream."""
 
     buf_size: int = Field(
-        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+        default=8192,
+        ge=1,
+        description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
+        "to 256 KiB at a time.",
     )
     max_event_bytes: int = Field(
-        default=1 << 20, ge=1, description="A larger event from the peer is rejected; the stream goes on behind it."
+        default=1 << 20,
+        ge=1,
+        description="The largest event from the peer. A larger one is rejected, and the stream continues after it.",
     )
     ack: Literal["written", "echo"] = Field(
         default="written",
-        description="`written`: an event counts as delivered once it is in the kernel's buffer; `echo`: once the peer "
-        "has sent it back, byte for byte and in order. Other lines that come are events.",
+        description="When an event counts as delivered. `written`: once it is in the kernel's buffer. `echo`: once "
+        "the peer has sent it back, byte for byte and in order. Other lines from the peer are events.",
     )
     echo_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds without an echo after which the connection is given up and all that was not echoed "
-        "fails.",
+        description="Nanoseconds without an echo after which the connection is closed, and all events without an echo "
+        "fail.",
     )
     write_buffer: int = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
-        "at its window, 8 MiB.",
+        description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "
+        "its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, "
-        "for a peer that waits is not helped by sending it everything again.",
+        description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, "
+        "because sending everything again does not help a peer that is slow.",
     )
     reconnect: Reconnect = Field(
-        default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
+        default=Reconnect(),
+        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        source = "what was read from the peer is gone from there: a crash loses what no log has acked yet"
+        source = (
+            "what was read from the peer cannot be read again: a crash loses the events that no log has acked yet"
+        )
         if self.ack == "written":
             return Guarantee(
                 source=source,
-                sink="an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost "
-                "with the peer or the connection",
+                sink="an event is acked when it is in the kernel's buffer. Events that the peer has not read by then "
+                "are lost if the peer or the connection dies",
                 warnings=(LOSES,) if behind_log else (),
             )
         return Guarantee(
             source=source,
-            sink="an event is acked when the peer has sent it back; what is not back when the connection ends, or "
-            "within echo_timeout, fails, and may come to the peer twice",
-            warnings=() if behind_log else ("what fails is lost: put a log upstream, which sends it again",),
+            sink="an event is acked when the peer has sent it back. Events that are not back when the connection "
+            "ends, or within echo_timeout, fail; then the peer may get them twice",
+            warnings=() if behind_log else ("an event that fails is lost: put a log upstream, which sends it again",),
         )
 
 
@@ -146,7 +155,7 @@ class StreamClient:
         self._unlinked = out.counter("unlinked_bytes_total")
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         self.out.max_event_bytes = self.config.max_event_bytes
         if self.inlet.replaceable:
             self._trigger(f"not connected to {self._peer} yet")
@@ -221,7 +230,7 @@ class StreamClient:
             self._trigger(f"more than {self.config.write_buffer:,} bytes wait for {self._peer} to read")
 
     def taken(self, connection: "Connection") -> None:
-        """The peer has read something."""
+        """Called when the peer has read data."""
         if self._triggered and connection.writing.unwritten <= self.config.write_buffer // 2:
             self._restore()
 
@@ -249,7 +258,7 @@ class StreamClient:
             self.others(connection, (others,))
 
     def others(self, connection: "Connection", read: Sequence[bytes]) -> None:
-        """What came and is no echo."""
+        """Returns the data that is no echo."""
         if connection.stream is not None:
             connection.feed(read)
         else:
@@ -304,7 +313,7 @@ class StreamClient:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, from its making to its end; an end for whatever reason is one call of `end`."""
+    """One connection from its start to its end. Whatever ends it, `end` is called once."""
 
     transport: asyncio.Transport
     writing: Writing
@@ -352,7 +361,7 @@ class Connection(asyncio.Protocol):
         return Writing(transport, self._client.acks.written)
 
     def look(self, now: float) -> None:
-        """Once a second."""
+        """Called once a second."""
 
     def data_received(self, data: bytes) -> None:
         if not self.reading and not self.transport.is_closing():
@@ -384,7 +393,7 @@ class Connection(asyncio.Protocol):
         self._client.taken(self)
 
     def stalled(self, now: float) -> float:
-        """Seconds for which the peer has taken nothing of what waits for it."""
+        """Seconds for which the peer has taken none of the data that waits for it."""
         left = self.writing.unwritten
         if left < self._left or not left:
             self._moved = now
