@@ -77,7 +77,7 @@ class Process:
         self._pipe.close()
 
     async def _swept(self) -> None:
-        """Waits until no process of its group is left."""
+        """Waits a while until no process of its group is left, then kills the rest."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + SWEEP_SECONDS
         while self._signal(0) and clock() < deadline:  # noqa: ASYNC110  # the kernel does not tell when a group ends

@@ -300,7 +300,7 @@ class StagedPart:
         self._sync()
 
     def discard(self) -> None:
-        """Removes its rest, when it has its name or has failed."""
+        """Closes and removes the unfinished file. Does nothing when the stage is complete."""
         if self._fd < 0:
             return
         self._disk.close(self._fd)
