@@ -52,8 +52,9 @@ class Memory(Connector):
         bounds = [f"{self.max_elements:,} events"] if self.max_elements is not None else []
         bounds += [f"{self.max_bytes:,} bytes"] if self.max_bytes is not None else []
         return Guarantee(
-            source="every event is sent to every sink that the pipelines choose for it, again after a failure, until that sink "
-            "has acked or rejected it; then it may come twice; what is in memory when walflow stops or dies is lost",
+            source="every event is sent to every sink that the pipelines choose for it, and again after a failure, "
+            "until that sink has acked or rejected it. A sink may get it twice. Events that are in memory when "
+            "walflow stops or dies are lost",
             sink="an event is acked once it is in memory: it does not survive walflow",
             warnings=(f"it holds up to {' and '.join(bounds)} in memory, then it stops its sources",),
         )

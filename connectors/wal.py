@@ -106,8 +106,8 @@ class Wal(Connector):
 
     def _delivers(self) -> str:
         until = (
-            "every event is sent to every sink that the pipelines choose for it, again after a failure or a restart, until "
-            "that sink has acked or rejected it; then it may come twice, and it is "
+            "every event is sent to every sink that the pipelines choose for it, and again after a failure or a "
+            "restart, until that sink has acked or rejected it. A sink may get it twice. It is "
         )
         kept = "never lost" if self.sync == "always" else "lost only with what a power cut takes from the log"
         if self.on_full == "block":

@@ -76,8 +76,8 @@ MADE: list[Connector] = [
 KILLS = "system/test_kill.py::test_twenty_kills_under_load"
 RELAXED_KILLS = "system/test_kill.py::test_kills_under_load_where_acks_do_not_wait_for_the_disk"
 DELIVERS = (
-    "every event is sent to every sink that the pipelines choose for it, again after a failure or a restart, until that "
-    "sink has acked or rejected it; then it may come twice, and "
+    "every event is sent to every sink that the pipelines choose for it, and again after a failure or a restart, until that "
+    "sink has acked or rejected it. A sink may get it twice. "
 )
 FILE = "connectors/test_file.py::"
 OVERWRITE = "connectors/test_file_overwrite.py::"
@@ -121,7 +121,7 @@ HELD = {
         f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
         *OTHERS_AT_THE_FILE,
     ],
-    "every start writes over f": [f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind"],
+    "every start overwrites f": [f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind"],
     "every start empties f": [
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write"
     ],
@@ -160,12 +160,12 @@ HELD = {
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "attack/test_closed_console.py::test_head_ends_and_the_log_keeps_the_rest",
     ],
-    "what was read from the peer is gone from there": ["system/test_client.py::test_thirty_kills_of_either_side"],
+    "what was read from the peer cannot be read again": ["system/test_client.py::test_thirty_kills_of_either_side"],
     "an event is acked when it is in the kernel's buffer": [
         "connectors/test_tcp_client.py::test_written_is_acked_and_what_comes_is_events",
         "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it",
     ],
-    "a log forgets what is acked, so what a dying peer has not read is lost": [
+    "a peer that dies loses events that it had not read": [
         "connectors/test_tcp_client.py::test_what_was_written_is_lost_with_a_peer_that_did_not_read_it"
     ],
     "an event is acked when the peer's WebSocket library has answered a ping sent after it": [
@@ -182,7 +182,7 @@ HELD = {
         f"{WS_KILLS}arrives_where_it_is_sent_back",
     ],
     "the token goes to h:1 without TLS": [f"{WS_CLIENT}test_what_is_warned_of"],
-    "headers hold an Authorization": [f"{WS_CLIENT}test_what_is_warned_of"],
+    "headers contain an Authorization": [f"{WS_CLIENT}test_what_is_warned_of"],
     "an event is acked when the peer has sent it back": [
         "net/test_acks.py::test_an_echo_acks_its_block_when_its_last_byte_is_there",
         "net/test_acks.py::test_what_was_echoed_is_not_failed",
@@ -190,7 +190,7 @@ HELD = {
         f"{CLIENT}test_no_echo_in_time_is_a_loss",
         "system/test_client.py::test_thirty_kills_of_either_side",
     ],
-    "what fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
+    "an event that fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
     "what a client has sent is safe once a log has acked it": [
         WS_ECHO,
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
@@ -205,13 +205,13 @@ HELD = {
     "0.0.0.0:1 is open to the network without TLS": [
         "system/test_tls.py::test_open_to_the_network_is_said_unless_there_is_a_reason"
     ],
-    f"{DELIVERS}it is never lost": [
+    f"{DELIVERS}It is never lost": [
         "relay/test_relay.py::test_identity_survives_a_restart",
         "system/test_fanout.py::test_fifty_failures_of_one_sink_are_not_seen_by_the_other",
         "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
         KILLS,
     ],
-    f"{DELIVERS}it is lost only with what a power cut takes from the log": [
+    f"{DELIVERS}It is lost only with what a power cut takes from the log": [
         "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
         "relay/test_modes.py::test_a_killed_process_loses_nothing_and_gives_no_position_out_twice",
         "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
@@ -270,8 +270,8 @@ HELD = {
     "the log in w takes up to 1,073,741,824 bytes on disk and 10 events, then it stops its sources": [
         "relay/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
     ],
-    "every event is sent to every sink that the pipelines choose for it, again after a failure, until that sink has acked or "
-    "rejected it; then it may come twice; what is in memory when walflow stops or dies is lost": [
+    "every event is sent to every sink that the pipelines choose for it, and again after a failure, until that sink has acked "
+    "or rejected it. A sink may get it twice. Events that are in memory when walflow stops or dies are lost": [
         "connectors/test_memory.py::test_what_failed_comes_again_before_what_is_newer",
         "connectors/test_memory.py::test_what_is_lost_with_it_is_said",
     ],

@@ -1,4 +1,4 @@
-"""A file that is read once, or written."""
+"""The connector `file`: reads a file once, or writes one."""
 
 import os
 from collections.abc import Sequence
@@ -46,24 +46,30 @@ class File(Connector):
 
     ports: ClassVar[Ports] = Ports()
 
-    path: str = Field(min_length=1, description="The file. A relative path is relative to the working directory.")
+    path: str = Field(
+        min_length=1, description="The file. A relative path is relative to the daemon's working directory."
+    )
     mode: Mode = Field(
-        description="`read` it once, from its beginning; `truncate` (or `write`): empty it at every start, then "
-        "write; `overwrite`: write over what is in it, from its beginning at every start, and leave what is behind; "
-        "`append`: write behind what is in it, and remember in `.NAME.walflow` beside it what that was."
+        description="`read`: reads the file once, from its beginning. `truncate` (or `write`): empties it at every "
+        "start, then writes. `overwrite`: writes over its content from the beginning at every start, and keeps the "
+        "content after that. `append`: writes after its content, and stores in `.NAME.walflow` beside it which events "
+        "are in it."
     )
     chunk_size: int = Field(
-        default=8192, ge=1, description="Accepted for tremor's sake; reads are of 256 KiB, in bytes."
+        default=8192,
+        ge=1,
+        description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
+        "to 256 KiB at a time.",
     )
     sync: Literal["always", "never"] | None = Field(
         default=None,
-        description="Whether an ack waits until the disk has the events (fdatasync). Default: `always` where a log "
-        "is upstream, which forgets what is acked; else `never`.",
+        description="Whether an ack waits until the events are on disk (fdatasync). Default: `always` if a log is "
+        "upstream, because a log deletes what is acked; otherwise `never`.",
     )
 
     exit: bool = Field(
         default=False,
-        description="For `read`: whether the daemon drains and stops once the file is read, with exit code 0.",
+        description="For `read`: whether the daemon drains and stops, with exit code 0, when the whole file is read.",
     )
 
     # both outlive a run: a restart of the connector alone keeps what is in the file
@@ -80,7 +86,7 @@ class File(Connector):
     @model_validator(mode="after")
     def _sync_is_for_writing(self) -> Self:
         if self.mode == "read" and self.sync is not None:
-            raise ValueError('sync is for files that are written, and mode is "read"')
+            raise ValueError('sync is only for files that are written, and mode is "read"')
         if self.mode != "read" and self.exit:
             raise ValueError(f'exit is for files that are read, and mode is "{self.mode}"')
         return self
@@ -96,8 +102,8 @@ class File(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         if self.mode == "read":
             return Guarantee(
-                source=f"{self.path} is read from its beginning at every start: what was read before a restart comes "
-                "again, and an event that a sink fails comes again only then"
+                source=f"{self.path} is read from its beginning at every start: events that were read before a restart "
+                "come again. An event that a sink fails comes again only after a restart"
             )
         synced = self._syncs(behind_log)
         ack = "an event is acked after it was written"
@@ -109,18 +115,20 @@ class File(Connector):
         others = "another process cuts, replaces or removes"
         if self.mode == "append":
             return Guarantee(
-                sink=f"{ack}, until {others} the file; {_after_a_crash(behind_log, synced)}", once=behind_log
+                sink=f"{ack}, until {others} the file. {_after_a_crash(behind_log, synced)}", once=behind_log
             )
         if self.mode == "overwrite":
-            torn = "after kill -9 the last line may be torn, and go on as what the file held before"
-            over = f"every start writes over {self.path} from its beginning, also after a crash, and leaves what is "
-            over += 'behind its last event; mode = "append" keeps what was acked'
+            torn = "After kill -9 the last line may be torn, with older content of the file after it"
+            over = (
+                f"every start overwrites {self.path} from its beginning, also after a crash, and keeps older content "
+            )
+            over += 'after its last event; mode = "append" keeps acked events'
             return Guarantee(
-                sink=f"{ack}, until the next start writes over it, or {others} it; {torn}", warnings=(over,)
+                sink=f"{ack}, until the next start writes over it, or {others} it. {torn}", warnings=(over,)
             )
         return Guarantee(
             sink=f"{ack}, until the next start empties the file, or {others} it",
-            warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps what was acked',),
+            warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps acked events',),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
@@ -156,15 +164,14 @@ class File(Connector):
 
 
 def _after_a_crash(behind_log: bool, synced: bool) -> str:
-    torn = "after kill -9 no line is torn"
+    torn = "After kill -9 no line is torn"
     if not behind_log:
-        power = "after a power cut neither" if synced else "after a power cut the last lines may be"
-        return f"{torn}, {power}"
-    once = "and none comes twice where the events have one way from the log and come whole, also where the file was "
-    once += (
-        "renamed in its directory; where it was moved elsewhere, cut, replaced or compressed just before, its last "
+        return f"{torn}. After a power cut {'no line is torn' if synced else 'the last lines may be torn'}"
+    once = (
+        f"{torn}, and none comes twice if the events take one way from the log and in whole blocks, also if the file was "
+        "renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last lines may "
+        "come twice"
     )
-    once += "lines may come twice"
     if synced:
-        return f"{torn} {once}; after a power cut none is torn or lost, and the last may come twice"
-    return f"{torn} {once}; after a power cut the last lines may be torn or lost, or come twice"
+        return f"{once}. After a power cut no line is torn or lost, and the last ones may come twice"
+    return f"{once}. After a power cut the last lines may be torn or lost, or come twice"

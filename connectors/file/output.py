@@ -1,5 +1,5 @@
-"""A file that is written at its end, batch by batch, each wholly or not at all. Everything here may block: it runs
-on the sink's thread."""
+"""A file that is written at its end, batch by batch; each batch is written completely or not at all. All functions here
+may block: they run on the sink's thread."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ GRACE: Final = 1.0  # seconds: logrotate makes the new file right after the rena
 
 
 class CannotWrite(WalflowError):
-    """The file cannot be written now. It may later."""
+    """The file cannot be written now; later it may be."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Output:
         raise CannotWrite(f"cannot write {self.path}: another process cuts or replaces it again and again")
 
     def _write(self, fd: int, batch: FileBatch) -> bool:
-        """False: another process took it away again."""
+        """Writes a batch. False: another process has replaced or cut the file again."""
         parts = batch.parts
         if self._is_unended(fd, batch.separator):
             parts = [batch.separator, *parts]
@@ -141,7 +141,7 @@ class Output:
         return False
 
     def reopen(self) -> None:
-        """The path may name another file now. As `open` where it is not open."""
+        """Opens the path again, which may name another file now. Like `open` if it is not open."""
         old = self._fd
         if old is None:
             self.open()
@@ -167,7 +167,7 @@ class Output:
         self._fd = fd
 
     def close(self) -> None:
-        """Leaves nothing open, even where it raises OSError: the end could not be synced."""
+        """Closes everything, even if it raises OSError because the end could not be synced."""
         if self._fd is None:
             return
         try:
@@ -196,7 +196,7 @@ class Output:
         self._go_behind(fd, self._disk.stat(fd).size)
 
     def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
-        """At which byte the batch then ends."""
+        """Writes the batch. Returns the offset of its end."""
         landed = self._append(fd, parts)
         if self._sync:
             self._disk.sync(fd)
@@ -242,7 +242,7 @@ class Output:
         return now - self._renamed_at >= GRACE
 
     def _is_kept(self, fd: int, end: int) -> bool:
-        """Whether what was just written is still in a file that has a name."""
+        """Whether the bytes that were just written are still in a file that has a name."""
         there = self._disk.look(self.path)
         if there is None or there.identity != self._identity:
             there = self._disk.stat(fd)
@@ -310,7 +310,7 @@ class Output:
 
 
 def open_regular(disk: Disk, path: str) -> int:
-    """Raises CannotWrite, with what is in the way."""
+    """Raises CannotWrite, with the reason."""
     try:
         if not disk.is_file(path) and (kind := _kind(path)):
             raise CannotWrite(f"cannot write {path}: it is {kind}")
@@ -346,7 +346,7 @@ KINDS: Final = (
 
 
 def _kind(path: str) -> str | None:
-    """What it is, where it is no regular file; None: it is not there."""
+    """The kind of a file that is no regular one; None: it does not exist."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:

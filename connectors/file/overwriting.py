@@ -1,4 +1,4 @@
-"""A file that is written over from its beginning on. It is never cut: what was in it and is not reached stays."""
+"""A file that is overwritten from its beginning. It is never cut: content after the written part stays."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from walflow.disk import Disk
 
 
 class FilePlace(NamedTuple):
-    """How far a file is written over. `old`: where its content ended before; from there on it is appended to, as other
-    processes may do."""
+    """How far a file is overwritten. `old`: the end of its content before; after it, events are appended, as other
+    processes may do too."""
 
     identity: tuple[int, int]
     size: int

@@ -1,4 +1,4 @@
-"""Which positions of which log."""
+"""Sets of log positions."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,14 @@ Range = tuple[int, int]  # first and last position, both included
 
 
 class PositionRun(NamedTuple):
-    """Positions in a row that are all known, or all unknown."""
+    """A range of positions that are all known, or all unknown."""
 
     length: int
     known: bool
 
 
 class WrittenPositions:
-    """Ascending, disjoint and never touching, per log."""
+    """Ranges of positions per log: ascending, disjoint and never touching."""
 
     __slots__ = ("_logs",)
 
@@ -29,7 +29,7 @@ class WrittenPositions:
         return sum(map(len, self._logs.values()))
 
     def total(self) -> int:
-        """How many positions."""
+        """The number of positions."""
         return sum(last - first + 1 for ranges in self._logs.values() for first, last in ranges)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The source half: one file, from its beginning to its end, decompressed where its name says that it is compressed."""
+"""The source half: reads one file from its beginning to its end, and decompresses it if its name says so."""
 
 import asyncio
 import os
@@ -19,12 +19,12 @@ LAST_DELAY: Final = 10.0
 
 
 class CannotRead(WalflowError):
-    """The file is not there, or not one that has an end."""
+    """The file does not exist, or has no end."""
 
 
 async def read(path: str, out: Outlet) -> None:
-    """Raises CannotRead before the first byte. After it, a read that fails is tried again where it failed:
-    beginning anew would send everything twice. What is damaged ends the file, and is rejected."""
+    """Reads the file. Raises CannotRead before the first byte. A read that fails later is tried again at the same
+    place, because a new start would send everything twice. Damage ends the file and is rejected."""
     file = await _open(path)
     unreadable = asyncio.Event()
     stream = out.stream({"file": {"path": path}}, broken=unreadable.set)
@@ -51,7 +51,7 @@ async def read(path: str, out: Outlet) -> None:
 
 
 async def _decompress(members: Members, data: bytes, stream: Stream, out: Outlet) -> None:
-    """On a thread, and no further ahead than the flow takes events. Raises Corrupt."""
+    """Decompresses on a thread, only as far as the flow accepts events. Raises Corrupt."""
     members.feed(data)
     while (read := await asyncio.to_thread(members.read)) is not None:
         if read[0]:

@@ -24,7 +24,7 @@ Read = Callable[[int, int], bytes]  # size, offset
 
 
 class FileNow(NamedTuple):
-    """The file as it is found."""
+    """The file as recovery finds it."""
 
     boot: str
     identity: tuple[int, int]
@@ -105,7 +105,7 @@ def _power_was_cut(state: State, here: FileNow) -> bool:
 
 
 def events_of(state: State) -> int:
-    """How many may be in the file, and not known to be acked by all logs."""
+    """How many events may be in the file and are not known to be acked by all logs."""
     known = WrittenPositions(state.ranges)
     if state.intent is not None:
         known.update(WrittenPositions(state.intent.adds))
@@ -136,7 +136,7 @@ def _find(intent: WriteIntent, planned: int, size: int, read: Read) -> tuple[int
 
 
 def _occurrences(head: bytes, data: bytes) -> Iterator[int]:
-    """Also the one that the end of `data` cuts off."""
+    """All occurrences, also one that the end of `data` cuts off."""
     at = data.find(head)
     while at >= 0:
         yield at
@@ -172,7 +172,7 @@ def intend(data: bytes, start: int, adds: WrittenPositions) -> WriteIntent:
 
 
 def _ends(start: int, length: int, piece: int) -> Iterator[int]:
-    """Where the pieces of a batch end, relative to its start."""
+    """The ends of a batch's pieces, relative to its start."""
     end = piece - start % piece
     while end < length:
         yield end

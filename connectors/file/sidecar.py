@@ -56,7 +56,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Sidecar:
-    """Open and locked."""
+    """The sidecar, open and locked."""
 
     def __init__(self, disk: Disk, fd: int, path: str, slots: list[tuple[int, State | None]]) -> None:
         self.path = path
@@ -137,7 +137,8 @@ def _encode(state: State, generation: int) -> bytes:
 
 
 def _with_less(state: State) -> State:
-    """What is not known to be in the file comes twice, so knowledge may be dropped, and nothing else."""
+    """The state with fewer ranges. An event that is not known to be in the file comes twice, so only this knowledge may
+    be dropped."""
     ranges = WrittenPositions(state.ranges)
     if ranges:
         ranges.forget_lowest()
@@ -149,7 +150,7 @@ def _with_less(state: State) -> State:
 
 
 def _decode(slot: bytes, path: str) -> tuple[int, State | None]:
-    """Generation 0 for a slot that was never written, or torn."""
+    """Decodes a slot. Generation 0: it was never written, or is torn."""
     if len(slot) < SLOT or not slot.startswith(MAGIC[:-1]):
         return 0, None
     magic, checksum, length, generation = HEADER.unpack_from(slot)

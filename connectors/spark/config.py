@@ -1,4 +1,4 @@
-"""What a flow file says about a `spark` connector."""
+"""The keys of a `spark` connector."""
 
 import os
 from collections.abc import Sequence
@@ -23,86 +23,109 @@ class SparkConfig(Connector):
     path: str = Field(
         min_length=1,
         validation_alias=AliasChoices("path", "dir"),
-        description="Directory of the log, made if it is missing (mode 0700); the token, the consumers' positions, "
-        "results and checkpoints live in it too.",
+        description="Directory of the log. It is made with mode 0700 if it is missing. The token, the consumers' "
+        "positions, results and checkpoints are in it too.",
     )
-    chunk_size: int = Field(default=64 << 20, ge=1024, le=1 << 40, description="Bytes at which a new file begins.")
+    chunk_size: int = Field(
+        default=64 << 20, ge=1024, le=1 << 40, description="Size in bytes after which a new file begins."
+    )
     max_chunks: int = Field(
         default=16,
         ge=1,
         le=1 << 32,
-        description="With chunk_size, the budget: chunk_size x max_chunks bytes on disk.",
+        description="The most files. The log takes at most chunk_size x max_chunks bytes on disk.",
     )
 
     url: str = Field(default=f"127.0.0.1:{DEFAULT_PORT}", description="host:port where Spark finds this log.")
-    tls: ServerTls | None = Field(default=None, description="Certificates; needed to listen beyond loopback.")
-    insecure: str | None = Field(default=None, description="Why this may listen beyond loopback without TLS.")
+    tls: ServerTls | None = Field(
+        default=None,
+        description="Certificates for TLS. Required to listen beyond loopback, unless `insecure` is given.",
+    )
+    insecure: str | None = Field(
+        default=None, description="The reason why listening beyond loopback without TLS is safe here."
+    )
     token: Secret | None = Field(
-        default=None, description="Who has it may read and commit. Default: `<path>/token`, made at the first start."
+        default=None,
+        description="The token that permits Spark to read and commit. Default: `<path>/token`, made at "
+        "the first start.",
     )
     consumers: tuple[str, ...] = Field(
         default=("spark",),
-        description="Who reads: nothing is deleted before each of them has committed it. Any other name is refused.",
+        description="Names of the readers. No event is deleted before each of them has committed it. A reader with "
+        "another name is refused.",
     )
 
     handshake_timeout: int = Field(
-        default=10_000_000_000, gt=0, description="Nanoseconds a connection has to prove that it knows the token."
+        default=10_000_000_000,
+        gt=0,
+        description="Nanoseconds in which a connection must prove that it knows the token.",
     )
     max_connections: int = Field(
         default=256,
         ge=1,
-        description="Connections from Spark at a time. One more takes the place of the oldest that has proved "
-        "nothing; if there is none, it is refused.",
+        description="The most connections from Spark at a time. At the limit, a new one replaces the oldest that has "
+        "not proved the token. If there is none, the new one is refused.",
     )
 
     socket_url: str | None = Field(
         default=None,
-        description="host:port of a plain listener for Spark's own socket source: one reader, at most once.",
+        description="host:port of a listener for Spark's own socket source: one reader at a time, each event at most "
+        "once.",
     )
     max_lines_per_second: int = Field(
         default=10_000,
         ge=1,
-        description="Pace of the plain listener: Spark's socket source collapses above some 20,000.",
+        description="The most lines per second for Spark's socket source, which cannot process more than about 20,000.",
     )
 
     query: str | None = Field(
-        default=None, min_length=1, description="Spark SQL over the view `in`; its rows come back on `out`."
+        default=None, min_length=1, description="Spark SQL over the view `in`. Its rows leave by `out`."
     )
     job: str | None = Field(
         default=None,
         min_length=1,
-        description="A PySpark file with `def pipeline(spark, stream)`; what it returns comes back.",
+        description="A PySpark file with `def pipeline(spark, stream)`. The rows of the DataFrame that it returns "
+        "leave by `out`.",
     )
-    output_mode: OutputMode = Field(default="append", description="Spark's: append, update or complete.")
-    master: str | None = Field(default=None, description="Where Spark runs. Default: `local[N,4]` with N processors.")
-    conf: dict[str, str] = Field(default={}, description="Spark's own configuration, by its names.")
+    output_mode: OutputMode = Field(default="append", description="Spark's output mode: append, update or complete.")
+    master: str | None = Field(
+        default=None, description="Spark's master URL. Default: `local[N,4]` with N processors."
+    )
+    conf: dict[str, str] = Field(default={}, description="Spark's own configuration, with its names.")
     options: dict[str, str] = Field(
         default={},
-        description='Options of `format("walflow")` for the pipeline, by their names: `cafile`, `numPartitions`, …',
+        description='Options of `format("walflow")` for the query: `cafile`, `numPartitions`, …',
     )
     checkpoint: str | None = Field(
-        default=None, min_length=1, description="Where Spark keeps its checkpoint. Default: `<path>/checkpoint`."
+        default=None, min_length=1, description="Directory of Spark's checkpoint. Default: `<path>/checkpoint`."
     )
     trigger_interval: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds between batches. Default: the next one begins when the last one ends.",
+        description="Nanoseconds between the starts of batches. Default: a batch begins when the one before ends.",
     )
-    max_rows_per_batch: int = Field(default=200_000, ge=1, description="Events that one batch reads at most.")
-    max_bytes_per_batch: int = Field(default=64 << 20, ge=1, description="Bytes that one batch reads at most, about.")
+    max_rows_per_batch: int = Field(default=200_000, ge=1, description="The most events that one batch reads.")
+    max_bytes_per_batch: int = Field(
+        default=64 << 20, ge=1, description="The most bytes that one batch reads, about."
+    )
     stop_grace: int = Field(
-        default=10_000_000_000, gt=0, description="Nanoseconds a running batch has to end when walflow stops."
+        default=10_000_000_000, gt=0, description="Nanoseconds that a running batch gets to end when walflow stops."
     )
     python: str | None = Field(
-        default=None, min_length=1, description="The interpreter that has pyspark. Default: the one walflow runs on."
+        default=None,
+        min_length=1,
+        description="The Python interpreter that has pyspark. Default: the one that runs walflow.",
     )
     environment: tuple[str, ...] = Field(
         default=(),
-        description="Names of variables that the driver gets beside those that Spark, Java and Python read for "
-        "themselves; `*` stands for any text. It gets no others.",
+        description="Names of further environment variables for the driver; `*` stands for any text. The driver gets "
+        "these, the variables that Spark, Java and Python read, and no others.",
     )
     max_result_bytes: int = Field(
-        default=64 << 20, ge=1, description="Bytes of results one batch may publish; more are refused, by name."
+        default=64 << 20,
+        ge=1,
+        description="The most bytes of results of one batch. A larger batch is refused, and "
+        "the message names this key.",
     )
 
     @field_validator("url", "socket_url")

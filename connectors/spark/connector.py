@@ -1,4 +1,4 @@
-"""The connector `spark`: what it promises, and what one run of it is put together of."""
+"""The connector `spark`: its guarantees, and the parts of one run."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ BACKLOG: Final = 128  # connections that wait to be accepted
 
 
 class Spark(SparkConfig):
-    """A log that Spark reads ranges of, as often as it likes, until each of its consumers has committed them."""
+    """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
     output_optional: ClassVar[bool] = True
 
@@ -37,9 +37,9 @@ class Spark(SparkConfig):
         if self.socket_url is not None:
             warnings.append(f"{self.socket_url} gives each event {PROMISE}")
         return Guarantee(
-            source="each batch of a query on Spark is taken once, however often Spark sends it; its rows are sent to every "
-            "sink that the pipelines choose for them, again after a failure or a restart, until that sink has acked or "
-            "rejected them; then they may come twice, and they are never lost",
+            source="each batch of a query on Spark is taken once, even if Spark sends it again. Its rows are sent to "
+            "every sink that the pipelines choose for them, and again after a failure or a restart, until that sink "
+            "has acked or rejected them. A sink may get them twice. They are never lost",
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),
@@ -106,7 +106,7 @@ def _each_of(consumers: Sequence[str]) -> str:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What failed first is what an operator wants to read."""
+    """The first failure, because an operator wants to read that one."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 

@@ -31,8 +31,8 @@ PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HEL
 
 
 class Cursor(NamedTuple):
-    """`position`: the next one that is wanted. `time_ns` of its last commit, 0 if there was none, who made it, and for
-    which scan; empty: the client did not say."""
+    """`position`: the next position to read. `time_ns`, `peer`, `scan`: of the last commit; 0 and empty if there was
+    none, or the client did not say."""
 
     position: int
     time_ns: int = 0
@@ -41,7 +41,7 @@ class Cursor(NamedTuple):
 
 
 class Consumers:
-    """`acked` is called when the log was acked further. Belongs to the loop."""
+    """`acked` is called when more of the log was acked. Belongs to the loop."""
 
     def __init__(self, log: Log, names: Sequence[str], half: Half, acked: Callable[[], None]) -> None:
         self._log = log
@@ -68,11 +68,11 @@ class Consumers:
         return min((cursor.position for cursor in self._cursors.values()), default=self._log.low + 1)
 
     def committed(self, name: str) -> int:
-        """The next position it wants. Raises RequestRefused."""
+        """The next position that the consumer needs. Raises RequestRefused."""
         return self._cursor(name).position
 
     def check_scan(self, name: str, scan: str) -> None:
-        """Raises RequestRefused where another one has committed."""
+        """Raises RequestRefused if another scan has committed."""
         cursor = self._cursor(name)
         if cursor.time_ns and cursor.scan != scan:
             raise RequestRefused(
@@ -82,19 +82,19 @@ class Consumers:
             )
 
     async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
-        """All below `position` is done for this consumer: durable when this returns. A position that was passed
-        already changes nothing. Raises RequestRefused."""
+        """The consumer has processed all positions below `position`. This is durable when the call returns. A position
+        below an earlier commit changes nothing. Raises RequestRefused."""
         self._check(name, position)
         if position > self.committed(name):
             await self._turns.take(self._commit(name, position, peer, scan))
         return self.committed(name)
 
     async def close(self) -> None:
-        """After what is being written. Nothing is committed any more."""
+        """Waits for the write that is running. No commit is accepted any more."""
         await self._turns.take(self._close())
 
     def served(self, name: str, end: int) -> None:
-        """It has been given the positions below `end`."""
+        """The consumer has been sent the positions below `end`."""
         self._served[name] = max(end, self._served.get(name, 0))
 
     def lag(self, name: str) -> int:
@@ -114,7 +114,7 @@ class Consumers:
         )
 
     def tell(self, *, full: bool) -> None:
-        """Who holds how much; at most once a minute."""
+        """Logs how much each consumer holds, at most once a minute."""
         now = self._half.scheduler.time()
         if now < self._held_until or not self._cursors:
             return
@@ -168,7 +168,7 @@ class Consumers:
         self._closed = True
 
     def _ack(self) -> None:
-        """Only after the file says so: what it would repeat after a crash must still be there."""
+        """Acks the log, after the file is written: events that a crash would repeat must still be there."""
         if self._cursors and self.floor - 1 > self._log.low:
             self._log.ack(1, self.floor - 1)
             self._acked()

@@ -1,4 +1,4 @@
-"""Where the log ends, and who waits for more."""
+"""The durable end of the log, and the callers that wait for more."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ class DurableEnd:
                 waiting.set_result(None)
 
     async def wait(self, position: int, seconds: float) -> int:
-        """`next`, as soon as it is larger than `position` or after so many seconds."""
+        """Waits until `next` is larger than `position`, at most this many seconds. Returns `next`."""
         if self.next <= position and seconds > 0:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting[waiting] = position

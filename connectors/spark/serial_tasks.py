@@ -1,4 +1,4 @@
-"""Work that touches the disk, for a peer that may go away before it is done."""
+"""Work on the disk for a peer that may disconnect before the work is done."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,29 +10,29 @@ T = TypeVar("T")
 
 
 class SerialTasks:
-    """One piece of work at a time, in order. A caller that is cancelled stops none of it."""
+    """Runs one piece of work at a time, in order. Cancelling a caller does not stop its work."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def take(self, work: Coroutine[object, object, T]) -> T:
-        """What it comes to, once its turn has come."""
+        """The result of the work, when its turn has come."""
         return await asyncio.shield(self.begin(work))
 
     def begin(self, work: Coroutine[object, object, T]) -> "asyncio.Task[T]":
-        """As `take`, and it need not be waited for."""
+        """Like `take`, but the caller need not wait."""
         return self.beside(self._in_turn(work))
 
     def beside(self, work: Coroutine[object, object, T]) -> "asyncio.Task[T]":
-        """Out of turn: it runs now."""
+        """Runs the work now, out of turn."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def end(self) -> None:
-        """After all of it."""
+        """Waits for all work."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 

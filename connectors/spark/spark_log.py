@@ -16,7 +16,7 @@ HELD: Final = 0.5  # of the budget: from here on it is said
 
 
 class ServedLog(NamedTuple):
-    """What both ports know of it."""
+    """The part of the log that both ports use."""
 
     log: Log
     durable_end: DurableEnd
@@ -24,7 +24,7 @@ class ServedLog(NamedTuple):
 
 
 class SparkLog:
-    """For one run. Nothing is taken from `inlet` before `begin`."""
+    """The log for one run. No block is taken from `inlet` before `begin`."""
 
     def __init__(self, log: Log, consumers: Sequence[str], inlet: Inlet, out: Outlet) -> None:
         self._log = log
@@ -48,7 +48,7 @@ class SparkLog:
         self._look()
 
     async def end(self) -> None:
-        """Nothing is begun any more; what is in the air goes on."""
+        """Starts no more work. Work that has started goes on."""
         self._writer.stop()
         self._checkpoints.stop()
         self.ranges.close()

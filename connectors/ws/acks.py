@@ -1,6 +1,6 @@
-"""When an event counts as delivered: written, answered by a pong behind it, or sent back.
+"""When an event counts as delivered: when it is written, when a pong follows it, or when it is sent back.
 
-A connection that is lost is no failure: what is not acked is sent again on the next one.
+A lost connection is no failure: events that are not acked are sent again on the next connection.
 """
 
 import os
@@ -18,7 +18,7 @@ _BEHIND = struct.Struct(">8sQ")
 
 
 class MessagesWritten(WhenWritten):
-    """In the kernel's buffer."""
+    """Acks a message when it is in the kernel's buffer."""
 
     def __init__(self, config: Ws, inlet: Inlet) -> None:
         super().__init__(inlet)
@@ -28,18 +28,18 @@ class MessagesWritten(WhenWritten):
         return [part for block in blocks for part in self._config.sendable(self._inlet, block)]
 
     def ping(self, count: int) -> bytes | None:
-        """What to ping with behind the next `count` blocks that were sent."""
+        """The payload of a ping after the next `count` blocks; None: no ping."""
         return None
 
     def pong(self, payload: bytes) -> None: ...
 
     def others(self, messages: list[bytes]) -> list[bytes]:
-        """Those that are no answers."""
+        """The messages that are no answers."""
         return messages
 
 
 class MessagesPonged(MessagesWritten):
-    """A ping goes behind each batch; the pong to it, or to a later one, acks all before it."""
+    """A ping follows each batch. The pong to it, or to a later ping, acks all blocks before it."""
 
     overdue = "no pong within pong_timeout"
 
@@ -92,7 +92,7 @@ class MessagesPonged(MessagesWritten):
 
 
 class _Sent:
-    """A block, and which of its events are back."""
+    """A block, and which of its events have been sent back."""
 
     __slots__ = ("back", "block", "expected", "left")
 
@@ -104,7 +104,7 @@ class _Sent:
 
 
 class MessagesReturned(MessagesWritten):
-    """Byte for byte and first in, first out; or by the value of a field, in any order."""
+    """Acks a message when it is sent back: the same bytes in the same order, or the value of a field in any order."""
 
     overdue = "no echo within echo_timeout"
     fails_overdue = True  # a peer that is there and does not return an event may never do so
@@ -208,7 +208,7 @@ class MessagesReturned(MessagesWritten):
         self._inlet.ack(sent.block)
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
-        """Only what is not back is sent again."""
+        """Only events that were not sent back are sent again."""
         outstanding, self._outstanding = self._outstanding, deque()
         self._places.clear()
         again: list[Block] = []

@@ -32,8 +32,8 @@ OURS: Final = {  # headers that the handshake itself has
 PONGS: Final = 1 << 20  # bytes in the transport beyond what it is handed of blocks, which is less
 
 LOSES: Final = (
-    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "pong"` keeps what has not '
-    "reached the peer"
+    'a peer that dies loses events that it had not read, because a log deletes what is acked; `"ack": "pong"` keeps '
+    "those that have not reached the peer"
 )
 LOSES_LITTLE: Final = (
     "a pong comes from the peer's WebSocket library, not from its application: a peer that dies between the two loses "
@@ -129,8 +129,8 @@ class WsClient(Ws):
         warnings = self._insecure()
         if self.ack == "written":
             sink = (
-                "an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost with "
-                "the peer or the connection"
+                "an event is acked when it is in the kernel's buffer. Events that the peer has not read by then are "
+                "lost if the peer or the connection dies"
             )
             warnings += [LOSES] if behind_log else []
         elif self.ack == "pong":
@@ -145,9 +145,12 @@ class WsClient(Ws):
                 f"an event is acked when the peer has returned {returned}. What is not back when the connection ends is "
                 "sent again on the next one; what is not back within echo_timeout fails. So the peer may get an event twice"
             )
-            warnings += [] if behind_log else ["what fails is lost: put a log upstream, which sends it again"]
+            warnings += (
+                [] if behind_log else ["an event that fails is lost: put a log upstream, which sends it again"]
+            )
         return Guarantee(
-            source="what was read from the peer is gone from there: a crash loses what no log has acked yet",
+            source="what was read from the peer cannot be read again: a crash loses the events that no log has acked "
+            "yet",
             sink=sink,
             warnings=tuple(warnings),
         )
@@ -160,7 +163,7 @@ class WsClient(Ws):
         if self.token is not None and self.token.inline:
             warnings.append("the token stands in the flow file; name a file, env or credential instead")
         if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append("headers hold an Authorization; name a file with it in `token` instead")
+            warnings.append("headers contain an Authorization; name a file with it in `token` instead")
         if self.token is not None and tls is None and not self.address.loopback:
             warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
         return warnings

@@ -1,4 +1,4 @@
-"""One WebSocket connection without its socket: bytes to messages and back, by the `websockets` library."""
+"""One WebSocket connection without its socket: converts bytes to messages and back, with the `websockets` library."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ SHOWN: Final = 60  # of a peer's words in a line of ours
 
 @dataclass
 class FrameRead:
-    """What some bytes brought, each kind in its order. `frames`: how many, of whatever kind. `size`: bytes of what they
-    hold, inflated."""
+    """The content of some bytes, each kind in order. `frames`: the number of frames of any kind. `size`: their content
+    in bytes, inflated."""
 
     frames: int = 0
     size: int = 0
@@ -33,7 +33,7 @@ class FrameRead:
 
 
 class FrameWire:
-    """Never raises for what a peer sent. After `receive`, what `to_send` returns must be written."""
+    """Never raises because of a peer's bytes. After `receive`, write what `to_send` returns."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
@@ -53,7 +53,7 @@ class FrameWire:
 
     @property
     def too_large(self) -> bool:
-        """It ends because of a message over the limit."""
+        """The connection ends because of a message over the limit."""
         return isinstance(self.protocol.parser_exc, PayloadTooBig)
 
     def receive(self, data: bytes) -> FrameRead:
@@ -84,7 +84,7 @@ class FrameWire:
         self.protocol.receive_eof()
 
     def to_send(self) -> tuple[bytes, bool]:
-        """Bytes, and whether the connection ends behind them."""
+        """The bytes to send, and whether the connection ends after them."""
         pieces = self.protocol.data_to_send()
         return b"".join(pieces), b"" in pieces
 
@@ -103,7 +103,7 @@ class FrameWire:
             self.protocol.send_close(GOING_AWAY, reason)
 
     def ending(self) -> str:
-        """Why it is open no more."""
+        """The reason why the connection ended."""
         if self.too_large:
             return f"a message of more than max_event_bytes, {self.protocol.max_message_size}"
         if self.protocol.close_rcvd is not None:
@@ -144,7 +144,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def runs(flags: Sequence[bool]) -> list[int]:
-    """How long each run of equal flags is."""
+    """The length of each run of equal flags."""
     sizes: list[int] = []
     before: bool | None = None
     for flag in flags:

@@ -31,7 +31,10 @@ def path(tmp_path: Path) -> Path:
         ({"path": "", "mode": "read"}, "String should have at least 1 character"),
         ({"path": "a\0b", "mode": "read"}, "a path has no zero byte"),
         ({"path": "a", "mode": "read", "follow": True}, "Extra inputs are not permitted"),
-        ({"path": "a", "mode": "read", "sync": "never"}, 'sync is for files that are written, and mode is "read"'),
+        (
+            {"path": "a", "mode": "read", "sync": "never"},
+            'sync is only for files that are written, and mode is "read"',
+        ),
         ({"path": "a", "mode": "append", "exit": True}, 'exit is for files that are read, and mode is "append"'),
         ({"path": "a", "mode": "append", "sync": "sometimes"}, "Input should be 'always' or 'never'"),
         ({"path": "a", "mode": "read", "chunk_size": 0}, "Input should be greater than or equal to 1"),
@@ -61,11 +64,11 @@ WRITTEN = (
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
 )
 OTHERS = "another process cuts, replaces or removes"
-OVER = f"until the next start writes over it, or {OTHERS} it; after kill -9 the last line may be torn, and go on as what the file held before"
+OVER = f"until the next start writes over it, or {OTHERS} it. After kill -9 the last line may be torn, with older content of the file after it"
 ONCE = (
-    "after kill -9 no line is torn and none comes twice where the events have one way from the log and come whole, also "
-    "where the file was renamed in its directory; where it was moved elsewhere, cut, replaced or compressed just before, "
-    "its last lines may come twice"
+    "After kill -9 no line is torn, and none comes twice if the events take one way from the log and in whole blocks, also "
+    "if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last "
+    "lines may come twice"
 )
 KEPT = f"until {OTHERS} the file"
 
@@ -80,41 +83,46 @@ KEPT = f"until {OTHERS} the file"
             "append",
             None,
             True,
-            f"{SYNCED}, {KEPT}; {ONCE}; after a power cut none is torn or lost, and the last may come twice",
+            f"{SYNCED}, {KEPT}. {ONCE}. After a power cut no line is torn or lost, and the last ones may come twice",
         ),
         (
             "append",
             "never",
             True,
-            f"{WRITTEN}, {KEPT}; {ONCE}; after a power cut the last lines may be torn or lost, or come twice",
+            f"{WRITTEN}, {KEPT}. {ONCE}. After a power cut the last lines may be torn or lost, or come twice",
         ),
         (
             "append",
             None,
             False,
-            f"{WRITTEN}, {KEPT}; after kill -9 no line is torn, after a power cut the last lines may be",
+            f"{WRITTEN}, {KEPT}. After kill -9 no line is torn. After a power cut the last lines may be torn",
         ),
         ("overwrite", None, True, f"{SYNCED}, {OVER}"),
         ("overwrite", None, False, f"{WRITTEN}, {OVER}"),
-        ("append", "always", False, f"{SYNCED}, {KEPT}; after kill -9 no line is torn, after a power cut neither"),
+        (
+            "append",
+            "always",
+            False,
+            f"{SYNCED}, {KEPT}. After kill -9 no line is torn. After a power cut no line is torn",
+        ),
     ],
 )
 def test_what_an_ack_is_worth(mode: str, sync: str | None, behind_log: bool, sink: str) -> None:
     file = File.model_validate({"path": "a.log", "mode": mode, "sync": sync})
     guarantee = file.guarantee(behind_log=behind_log)
     assert (guarantee.source, guarantee.sink) == ("", sink)
-    emptied = 'every start empties a.log, also after a crash; mode = "append" keeps what was acked'
+    emptied = 'every start empties a.log, also after a crash; mode = "append" keeps acked events'
     over = (
-        "every start writes over a.log from its beginning, also after a crash, and leaves what is behind its last "
-        'event; mode = "append" keeps what was acked'
+        "every start overwrites a.log from its beginning, also after a crash, and keeps older content after its last "
+        'event; mode = "append" keeps acked events'
     )
     assert guarantee.warnings == {"append": (), "overwrite": (over,)}.get(mode, (emptied,))
 
 
 def test_what_reading_promises() -> None:
     assert File(path="a.log", mode="read").guarantee(behind_log=False) == Guarantee(
-        source="a.log is read from its beginning at every start: what was read before a restart comes again, and an "
-        "event that a sink fails comes again only then"
+        source="a.log is read from its beginning at every start: events that were read before a restart come again. An "
+        "event that a sink fails comes again only after a restart"
     )
 
 

@@ -320,17 +320,17 @@ async def test_an_echo_wants_events_that_end() -> None:
 
 def test_what_its_acks_are_worth() -> None:
     written, echoed = TcpClient.model_validate({"url": "a"}), TcpClient.model_validate({"url": "a", "ack": "echo"})
-    source = "what was read from the peer is gone from there: a crash loses what no log has acked yet"
+    source = "what was read from the peer cannot be read again: a crash loses the events that no log has acked yet"
     assert written.guarantee(behind_log=False) == Guarantee(
         source,
-        "an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost with the "
-        "peer or the connection",
+        "an event is acked when it is in the kernel's buffer. Events that the peer has not read by then are lost if the "
+        "peer or the connection dies",
     )
     assert written.guarantee(behind_log=True).warnings == (LOSES,)
     assert echoed.guarantee(behind_log=True) == Guarantee(
         source,
-        "an event is acked when the peer has sent it back; what is not back when the connection ends, or within "
-        "echo_timeout, fails, and may come to the peer twice",
+        "an event is acked when the peer has sent it back. Events that are not back when the connection ends, or within "
+        "echo_timeout, fail; then the peer may get them twice",
     )
     assert "put a log upstream" in echoed.guarantee(behind_log=False).warnings[0]
 

@@ -401,7 +401,7 @@ def test_what_is_warned_of(tmp_path: Path) -> None:
         "the token stands in the flow file; name a file, env or credential instead",
     )
     assert warnings(url="wss://h", headers={"authorization": "secret"}) == (
-        "headers hold an Authorization; name a file with it in `token` instead",
+        "headers contain an Authorization; name a file with it in `token` instead",
     )
 
 

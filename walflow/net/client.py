@@ -1,4 +1,5 @@
-"""What clients of byte streams share: one connection, made again and again; blocks are held while there is none."""
+"""Shared by all clients of byte streams: one connection that is made again when it ends. Blocks are held while there is
+none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,61 +19,69 @@ SWEEP: Final = 1.0  # seconds between looks at what is overdue
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
 LOSES: Final = (
-    'a log forgets what is acked, so what a dying peer has not read is lost; `"ack": "echo"` keeps it, if the peer '
-    "echoes"
+    'a peer that dies loses events that it had not read, because a log deletes what is acked; `"ack": "echo"` keeps '
+    "them, if the peer echoes"
 )
 
 
 class ClientConnector(Connector):
-    """The keys that every client of a byte stream has."""
+    """Keys of every client of a byte stream."""
 
     buf_size: int = Field(
-        default=8192, ge=1, description="tremor's bytes per read. Accepted and not used: reads are of up to 256 KiB."
+        default=8192,
+        ge=1,
+        description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
+        "to 256 KiB at a time.",
     )
     max_event_bytes: int = Field(
-        default=1 << 20, ge=1, description="A larger event from the peer is rejected; the stream goes on behind it."
+        default=1 << 20,
+        ge=1,
+        description="The largest event from the peer. A larger one is rejected, and the stream continues after it.",
     )
     ack: Literal["written", "echo"] = Field(
         default="written",
-        description="`written`: an event counts as delivered once it is in the kernel's buffer; `echo`: once the peer "
-        "has sent it back, byte for byte and in order. Other lines that come are events.",
+        description="When an event counts as delivered. `written`: once it is in the kernel's buffer. `echo`: once "
+        "the peer has sent it back, byte for byte and in order. Other lines from the peer are events.",
     )
     echo_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds without an echo after which the connection is given up and all that was not echoed "
-        "fails.",
+        description="Nanoseconds without an echo after which the connection is closed, and all events without an echo "
+        "fail.",
     )
     write_buffer: int = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for the peer to read; beyond them the sources stop. One source alone stops "
-        "at its window, 8 MiB.",
+        description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "
+        "its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         default=None,
         gt=0,
-        description="Nanoseconds without a byte taken by the peer after which it is connected anew. Default: never, "
-        "for a peer that waits is not helped by sending it everything again.",
+        description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, "
+        "because sending everything again does not help a peer that is slow.",
     )
     reconnect: Reconnect = Field(
-        default=Reconnect(), description='How to try again: tremor\'s `{"retry": {…}}`. Default: for ever.'
+        default=Reconnect(),
+        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
     )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        source = "what was read from the peer is gone from there: a crash loses what no log has acked yet"
+        source = (
+            "what was read from the peer cannot be read again: a crash loses the events that no log has acked yet"
+        )
         if self.ack == "written":
             return Guarantee(
                 source=source,
-                sink="an event is acked when it is in the kernel's buffer: what the peer has not read by then is lost "
-                "with the peer or the connection",
+                sink="an event is acked when it is in the kernel's buffer. Events that the peer has not read by then "
+                "are lost if the peer or the connection dies",
                 warnings=(LOSES,) if behind_log else (),
             )
         return Guarantee(
             source=source,
-            sink="an event is acked when the peer has sent it back; what is not back when the connection ends, or "
-            "within echo_timeout, fails, and may come to the peer twice",
-            warnings=() if behind_log else ("what fails is lost: put a log upstream, which sends it again",),
+            sink="an event is acked when the peer has sent it back. Events that are not back when the connection "
+            "ends, or within echo_timeout, fail; then the peer may get them twice",
+            warnings=() if behind_log else ("an event that fails is lost: put a log upstream, which sends it again",),
         )
 
 

@@ -66,7 +66,7 @@ PASSED: Final = [
 
 
 class DriverEnd(NamedTuple):
-    """How a driver ended. `lasting`: another one would end the same way."""
+    """How a driver ended. `lasting`: another driver would end the same way."""
 
     message: str
     hint: str = ""
@@ -75,7 +75,7 @@ class DriverEnd(NamedTuple):
 
 
 class Driver:
-    """`out`: where results go, if it is linked. `address`: where the bridge listens."""
+    """`out`: the outlet for results, if it is linked. `address`: the bridge's address."""
 
     def __init__(self, config: SparkConfig, out: Half, address: Address, token_file: str, log: str) -> None:
         self._config = config
@@ -89,7 +89,7 @@ class Driver:
         self._ran = False  # a batch was done: the flow file is sound
 
     async def run(self) -> None:
-        """Until it is cancelled; then the running batch may end, for as long as its grace time lasts."""
+        """Runs until it is cancelled. Then the running batch may end within its grace time."""
         if self._config.query is not None and not self._out.linked:
             self._out.fatal(
                 Misconfigured(
@@ -135,7 +135,7 @@ class Driver:
         return outcome or DriverEnd(_death(await process.wait(), driver_log.decisive))
 
     def _find_token(self) -> str:
-        """A file for the driver to read: the token itself is in no environment and no command line."""
+        """Finds the token's file, which the driver reads: no environment and no command line contains the token itself."""
         if self._token_file or self._config.token is None:
             return os.path.abspath(self._token_file)
         copy = self._scratch / "token"
@@ -145,7 +145,7 @@ class Driver:
         return str(copy)
 
     async def _follow(self, process: Process) -> DriverEnd | None:
-        """How it says that it ended; None: without a word."""
+        """How the driver reported its end; None: it did not."""
         outcome = None
         async for report in process.reports():
             match report.pop("event", None):
@@ -172,7 +172,8 @@ class Driver:
         getattr(self._log, line.level)("spark", line=line.text)
 
     def _tell(self, outcome: DriverEnd) -> None:
-        """A pipeline that never ran is a mistake of its flow file; one that has run may run again."""
+        """Handles the end of a driver. If its pipeline never ran, the flow file has a mistake; if it has run, it may
+        run again."""
         for line in outcome.excerpt:
             self._log.error(f"| {line}")
         if outcome.lasting and not self._ran:
@@ -210,7 +211,7 @@ class Measures:
 
 
 def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch: Path) -> dict[str, object]:
-    """What the driver is told: `pyspark_walflow.pipeline.Plan`, except where it reports to. Raises OSError."""
+    """The plan for the driver: `pyspark_walflow.pipeline.Plan`, except the address that it reports to. Raises OSError."""
     scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "host": _reachable(address, config.master),
@@ -240,7 +241,7 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
 
 
 def pack(directory: Path) -> Path:
-    """This package alone as a zip: another interpreter must not find our other libraries."""
+    """This package as a zip, without others: another interpreter must not find our other libraries."""
     archive = directory / f"{MODULE}.zip"
     new = archive.with_suffix(".new")
     with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -255,7 +256,8 @@ def command(config: SparkConfig) -> list[str]:
 
 
 def environment_of(config: SparkConfig, plan: Mapping[str, object]) -> dict[str, str]:
-    """What it needs and what the flow names, and never the token: all of it can be read in the JVM and its workers."""
+    """The driver's environment: the variables that it needs and those that the flow names, never the token, because the
+    JVM and its workers can read all of it."""
     already = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(plan["package"]), *([already] if already else [])])
     passed = [*PASSED, *config.environment]
@@ -290,7 +292,7 @@ def _death(code: int, decisive: str) -> str:
 
 
 def _reachable(address: Address, master: str | None) -> str:
-    """A wildcard is no place to connect to."""
+    """An address to connect to, in the place of a wildcard."""
     if address.host not in ("0.0.0.0", "::"):
         return address.host
     local = master is None or master.startswith("local")

@@ -1,5 +1,5 @@
-"""What Spark and the job print, line by line: what is worth a log line, and at which level. What an event held is worth
-none: it is in messages of exceptions, and those are for debugging."""
+"""Decides for each line that Spark and the job print whether it is a log line, and at which level. The content of
+events must not be logged: messages of exceptions may contain it, so they are only for debugging."""
 
 import re
 from typing import Final, NamedTuple
@@ -46,7 +46,7 @@ class DriverLine(NamedTuple):
 
 
 class DriverLog:
-    """`feed` it the lines of stderr in their order. A traceback becomes its last line, a Java stack its first."""
+    """`feed` gets the lines of stderr in order. A traceback becomes its last line, a Java stack its first."""
 
     def __init__(self) -> None:
         self.decisive = ""  # the last line that told of an error
@@ -100,7 +100,7 @@ class DriverLog:
 
 
 class Splitter:
-    """Bytes into lines; one without an end in sight is cut."""
+    """Splits bytes into lines. A line that is too long is cut."""
 
     def __init__(self) -> None:
         self._rest = b""

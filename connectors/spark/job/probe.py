@@ -1,4 +1,4 @@
-"""`walflow check --spark`: what Spark itself says of a query, before a daemon runs it."""
+"""`walflow check --spark`: lets Spark check a query before a daemon runs it."""
 
 import asyncio
 import tempfile
@@ -25,7 +25,7 @@ def probe(config: SparkConfig) -> Sequence[Objection]:
 
 
 async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
-    """What is wrong; None: nothing."""
+    """The mistake that Spark found; None: there is none."""
     try:
         plan = {**make_plan(config, None, config.address, scratch), "check": True}
         process = await spawn(command(config), plan, environment_of(config, plan), config.stop_grace / 1e9)

@@ -1,4 +1,4 @@
-"""A driver's process: started with its JVM in a session of its own, asked to stop, and killed with all of that."""
+"""A driver's process: started with its JVM in its own session, asked to stop, and killed with all of its group."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Process:
-    """`async with` it: at the end of the block nothing of it is left."""
+    """Use it with `async with`: at the end of the block, no process of it is left."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Process:
         await finished(self._end())
 
     async def reports(self) -> AsyncIterator[dict[str, object]]:
-        """What it says of itself, until it ends."""
+        """The reports of the driver, until it ends."""
         splitter = Splitter()
         while data := await self._report.read(CHUNK):
             for line in splitter.feed(data):
@@ -77,7 +77,7 @@ class Process:
         self._pipe.close()
 
     async def _swept(self) -> None:
-        """Nothing of its group is left."""
+        """Waits a while until no process of its group is left, then kills the rest."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + SWEEP_SECONDS
         while self._signal(0) and clock() < deadline:  # noqa: ASYNC110  # the kernel does not tell when a group ends
@@ -129,7 +129,7 @@ async def spawn(
 
 
 async def finished(work: Awaitable[T]) -> T:
-    """Done to its end even if the waiting task is cancelled meanwhile; the cancellation comes after."""
+    """Runs to its end even if the waiting task is cancelled meanwhile; the cancellation comes after."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -27,7 +27,7 @@ class Published(NamedTuple):
 
 
 class PublishIntent(NamedTuple):
-    """`staged` are being appended to `log`, in this order, the first row at position `first`."""
+    """The stages `staged` are being appended to `log`, in this order. The first row gets position `first`."""
 
     query: str
     batch: int
@@ -54,7 +54,7 @@ class _State(msgspec.Struct):
 
 
 class Publications:
-    """`save` and `load` block. What is in memory is what was saved last."""
+    """`save` and `load` block. The state in memory is the one that was saved last."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -68,8 +68,8 @@ class Publications:
         return self._queries.get(query)
 
     def load(self) -> str:
-        """A line on what is wrong, or "": then it is put aside, and what is published is not known any more.
-        Raises OSError."""
+        """Loads the file. Returns a line about its damage, or "". A damaged file is moved aside, and it is then unknown
+        what was published. Raises OSError."""
         directory = self._directory
         names = directory.disk.names(directory.path)
         if f"{FILE}.tmp" in names:
@@ -90,11 +90,11 @@ class Publications:
         return ""
 
     def begin(self, intent: PublishIntent) -> None:
-        """Raises DiskFull: nothing has begun; or FailStop."""
+        """Writes the intent. Raises DiskFull (nothing has begun) or FailStop."""
         self._save(self._queries, intent)
 
     def end(self) -> None:
-        """What was begun is published. Raises DiskFull (end it again later) or FailStop."""
+        """Writes that the batch is published. Raises DiskFull (call it again later) or FailStop."""
         intent = self.intent
         assert intent is not None
         queries = {query: last for query, last in self._queries.items() if query != intent.query}
@@ -102,7 +102,7 @@ class Publications:
         self._save(_bounded(queries), None)
 
     def forget(self) -> None:
-        """What was begun cannot be ended. Raises as `end`."""
+        """Removes an intent that cannot be completed. Raises as `end`."""
         self._save(self._queries, None)
 
     def _save(self, queries: dict[str, Published], intent: PublishIntent | None) -> None:

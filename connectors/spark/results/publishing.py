@@ -49,7 +49,7 @@ class Publishing:
         return f"<Publishing {self._publications!r}>"
 
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
-        """Whether it was published by this call, and its rows. Raises RequestRefused."""
+        """Publishes a batch. Returns whether this call has published it, and its rows. Raises RequestRefused."""
         if not 0 < len(query) <= MAX_QUERY or batch < 0:
             raise RequestRefused(Code.PROTOCOL, f"a query's id has 1 to {MAX_QUERY} characters, a batch is 0 or more")
         self._rows.still_open()
@@ -73,7 +73,7 @@ class Publishing:
         return True, intent.rows
 
     async def resume(self) -> None:
-        """What a crash interrupted."""
+        """Completes a publication that a crash interrupted."""
         intent = self._publications.intent
         if intent is None:
             return
@@ -86,7 +86,7 @@ class Publishing:
             self._out.log.warning("publication not finished", reason=str(refused))
 
     async def _finish(self) -> None:
-        """Of the intent: steps 3 and 4. May be done again from its beginning."""
+        """Steps 3 and 4 of the intent. May be repeated from the beginning."""
         intent = self._publications.intent
         assert intent is not None
         try:
@@ -101,7 +101,7 @@ class Publishing:
         await self._staging.remove(intent.names)
 
     async def _append(self, intent: PublishIntent) -> None:
-        """What is not durable yet. Raises OSError where a stage is not what it was."""
+        """Appends the rows that are not durable yet. Raises OSError if a stage has changed."""
         tag = self._rows.tag(intent.query, intent.batch)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         while (done := self._done(intent)) < intent.rows:
@@ -115,7 +115,8 @@ class Publishing:
                 await self._rows.pause(backoff, f"a stage cannot be read: {error.strerror}")
 
     async def _give_up(self, intent: PublishIntent, error: OSError) -> RequestRefused:
-        """Its stages are spoiled. Spark has not been told that it is published, so it writes them anew."""
+        """Gives up a batch with damaged stages. Spark has no answer that it is published, so it writes the stages
+        again."""
         done = self._done(intent)
         await self._rows.insist(self._publications.forget)
         self._staging.held = frozenset()
@@ -126,11 +127,11 @@ class Publishing:
         return RequestRefused(Code.UNKNOWN_STAGE, line)
 
     def _done(self, intent: PublishIntent) -> int:
-        """How many of its rows are durable: see above."""
+        """The number of its rows that are durable: see above."""
         return min(max(0, self._rows.log.durable + 1 - intent.first), intent.rows)
 
     def _check_size(self, intent: PublishIntent) -> None:
-        """Nothing is begun that could not be ended with every sink idle."""
+        """Refuses a batch that does not fit even if every sink has acked everything."""
         if intent.size > self._max_batch:
             raise too_large(f"batch {intent.batch}", intent.size, self._max_batch)
         tag = self._rows.tag(intent.query, intent.batch)

@@ -1,5 +1,5 @@
-"""The log that published rows go through: appended one record a commit, sent on `out` until they are acked. As with any
-log, what is durable may come twice."""
+"""The log of published rows: appended one record per commit, sent on `out` until they are acked. As with any log, a
+durable row may come twice."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ LONGEST_RETRY: Final = 1.0
 
 
 class ResultLog:
-    """Its methods raise RequestRefused once it is closing."""
+    """Its methods raise RequestRefused when it is closing."""
 
     def __init__(self, log: Log, inlet: Inlet, out: Outlet) -> None:
         self.log = log
@@ -39,7 +39,7 @@ class ResultLog:
         return repr(self.log)
 
     def tag(self, query: str, batch: int) -> bytes:
-        """Of the records of a batch."""
+        """The tag for the records of a batch."""
         out = self._out
         stream, nothing = StreamId(out.name, out.run, 0), Frames(b"", 0, LINES)
         meta = {"spark": {"query": query, "batch": batch}}
@@ -51,12 +51,13 @@ class ResultLog:
         return tag
 
     def most_bytes(self, tag: bytes, size: int, stages: int) -> int:
-        """That so many bytes of rows can take."""
+        """The most bytes that this many bytes of rows can take in the log."""
         records = size * 2 // self.log.block_cap + stages + 1
         return size + records * (RECORD_BYTES + len(tag))
 
     async def append(self, tag: bytes, data: bytes, count: int) -> None:
-        """Durable when it returns: one record, alone in its commit. Waits for acks where the log is full."""
+        """Appends one record, alone in its commit. It is durable when the call returns. Waits for acks if the log is
+        full."""
         log = self.log
         self.still_open()
         while not log.fits(len(tag), len(data)):
@@ -71,7 +72,7 @@ class ResultLog:
         self._source.pump()
 
     async def insist(self, call: Callable[[], None]) -> None:
-        """On the log's thread, until the disk has space for it."""
+        """Repeats a call on the log's thread until the disk has space for it."""
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
@@ -93,7 +94,7 @@ class ResultLog:
             raise RequestRefused(Code.STOPPING, "walflow stops; the batch is published after its next start")
 
     def refuse(self) -> None:
-        """From here on whoever waits here waits no more."""
+        """Ends the wait of all callers."""
         self._closing = True
         self._woken.set()
 
@@ -105,7 +106,7 @@ class ResultLog:
             self._out.fatal(self.log.failure)
 
     async def _room(self) -> None:
-        """Waits for acks, and for the space they give back."""
+        """Waits for acks and for the space that they free."""
         if not self._checkpoints.wanted:
             self._out.log.info(
                 "results wait", reason=f"their log is full: {self.log.used} of {self.log.budget} bytes"

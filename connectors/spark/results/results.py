@@ -1,4 +1,4 @@
-"""What Spark's queries bring back, for one run of the connector."""
+"""The results of Spark's queries, for one run of the connector."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Results:
-    """What a session asks for. Its methods raise RequestRefused."""
+    """The interface for sessions. Its methods raise RequestRefused."""
 
     def __init__(
         self, out: Outlet, log: ResultLog, staging: Staging, publishing: Publishing, thread: ThreadPoolExecutor
@@ -44,8 +44,8 @@ class Results:
         disk: Disk | None = None,
         run: StagingRun | None = None,
     ) -> Self:
-        """Goes on with what a crash interrupted. `run`: how staging gets off the loop; by default to a thread of its own,
-        for it must not keep commits waiting. Raises Unusable, DiskFull or FailStop."""
+        """Opens the results, and completes a publication that a crash interrupted. `run`: how staging leaves the loop;
+        by default on its own thread, because it must not delay commits. Raises Unusable, DiskFull or FailStop."""
         thread = ThreadPoolExecutor(1, "staging")
 
         def on_thread(call: Callable[[], T]) -> Awaitable[T]:
@@ -79,13 +79,15 @@ class Results:
         return f"<Results {self.log!r} {self._staging!r} {self._publishing!r}>"
 
     async def stage(self, name: str, lines: AsyncIterator[bytes]) -> tuple[int, int]:
-        """Rows and bytes, durable now. `lines`: pieces of JSON lines, cut anywhere; the last one ends in a newline."""
+        """Stages rows and returns the number of rows and bytes; they are durable. `lines`: pieces of JSON lines, cut
+        anywhere; the last line ends in a newline."""
         staged = await self._staging.add(name, lines)
         self._out.log.debug("staged", stage=name, rows=staged.rows)
         return staged.rows, staged.size
 
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
-        """Whether it was published by this call, and its rows. A caller that is cancelled while it waits stops nothing."""
+        """Publishes a batch. Returns whether this call has published it, and its rows. Cancelling a caller that waits
+        stops nothing."""
         return await self._turns.take(self._publishing.publish(query, batch, names))
 
     async def abort(self, names: Sequence[str]) -> None:
@@ -93,7 +95,8 @@ class Results:
         await self._staging.remove(names)
 
     async def close(self) -> None:
-        """A publication in hand is left to the next start, after the commit in the air."""
+        """Closes the results after the commit that is running. The next start completes a publication that is not
+        complete."""
         self.log.refuse()
         await self._turns.end()
         await self.log.close()
@@ -105,7 +108,7 @@ class Results:
 
 
 def _recover(path: str, log: Log, publications: Publications, staging: Staging, out: Outlet) -> None:
-    """What the last run left. Raises Unusable, DiskFull or FailStop."""
+    """Recovers the files of the last run. Raises Unusable, DiskFull or FailStop."""
     for line in log.recovery.lines():
         out.log.info("recovery", found=line, log="results")
     try:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class StagingRun(Protocol):
-    """Runs a call where it may block, one at a time and in order."""
+    """Runs a call on a thread where it may block, one at a time and in order."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
@@ -93,7 +93,8 @@ class Staging:
                 self._whole[staged.name] = staged, self._time()
 
     async def add(self, name: str, lines: AsyncIterator[bytes]) -> Staged:
-        """Durable when it returns. A name that is there already is written anew: its sender never heard of it."""
+        """Writes a stage; it is durable when the call returns. A stage with the same name is replaced: its sender got
+        no answer."""
         if NAME.fullmatch(name) is None:
             raise RequestRefused(Code.PROTOCOL, "the name of a stage is 32 hexadecimal digits")
         self._not_held(name)
@@ -127,13 +128,14 @@ class Staging:
         return tuple(self._whole[name][0] for name in names)
 
     async def remove(self, names: Iterable[str]) -> None:
-        """Those it has and does not hold. A file that cannot be removed now is an orphan after the next start."""
+        """Removes stages, except those that are being published. A file that cannot be removed now is an orphan after
+        the next start."""
         files = [self._whole.pop(name)[0].file for name in names if name in self._whole and name not in self.held]
         if files:
             await self._run(lambda: self._unlink(files))
 
     async def sweep(self) -> None:
-        """Removes what was not asked for in an hour."""
+        """Removes stages that were not published within an hour."""
         await self._orphan(self._older(ORPHAN_SECONDS))
 
     async def blocks(self, staged: Sequence[Staged], cap: int, skip: int) -> AsyncGenerator[tuple[bytes, int], None]:
@@ -260,7 +262,7 @@ class Staging:
 
 
 class StagedPart:
-    """A stage while it is written: every line is checked before it is. Its methods block."""
+    """A stage that is being written: every line is checked first. Its methods block."""
 
     def __init__(self, disk: Disk, path: str, codec: Codec, limits: StagingLimits) -> None:
         self._disk = disk
@@ -298,7 +300,7 @@ class StagedPart:
         self._sync()
 
     def discard(self) -> None:
-        """What is left of it once it has its name, or failed."""
+        """Closes and removes the unfinished file. Does nothing when the stage is complete."""
         if self._fd < 0:
             return
         self._disk.close(self._fd)

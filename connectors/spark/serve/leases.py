@@ -1,4 +1,4 @@
-"""Who plans for which consumer: one connection each, for as long as it lives."""
+"""The planners of the consumers: one connection for each consumer, as long as the connection lives."""
 
 import datetime
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from pyspark_walflow.wire import Code, RequestRefused
 
 
 class Lease(NamedTuple):
-    """`scan`: the checkpoint it plans for, empty where the client does not say; `who`: its process, for people."""
+    """`scan`: the checkpoint of the planner, empty if the client does not say; `who`: its process, for people."""
 
     text: str
     scan: str
@@ -22,13 +22,13 @@ class Leases:
         self._held: dict[str, Lease] = {}
 
     def check(self, consumer: str, text: str, scan: str, who: str) -> None:
-        """Raises RequestRefused where another one holds it."""
+        """Raises RequestRefused if another connection has the lease."""
         held = self._held.get(consumer)
         if held is not None and held.text != text:
             raise _refusal(consumer, held, scan, who)
 
     def take(self, consumer: str, text: str, scan: str, who: str, link: SparkLink) -> None:
-        """The same text takes over from an older connection, which is closed. Raises RequestRefused."""
+        """Takes the lease. The same text takes over from an older connection, which is closed. Raises RequestRefused."""
         self.check(consumer, text, scan, who)
         held = self._held.get(consumer)
         now = datetime.datetime.now(datetime.UTC)
@@ -37,7 +37,7 @@ class Leases:
             held.link.abort()
 
     def scan_of(self, consumer: str) -> str:
-        """Of the checkpoint that is planned for now; empty where there is none, or its client does not say."""
+        """The scan of the present planner; empty if there is none, or its client does not say."""
         held = self._held.get(consumer)
         return held.scan if held is not None else ""
 
@@ -46,7 +46,8 @@ class Leases:
 
 
 def _refusal(consumer: str, held: Lease, scan: str, who: str) -> RequestRefused:
-    """The same checkpoint again comes after a planner that is just ending; two checkpoints stay two."""
+    """The refusal. A second planner with the same checkpoint may follow one that is just ending; two checkpoints stay
+    two."""
     holder = f"{held.who} since {held.since:%Y-%m-%dT%H:%M:%SZ}"
     if scan and held.scan and scan != held.scan:
         return RequestRefused(

@@ -1,4 +1,5 @@
-"""One connection as frames: what comes is cut and checked, what goes waits for the peer. A peer may be anybody."""
+"""One connection as frames: incoming bytes are divided and checked, outgoing frames wait for the peer. The peer may be
+any program."""
 
 import asyncio
 import re
@@ -23,7 +24,7 @@ Frame = tuple[FrameKind, bytes]
 
 
 class Stranger(Damaged):
-    """It did not begin as a client of ours does. `http`: it is one of those."""
+    """The peer did not begin like a walflow client. `http`: it is an HTTP client."""
 
     def __init__(self, began: bytes) -> None:
         self.http = HTTP.match(began) is not None
@@ -37,7 +38,7 @@ class Stranger(Damaged):
 
 
 class ReceivedFrames:
-    """Bytes as they come to frames. `limit`: bytes of a payload at most."""
+    """Divides bytes into frames. `limit`: the most bytes of a payload."""
 
     def __init__(self) -> None:
         self.limit = BEFORE_PROOF
@@ -45,7 +46,7 @@ class ReceivedFrames:
         self._greeted = False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Raises Damaged; after that nothing more can be told from the bytes."""
+        """Raises Damaged; after that no frame can be found any more."""
         self._buffer += data
         if not self._greeted:
             self._greet()
@@ -176,7 +177,7 @@ class SparkLink(asyncio.Protocol):
         return frame
 
     async def send(self, *parts: bytes) -> None:
-        """Returns once they are in the kernel."""
+        """Returns when the bytes are in the kernel."""
         self._between = False
         for part in parts:
             view = memoryview(part)
@@ -193,7 +194,7 @@ class SparkLink(asyncio.Protocol):
             self.transport.close()
 
     def end(self, last: bytes) -> None:
-        """Closes it with these last words, unless that would be in the middle of others."""
+        """Sends a last frame and closes the connection, unless another frame is being sent."""
         if self._between and not self.over and not self.transport.is_closing():
             self.transport.write(last)
         self.close()

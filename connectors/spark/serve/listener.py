@@ -1,5 +1,5 @@
-"""The port that Spark talks to: who may come in, and what ends a conversation. Whatever a peer does wrong is one
-line, to it and to the log."""
+"""The port for Spark: it decides which peers are accepted, and when a session ends. A mistake of a peer is one line, to
+the peer and to the log."""
 
 import asyncio
 import socket
@@ -65,7 +65,7 @@ class SparkBridge:
         out.gauge("spark_sessions", lambda: sum(bool(session.right) for session in self._sessions.values()))
 
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
-        """Until it is cancelled."""
+        """Serves until it is cancelled."""
         listener = Listener(sockets, self._arrived, self._out)
         listener.start()
         try:
@@ -75,7 +75,7 @@ class SparkBridge:
             await self._close()
 
     def hand_over(self, sock: socket.socket, address: object, received: bytes) -> None:
-        """A connection that another listener accepted and that began as ours do. It has no TLS."""
+        """Takes over a connection that another listener accepted and that began like a walflow client. It has no TLS."""
         if self._tls is not None:
             error = RequestRefused(Code.DENIED, "this port has no TLS, and the bridge wants it")
             self._say(_named(address), error)
@@ -141,7 +141,7 @@ class SparkBridge:
         self._tasks[link] = asyncio.get_running_loop().create_task(self._talk(session, link))
 
     def _make_room(self) -> bool:
-        """For one more. The oldest that has proved nothing goes first, a TLS handshake being no proof."""
+        """Makes room for one more connection: closes the oldest that has proved nothing. A TLS handshake is no proof."""
         if len(self._places) < self._max_connections:
             return True
         for link, peer in self._places.items():

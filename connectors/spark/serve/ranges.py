@@ -1,4 +1,4 @@
-"""Ranges of positions as frames of the protocol: read, verified and summed on threads, one slice ahead of the peer."""
+"""Sends ranges of positions as frames. Threads read, verify and checksum them, one slice ahead of the peer."""
 
 import asyncio
 import zlib
@@ -20,7 +20,7 @@ THREADS: Final = 2  # readers wait for memory and the disk's cache, not for one 
 
 
 class Data(NamedTuple):
-    """A DATA frame in two pieces, and how many of the asked positions are in it."""
+    """A DATA frame in two pieces, and the number of requested positions in it."""
 
     head: bytes
     records: bytes
@@ -57,14 +57,14 @@ class LogRanges:
         self._threads.shutdown()
 
     def committed(self, commit: Commit) -> None:
-        """Remembers where it lies."""
+        """Remembers the place of a record."""
         record, chunk, end = commit.entries[0]
         self._extract.note(
             chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
         )
 
     async def read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
-        """In order, and all of it. To be closed. Raises RequestRefused."""
+        """Reads the whole range in order. Close it. Raises RequestRefused."""
         for low, high, skipped in self._parts(first, end):
             async with aclosing(self._read(low, high)) as found:
                 async for one in found:
@@ -75,7 +75,8 @@ class LogRanges:
                     low = low + one.rows if isinstance(one, Data) else one.last + 1
 
     def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """What is acked above every consumer's position is damaged or was skipped; the last: whether it is acked."""
+        """The parts of the range. The last element says whether a part is acked: acked positions above every consumer's
+        position are damaged or were skipped."""
         at = first
         for low, last in self._log.unacked(first, end - 1):
             if at < low:
@@ -103,7 +104,8 @@ class LogRanges:
             coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
 
     async def plan(self, start: int, rows: int, size: int) -> RangePlan:
-        """At least the events of the record that holds `start`, unless `rows` is less. Raises RequestRefused."""
+        """Plans a range with at least the events of the record that contains `start`, unless `rows` is less. Raises
+        RequestRefused."""
         after = self._durable_end.next
         if start >= after:
             return RangePlan(start, 0)
@@ -116,7 +118,7 @@ class LogRanges:
         return RangePlan(end, self.size(start, end))
 
     def size(self, first: int, end: int) -> int:
-        """Bytes, about."""
+        """The size in bytes, about."""
         return self._extract.size(first, end)
 
     async def _end_of_record(self, position: int) -> int:
@@ -145,7 +147,7 @@ class LogRanges:
         return LostRange(loss.first, loss.last, reason, empty=False)
 
     def tell_gaps(self) -> None:
-        """What was damaged is kept in quarantine/ and will not come; the operator must hear of it."""
+        """Logs damage to the operator: damaged events are kept in quarantine/ and will not be sent."""
         for gap in self._log.gaps[self._told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._half.log.error("quarantined", found=str(gap))
@@ -153,7 +155,7 @@ class LogRanges:
 
 
 def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, RecordSlice] | Loss | None:
-    """On a thread, with the checksum over the whole."""
+    """Reads the next slice on a thread, with the checksum over all of it."""
     found = walk.next()
     if not isinstance(found, RecordSlice):
         return found

@@ -1,4 +1,4 @@
-"""The token that proves who may read and commit: the flow's, or one that is made at the first start."""
+"""The token that permits a client to read and commit: the flow's, or one that is made at the first start."""
 
 import secrets
 from typing import NamedTuple
@@ -13,7 +13,7 @@ FILE = "token"
 
 
 class Token(NamedTuple):
-    """`file`: the one that has it, empty where it stands elsewhere."""
+    """`file`: the file with the token, empty if it is elsewhere."""
 
     text: str
     file: str

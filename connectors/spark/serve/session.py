@@ -1,4 +1,5 @@
-"""One peer's conversation: proof of both sides, then a question at a time. docs/reference/spark-protocol.md has it."""
+"""The session of one peer: proof of both sides, then one request at a time. docs/reference/spark-protocol.md describes
+it."""
 
 import asyncio
 import re
@@ -38,7 +39,7 @@ ALLOWED: Final[Mapping[FrameKind, frozenset[str]]] = {
 
 
 class SessionStaging(Protocol):
-    """Where results come back. Its methods raise Refused."""
+    """The interface for results of a query. Its methods raise Refused."""
 
     async def stage(self, name: str, lines: AsyncIterator[bytes]) -> tuple[int, int]: ...
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]: ...
@@ -46,7 +47,7 @@ class SessionStaging(Protocol):
 
 
 class Bridge(Protocol):
-    """What a session needs of the connector."""
+    """The interface of the connector for a session."""
 
     log_id: str
     token: str
@@ -117,7 +118,8 @@ class Session:
         await self._link.send(wire.control(FrameKind.WELCOME, {"log": self._bridge.log_id, "proof": proof_of_ours}))
 
     async def answer(self) -> None:
-        """The next request. Raises RequestRefused where the conversation goes on, else Damaged and ConnectionResetError."""
+        """Answers the next request. Raises RequestRefused if the session continues, otherwise Damaged and
+        ConnectionResetError."""
         kind, payload = await self._link.take()
         answer = self._answers.get(kind)
         if answer is None:
@@ -274,7 +276,7 @@ class Session:
         return wire.fields_of(payload)
 
     async def _patiently(self, coming: Awaitable[Answer]) -> Answer:
-        """Its result; the peer hears every few seconds that it was not forgotten."""
+        """Returns the result of long work, and meanwhile sends BUSY every few seconds."""
         task = asyncio.ensure_future(coming)
         try:
             while not (await asyncio.wait([task], timeout=BUSY_SECONDS))[0]:
@@ -309,7 +311,7 @@ class _Lines:
 
 
 def refusal(error: Exception) -> RequestRefused:
-    """What the peer is told when the conversation ends with it."""
+    """The last message to the peer, with which the session ends."""
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, Stranger | Damaged):

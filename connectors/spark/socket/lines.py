@@ -15,14 +15,14 @@ from walflow.wal import Log, Record
 
 
 class SparkLine(NamedTuple):
-    """`after`: the position behind its event."""
+    """`after`: the position after its event."""
 
     after: int
     data: bytes
 
 
 class Lines:
-    """Reads on from `position`."""
+    """Reads events from `position`."""
 
     def __init__(self, log: Log, position: int, half: Half) -> None:
         self._records = log.reader(position)
@@ -32,7 +32,7 @@ class Lines:
         self.position = position  # of the next line
 
     def read(self, max_bytes: int) -> list[SparkLine]:
-        """Empty: nothing more is durable. Raises DiskFull if no file can be opened now."""
+        """Returns lines; none if no more events are durable. Raises DiskFull if no file can be opened now."""
         lines: list[SparkLine] = []
         records = self._records.read(max_bytes)
         self._tell_gaps()

@@ -1,4 +1,4 @@
-"""So many a second, evenly: a little at every tick, and what was not used in time is not saved up."""
+"""A limit per second, spread evenly over ticks. What was not used in time is not saved."""
 
 from typing import Final
 
@@ -17,12 +17,12 @@ class Pace:
         self._at = now
 
     def delay(self, wanted: int, now: float) -> float:
-        """Seconds until `take` gives a tick's worth of them, or all if they are fewer."""
+        """Seconds until `take` returns one tick's number of lines, or all if they are fewer."""
         self._earn(now)
         return max(0.0, min(wanted, self._tick) - self._credit) / self._rate
 
     def take(self, wanted: int, now: float) -> int:
-        """How many may go now."""
+        """The number of lines that may be sent now."""
         self._earn(now)
         count = min(wanted, int(self._credit))
         self._credit -= count

@@ -33,7 +33,7 @@ HandOver = Callable[[socket.socket, object, bytes], None]
 
 
 class PlainPort:
-    """`hand_over` gets a connection that spoke the bridge's preface, the peer's address and what was read."""
+    """`hand_over` gets a connection that sent the bridge's preface, the peer's address and the bytes that were read."""
 
     def __init__(self, config: SparkConfig, served: ServedLog, half: Half, hand_over: HandOver) -> None:
         assert config.socket_address is not None
@@ -77,7 +77,7 @@ class PlainPort:
                 self._half.log.warning("socket reader refused", reason=reason, peer=_name(address))
 
     def _refusal(self, said: bytes | None) -> str | None:
-        """ "": it is gone, and that is not worth a line."""
+        """The reason to refuse a peer; "": the peer has disconnected, which is not logged."""
         if said:
             return f"it began with {said!r}, and Spark's socket source says nothing"
         if said is not None:
@@ -113,8 +113,8 @@ class PlainPort:
 
 
 async def _first_words(sock: socket.socket) -> bytes | None:
-    """What it says at once, if anything: the preface, or what cannot become it. None: it keeps silent. b"": it has
-    left."""
+    """The first bytes of the peer: the preface, or bytes that cannot be one. None: it sends nothing. b"": it has
+    disconnected."""
     said = b""
     try:
         async with within(SILENCE):
@@ -132,7 +132,7 @@ async def _first_words(sock: socket.socket) -> bytes | None:
 
 
 async def _silent_until_gone(sock: socket.socket) -> None:
-    """What it says meanwhile is not listened to."""
+    """Waits until the peer disconnects, and ignores what it sends."""
     with contextlib.suppress(OSError):
         while True:
             await readable(sock)
@@ -141,7 +141,7 @@ async def _silent_until_gone(sock: socket.socket) -> None:
 
 
 async def _end(task: "asyncio.Future[None]") -> BaseException | None:
-    """What it failed with, if it was not cancelled now."""
+    """The error of the task, unless it was cancelled now."""
     task.cancel()
     (outcome,) = await asyncio.gather(task, return_exceptions=True)
     return outcome if isinstance(outcome, Exception) else None

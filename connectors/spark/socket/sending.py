@@ -38,11 +38,12 @@ class Sending:
 
     @property
     def owed(self) -> int:
-        """Lines that no client will get if this ends now."""
+        """The lines that no client will get if this ends now."""
         return len(self._owed)
 
     async def run(self, sock: socket.socket, peer: str) -> None:
-        """Raises OSError where the reader is gone. Cancelled, it leaves nothing half done but a line."""
+        """Sends lines. Raises OSError if the reader has disconnected. If it is cancelled, at most one line is
+        incomplete."""
         if self._torn:  # another reader had the beginning of it
             self._owed.popleft()
             self._torn = False
@@ -58,13 +59,13 @@ class Sending:
                 self._write(sock, self.owed - left)
 
     def rest(self, sock: socket.socket) -> None:
-        """The end: all that is owed, without its pace, as far as the socket takes it."""
+        """At the end: sends all lines that are committed, without the pace, as far as the socket accepts them."""
         with contextlib.suppress(OSError):
             while self._owed and self._write(sock, self.owed):
                 pass
 
     async def _commit_more(self, peer: str) -> None:
-        """Waits until there are lines, and makes the next of them this reader's."""
+        """Waits until there are lines, and commits the next of them for this reader."""
         while not self._read:
             await self._read_more()
         count = min(len(self._read), max(1, int(self._rate * AHEAD)))
@@ -96,7 +97,7 @@ class Sending:
             self._owed.append(self._read.popleft().data)
 
     def _write(self, sock: socket.socket, most: int) -> int:
-        """Of so many lines what the socket takes now: the bytes."""
+        """Writes as many of these lines as the socket accepts now. Returns the bytes."""
         data = bytearray()
         for number, line in enumerate(self._owed):
             if number == most or (data and len(data) + len(line) > AT_ONCE):
@@ -129,7 +130,8 @@ async def writable(sock: socket.socket) -> None:
 
 
 async def _ready(sock: socket.socket, add: Callable[..., object], remove: Callable[[socket.socket], object]) -> None:
-    """Rather than the loop's `sock_recv` and `sock_sendall`: what they had moved when they are cancelled is not known."""
+    """Waits for the socket. The loop's `sock_recv` and `sock_sendall` cannot be used: after a cancellation it is
+    unknown how much they have moved."""
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     add(sock, _set, ready)
     try:
