@@ -92,6 +92,23 @@ def test_a_port_without_a_file_has_no_events(tmp_path: Path) -> None:
     ]
 
 
+def test_several_places_that_differ(tmp_path: Path) -> None:
+    came = [str(number) for number in range(100)]
+    expected = [*came[:10], *came[12:50], "x", *came[50:90], "y", *came[91:]]
+    said = problems(
+        tmp_path / "a",
+        pipeline_trickle=PASS,
+        in_jsonl="\n".join(came),
+        out_jsonl="\n".join(expected).replace("x", '"x"').replace("y", '"y"'),
+    )
+    assert said == [
+        *("out, event 11:", "  - nothing is expected", "  + 10"),
+        *("out, event 12:", "  - nothing is expected", "  + 11"),
+        *("out, event 49:", '  - "x"', "  + nothing came"),
+        *("out, event 91:", '  - "y"', "  + 90"),
+    ]
+
+
 def test_only_the_first_differences_are_shown(tmp_path: Path) -> None:
     said = problems(tmp_path / "a", pipeline_trickle=PASS, in_jsonl="1\n" * 20, out_jsonl="2\n" * 20)
     assert said[-1] == "out: 15 more events differ"
@@ -266,6 +283,7 @@ BAD = [
      "out.events.jsonl:1:1: a line here is a record of `value`, `meta`, `ingest_ns` and `stream`"),
     ({"pipeline_trickle": PASS, "error_txt": "x", "out_jsonl": "1"}, "CASE: what `error.txt` says is refused never runs: take out `out.jsonl`"),
     ({"pipeline_trickle": PASS, "flow_troy": FLOW}, "CASE: `pipeline.trickle` and `flow.troy` stand here: a case has one of them"),
+    ({"flow_troy": "define flow main flow end; deploy flow main;", "in_jsonl": "1"}, "CASE: no input `in`; it reads nothing"),
     ({"script_tremor": "event"}, "script.tremor: scripts are not supported yet, so no case can be one"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
      "case.toml: `tagss`: extra inputs are not permitted; did you mean `tags`?"),

@@ -23,7 +23,7 @@ EX_CANTCREAT = 73
 
 def run_cases(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders with cases, at any depth.", show_default=False)
+        list[Path], typer.Argument(metavar="DIR", help="Folders with cases, at any depth.", show_default=False)
     ],
     name: Annotated[
         list[str] | None, typer.Option("--name", "-k", metavar="TEXT", help="Only cases with this in their name.")
@@ -101,9 +101,11 @@ def _judged(cases: "Sequence[Case]") -> "Iterator[Timed]":
             yield Timed(judgement, time.perf_counter() - begin)
             bar.advance(task)
             if judgement.problems:
+                bar.stop()  # else it would stand between the lines
                 typer.echo(f"{'BAD ' if judgement.bad else 'FAIL'} {printable(case.name)}")
                 for line in judgement.problems:
                     typer.echo(f"  {printable(line)}")
+                bar.start()
 
 
 def _progress(count: int) -> Progress:
