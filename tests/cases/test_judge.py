@@ -192,6 +192,24 @@ def test_args_and_modules(tmp_path: Path) -> None:
     )
 
 
+def test_a_script_alone(tmp_path: Path) -> None:
+    text = "use own;\nlet more = event.n + args.more * own::seven;\nemit more;"
+    assert not problems(
+        tmp_path / "a",
+        script_tremor=text,
+        own_tremor="const seven = 7;",
+        case_toml="args = {more = 2}",
+        in_jsonl='{"n": 1}\n{}',
+        out_jsonl="15",
+        err_jsonl='{"error": "`event.n`: a record without `n`", "at": "script.tremor:2:12", "event": {}}',
+    )
+    ports = 'emit event => "left";'
+    assert not problems(tmp_path / "b", script_tremor=ports, in_jsonl="1", left_jsonl="1")
+    said = "script.tremor:2:3: error: unknown constant `y`\n"
+    assert not problems(tmp_path / "c", script_tremor="1;\n  y", error_txt=said)
+    assert problems(tmp_path / "d", script_tremor="event", in_jsonl="1", out_jsonl="1") == []
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     text = "select evnt from in into out;"
     assert not problems(
@@ -284,7 +302,6 @@ BAD = [
     ({"pipeline_trickle": PASS, "error_txt": "x", "out_jsonl": "1"}, "CASE: what `error.txt` says is refused never runs: take out `out.jsonl`"),
     ({"pipeline_trickle": PASS, "flow_troy": FLOW}, "CASE: `pipeline.trickle` and `flow.troy` stand here: a case has one of them"),
     ({"flow_troy": "define flow main flow end; deploy flow main;", "in_jsonl": "1"}, "CASE: no input `in`; it reads nothing"),
-    ({"script_tremor": "event"}, "script.tremor: scripts are not supported yet, so no case can be one"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
      "case.toml: `tagss`: extra inputs are not permitted; did you mean `tags`?"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tags = "}, "case.toml: Invalid value (at end of document)"),
