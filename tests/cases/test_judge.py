@@ -92,6 +92,23 @@ def test_a_port_without_a_file_has_no_events(tmp_path: Path) -> None:
     ]
 
 
+def test_several_places_that_differ(tmp_path: Path) -> None:
+    came = [str(number) for number in range(100)]
+    expected = [*came[:10], *came[12:50], "x", *came[50:90], "y", *came[91:]]
+    said = problems(
+        tmp_path / "a",
+        pipeline_trickle=PASS,
+        in_jsonl="\n".join(came),
+        out_jsonl="\n".join(expected).replace("x", '"x"').replace("y", '"y"'),
+    )
+    assert said == [
+        *("out, event 11:", "  - nothing is expected", "  + 10"),
+        *("out, event 12:", "  - nothing is expected", "  + 11"),
+        *("out, event 49:", '  - "x"', "  + nothing came"),
+        *("out, event 91:", '  - "y"', "  + 90"),
+    ]
+
+
 def test_only_the_first_differences_are_shown(tmp_path: Path) -> None:
     said = problems(tmp_path / "a", pipeline_trickle=PASS, in_jsonl="1\n" * 20, out_jsonl="2\n" * 20)
     assert said[-1] == "out: 15 more events differ"
@@ -173,6 +190,24 @@ def test_args_and_modules(tmp_path: Path) -> None:
     assert not problems(
         case, pipeline_trickle=text, own_tremor="const seven = 7;", case_toml=settings, in_jsonl="1", out_jsonl=out
     )
+
+
+def test_a_script_alone(tmp_path: Path) -> None:
+    text = "use own;\nlet more = event.n + args.more * own::seven;\nemit more;"
+    assert not problems(
+        tmp_path / "a",
+        script_tremor=text,
+        own_tremor="const seven = 7;",
+        case_toml="args = {more = 2}",
+        in_jsonl='{"n": 1}\n{}',
+        out_jsonl="15",
+        err_jsonl='{"error": "`event.n`: a record without `n`", "at": "script.tremor:2:12", "event": {}}',
+    )
+    ports = 'emit event => "left";'
+    assert not problems(tmp_path / "b", script_tremor=ports, in_jsonl="1", left_jsonl="1")
+    said = "script.tremor:2:3: error: unknown constant `y`\n"
+    assert not problems(tmp_path / "c", script_tremor="1;\n  y", error_txt=said)
+    assert problems(tmp_path / "d", script_tremor="event", in_jsonl="1", out_jsonl="1") == []
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
@@ -266,7 +301,7 @@ BAD = [
      "out.events.jsonl:1:1: a line here is a record of `value`, `meta`, `ingest_ns` and `stream`"),
     ({"pipeline_trickle": PASS, "error_txt": "x", "out_jsonl": "1"}, "CASE: what `error.txt` says is refused never runs: take out `out.jsonl`"),
     ({"pipeline_trickle": PASS, "flow_troy": FLOW}, "CASE: `pipeline.trickle` and `flow.troy` stand here: a case has one of them"),
-    ({"script_tremor": "event"}, "script.tremor: scripts are not supported yet, so no case can be one"),
+    ({"flow_troy": "define flow main flow end; deploy flow main;", "in_jsonl": "1"}, "CASE: no input `in`; it reads nothing"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
      "case.toml: `tagss`: extra inputs are not permitted; did you mean `tags`?"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tags = "}, "case.toml: Invalid value (at end of document)"),

@@ -97,6 +97,14 @@ def test_update_then_all_is_as_expected() -> None:
     assert said(walflow_test("cases", "--update")) == ["nothing to write: all is as expected"]
 
 
+def test_a_file_that_cannot_be_written_is_a_line() -> None:
+    add_failing()
+    Path("cases/failing/out.jsonl").unlink()
+    Path("cases/failing/out.jsonl").mkdir()
+    result = walflow_test("cases", "--update")
+    assert (result.exit_code, said(result)[0]) == (65, "BAD  cases/failing/out.jsonl: Is a directory")
+
+
 def test_junit() -> None:
     add_failing()
     assert walflow_test("cases", "--junit", "results.xml").exit_code == 1

@@ -33,4 +33,4 @@ def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -
 
 def test_each_folder_is_a_case_or_a_group() -> None:
     assert FOUND.bad == {}
-    assert len(FOUND.cases) >= 130
+    assert len(FOUND.cases) >= 138

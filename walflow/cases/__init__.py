@@ -1,4 +1,4 @@
-"""Folders with a pipeline or a flow, an input, and what is expected of it: `walflow test`.
+"""Folders with a pipeline, a script or a flow, an input, and what is expected of it: `walflow test`.
 
 `folder` finds the cases and reads their files. `subject` makes of the pipeline, or of the flow with its connectors taken
 away, an Assembly whose ends are the test's. `host` sends the input through the daemon's own nodes, with the clock of the

@@ -95,7 +95,7 @@ class _Run:
     def _entry(self, port: str) -> NodeId:
         entries = self.subject.entries
         if port not in entries:
-            hint = did_you_mean(port, entries) or f"there is {one_of(entries)}"
+            hint = did_you_mean(port, entries) or (f"there is {one_of(entries)}" if entries else "it reads nothing")
             raise BadCase(f"{self.case.folder}: no input `{port}`; {hint}")
         return entries[port]
 

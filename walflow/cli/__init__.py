@@ -75,7 +75,7 @@ def app() -> typer.Typer:
     from walflow.cli.schema import schema
     from walflow.cli.status import status
     from walflow.cli.test import run_cases
-    from walflow.cli.wal import wal_app
+    from walflow.cli.wal import flowing, wal_app
 
     program = typer.Typer(
         name="walflow",
@@ -88,7 +88,7 @@ def app() -> typer.Typer:
     program.command()(check)
     program.command()(graph)
     program.command()(new)
-    program.command("test")(run_cases)
+    program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
     program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")

@@ -23,7 +23,7 @@ EX_CANTCREAT = 73
 
 def run_cases(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders with cases, at any depth.", show_default=False)
+        list[Path], typer.Argument(metavar="DIR", help="Folders with cases, at any depth.", show_default=False)
     ],
     name: Annotated[
         list[str] | None, typer.Option("--name", "-k", metavar="TEXT", help="Only cases with this in their name.")
@@ -40,7 +40,7 @@ def run_cases(
 ) -> None:
     """Run pipelines and flows over an input, and compare what comes with what is expected.
 
-    A case is a folder with one of `pipeline.trickle` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
+    A case is a folder with one of `pipeline.trickle`, `script.tremor` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
     each port (`out.jsonl`, `err.jsonl`), or with `error.txt`, what is said where it is refused. Nothing is opened, sent
     or waited for: connectors are taken away, and time is what the events say.
 
@@ -101,9 +101,11 @@ def _judged(cases: "Sequence[Case]") -> "Iterator[Timed]":
             yield Timed(judgement, time.perf_counter() - begin)
             bar.advance(task)
             if judgement.problems:
+                bar.stop()  # else it would stand between the lines
                 typer.echo(f"{'BAD ' if judgement.bad else 'FAIL'} {printable(case.name)}")
                 for line in judgement.problems:
                     typer.echo(f"  {printable(line)}")
+                bar.start()
 
 
 def _progress(count: int) -> Progress:

@@ -1,7 +1,7 @@
 """Where events go that can never succeed: out by the err port as {"error", "source", "stream_id"}, one line each. Where it is
 known, `at` says which place in a flow file failed, and `event` is the event."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -10,7 +10,7 @@ from walflow.codecs import JSON
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
-from walflow.operators.operator import ErrorDetail
+from walflow.operators.operator import RejectionDetails
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -27,16 +27,16 @@ class ErrPort:
         self._rejected = rejected
         self._log = log
 
-    def take(self, block: Block, reasons: Sequence[str], details: Callable[[int], ErrorDetail] | None = None) -> None:
+    def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """Owns this copy of the block from here on. One reason an event."""
         self._rejected.value += len(reasons)
         if self.target is None or block.meta.get("rejected"):
-            at = details(0).at if details is not None else None
+            at = details.at(0) if details is not None else None
             place = {} if at is None else {"at": at}
             self._log.warning("rejected", reason=reasons[0], **place, events=len(reasons), stream=block.stream.number)
             block.receipt.ack()
             return
-        errors = [self._error(block, reason, details and details(number)) for number, reason in enumerate(reasons)]
+        errors = [self._error(block, reason, number, details) for number, reason in enumerate(reasons)]
         frames = Frames(LINES.join(errors), len(errors), LINES)
         whole = Block(
             block.stream,
@@ -52,11 +52,12 @@ class ErrPort:
         for part in whole.split(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
             self.target.accept(part)
 
-    def _error(self, block: Block, reason: str, detail: ErrorDetail | None) -> bytes:
+    def _error(self, block: Block, reason: str, number: int, details: RejectionDetails | None) -> bytes:
         told: dict[str, object] = {"error": reason, "source": self.name, "stream_id": block.stream.number}
-        if detail is None:
+        if details is None:
             return JSON.encode(told)
-        if detail.at is not None:
-            told["at"] = detail.at
+        at, event = details.at(number), details.event(number)
+        if at is not None:
+            told["at"] = at
         text = JSON.encode(told)
-        return text if detail.event is None else b'%b,"event":%b}' % (text[:-1], detail.event)
+        return text if event is None else b'%b,"event":%b}' % (text[:-1], event)

@@ -11,20 +11,22 @@ from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
 from walflow.event import Block, Node
 
 
-class ErrorDetail(NamedTuple):
-    """What else is known of a rejected event. `at`: the place in a flow file that failed, as `file:line:column`. `event`: its
-    value as JSON."""
+class RejectionDetails(Protocol):
+    """What else is known of rejected events. Asked by number, and only where it is of use."""
 
-    at: str | None = None
-    event: bytes | None = None
+    def at(self, number: int) -> str | None:
+        """The place in a flow file that failed, as `file:line:column`."""
+        ...
+
+    def event(self, number: int) -> bytes | None:
+        """The value of the event as JSON."""
+        ...
 
 
 class OperatorErr(Protocol):
-    """Where rejected events go, one reason an event. `details` is asked for the n-th, and only where it is of use."""
+    """Where rejected events go, one reason an event."""
 
-    def take(
-        self, block: Block, reasons: Sequence[str], details: Callable[[int], ErrorDetail] | None = None
-    ) -> None: ...
+    def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None: ...
 
 
 class OutPort(NamedTuple):

@@ -13,7 +13,7 @@ those that go one way are delivered, whatever of the first k that came went that
 twice (two selects into one port) a branch counts none as done, for then it would not be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from secrets import randbits
@@ -27,7 +27,7 @@ from walflow.contract import Counter
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
-from walflow.operators.operator import ErrorDetail, OperatorErr
+from walflow.operators.operator import OperatorErr
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 
@@ -78,12 +78,7 @@ class Select:
         for to, part in parts:
             to.accept(part)
         if rejected is not None:
-            kept = _Kept(block)
-            self._err.take(
-                rejected,
-                [one.reason for one in refused],
-                lambda at: ErrorDetail(self._place(refused[at].line), kept.text(refused[at].number)),
-            )
+            self._err.take(rejected, [one.reason for one in refused], _Refused(block, refused, self._place))
 
     def _place(self, line: int) -> str | None:
         if line not in self._places:
@@ -123,28 +118,41 @@ class _Kept:
         self._payloads: Sequence[bytes] | None = None
 
     def event(self, number: int) -> object:
-        payload = self._payload(number)
+        payload = self.payload(number)
         if self._block.codec in (JSON, JSON_SORTED):
             # nothing is read of it, so nothing is judged; a newline in JSON is a space
             return msgspec.Raw(payload.replace(b"\n", b" "))
         return self._block.codec.decode(payload)
 
-    def text(self, number: int) -> bytes | None:
-        """For an error event. None for what has no JSON form, or nests so deep that no record may be around it."""
-        payload = self._payload(number)
+    def payload(self, number: int) -> bytes:
+        if self._payloads is None:
+            self._payloads = self._block.frames.payloads()
+        return self._payloads[number]
+
+
+class _Refused:
+    """What the error events of a block say beside the reason."""
+
+    def __init__(self, block: Block, refused: Sequence[Refusal], place: Callable[[int], str | None]) -> None:
+        self._kept = _Kept(block)
+        self._codec = block.codec
+        self._refused = refused
+        self._place = place
+
+    def at(self, number: int) -> str | None:
+        return self._place(self._refused[number].line)
+
+    def event(self, number: int) -> bytes | None:
+        """None for what has no JSON form, or nests so deep that no record may be around it."""
+        payload = self._kept.payload(self._refused[number].number)
         try:
-            if self._block.codec not in (JSON, JSON_SORTED):
-                payload = JSON.encode(self._block.codec.decode(payload))
+            if self._codec not in (JSON, JSON_SORTED):
+                payload = JSON.encode(self._codec.decode(payload))
         except (CannotDecode, CannotEncode):
             return None
         if payload.count(b"[") + payload.count(b"{") >= DEEPEST:
             return None
         return payload.replace(b"\n", b" ")
-
-    def _payload(self, number: int) -> bytes:
-        if self._payloads is None:
-            self._payloads = self._block.frames.payloads()
-        return self._payloads[number]
 
 
 def _held(rows: Rows, refused: list[Refusal]) -> Rows:

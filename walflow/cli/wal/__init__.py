@@ -17,13 +17,13 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.skip import skip
     from walflow.cli.wal.stats import stats
 
-    program = typer.Typer(help=_flowing(HELP), no_args_is_help=True)
+    program = typer.Typer(help=flowing(HELP), no_args_is_help=True)
     commands: tuple[Callable[..., None], ...] = (stats, check, dump, repair, skip, export, import_)
     for command in commands:
-        program.command(command.__name__.strip("_"), help=_flowing(command.__doc__ or ""))(command)
+        program.command(command.__name__.strip("_"), help=flowing(command.__doc__ or ""))(command)
     return program
 
 
-def _flowing(text: str) -> str:
+def flowing(text: str) -> str:
     """Paragraphs without line breaks, which help would keep."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
