@@ -266,7 +266,6 @@ BAD = [
      "out.events.jsonl:1:1: a line here is a record of `value`, `meta`, `ingest_ns` and `stream`"),
     ({"pipeline_trickle": PASS, "error_txt": "x", "out_jsonl": "1"}, "CASE: what `error.txt` says is refused never runs: take out `out.jsonl`"),
     ({"pipeline_trickle": PASS, "flow_troy": FLOW}, "CASE: `pipeline.trickle` and `flow.troy` stand here: a case has one of them"),
-    ({"script_tremor": "event"}, "script.tremor: scripts are not supported yet, so no case can be one"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
      "case.toml: `tagss`: extra inputs are not permitted; did you mean `tags`?"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tags = "}, "case.toml: Invalid value (at end of document)"),

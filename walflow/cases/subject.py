@@ -22,7 +22,7 @@ from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, L
 from walflow.lang.deploy import pipeline
 from walflow.lang.files import read
 from walflow.lang.modules import Library
-from walflow.lang.parser import parse_query
+from walflow.lang.parser import parse_query, parse_script
 from walflow.plan import load
 from walflow.plan.assemble import assemble
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link
@@ -79,12 +79,10 @@ class LoadedSubject(NamedTuple):
 
 def read_subject(case: Case) -> LoadedSubject:
     match case.subject:
-        case "pipeline.trickle":
+        case "pipeline.trickle" | "script.tremor":
             subject, found = _pipeline(case)
         case "flow.troy":
             subject, found = _flow(case)
-        case "script.tremor":
-            raise BadCase(f"{case.folder / 'script.tremor'}: scripts are not supported yet, so no case can be one")
     errors = [_line(one, case.folder) for one in found if one.severity == "error"]
     warnings = [_line(one, case.folder) for one in found if one.severity == "warning"]
     return LoadedSubject(None if errors else subject, errors, warnings)
@@ -96,10 +94,13 @@ def _line(diagnostic: Diagnostic, folder: Path) -> str:
 
 def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
     found: list[Diagnostic] = []
-    source = read(case.folder / "pipeline.trickle", 0)
+    source = read(case.folder / case.subject, 0)
     if isinstance(source, Diagnostic):
         return None, [source]
-    definition = replace(parse_query(source, PIPELINE, found.append), args=tuple(_args(case)))
+    if case.subject == "script.tremor":
+        definition = parse_script(source, PIPELINE, tuple(_args(case)), found.append)
+    else:
+        definition = replace(parse_query(source, PIPELINE, found.append), args=tuple(_args(case)))
     whole, span = definition.name, definition.name.span
     config = pipeline(Name(FLOW, span), definition, whole, Library(case.folder, found.append), found.append)
     inputs = [name.text for name in config.inputs] if config.inputs is not None else ["in"]

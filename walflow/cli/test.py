@@ -40,7 +40,7 @@ def run_cases(
 ) -> None:
     """Run pipelines and flows over an input, and compare what comes with what is expected.
 
-    A case is a folder with one of `pipeline.trickle` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
+    A case is a folder with one of `pipeline.trickle`, `script.tremor` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
     each port (`out.jsonl`, `err.jsonl`), or with `error.txt`, what is said where it is refused. Nothing is opened, sent
     or waited for: connectors are taken away, and time is what the events say.
 
