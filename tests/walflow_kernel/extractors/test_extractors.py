@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.compile.world import expression
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.extractors import NAMES, NO_MATCH, BadExtractor, extractor
 from walflow_kernel.extractors.grok import _DEFINED
@@ -38,6 +39,14 @@ ARGUMENTS = {  # one for each that has something to do
 def test_the_examples_of_the_page_are_true(text: str, name: str, argument: str, gives: str) -> None:
     found = extractor(name, argument)(json.loads(text))
     assert found == (NO_MATCH if gives == "no match" else json.loads(gives))
+
+
+@pytest.mark.parametrize(
+    ("event", "gives"), [({"line": "WARN: disk"}, "WARN"), ({"line": "warn"}, "none"), ("[1]", [1]), ("[", "none")]
+)
+def test_the_match_of_the_page(event: object, gives: object) -> None:
+    [written] = re.findall(r"^```tremor\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert expression(written).evaluate(event, {}) == gives
 
 
 def test_the_page_has_a_section_and_an_example_of_each() -> None:
