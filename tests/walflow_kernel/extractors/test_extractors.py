@@ -76,6 +76,7 @@ def test_the_page_has_a_section_and_an_example_of_each() -> None:
         ("dissect", "%{_(x}", "`dissect`: `%{_(x}` is not closed by `)}`"),
         ("dissect", "%{_()}", "`dissect`: `%{_()}` has nothing between its parentheses"),
         ("dissect", "%{?}", "`dissect`: `%{?}` has no name"),
+        ("dissect", "%{a}%{_} b", "`dissect`: `%{_}` takes each ` `, so none is left for the text that follows it"),
         ("dissect", "%{&a}", "`dissect`: `%{&a}` needs a `%{?a}` before it"),
         ("dissect", "%{a:date}", "`dissect`: `%{a:date}`: a field is `int`, `float` or `string`"),
         ("dissect", "%{a:int:int}", "`dissect`: `%{a:int:int}`: a field is `int`, `float` or `string`"),
