@@ -32,6 +32,7 @@ def script(text: str) -> str:
     )
 
 
+EXTRACT: Final = "select match %s => found default => null end from in into out;"
 EVENTS: Final = 2600
 ROUNDS: Final = 300
 SELECTS: Final[Mapping[str, str]] = {
@@ -49,6 +50,12 @@ SELECTS: Final[Mapping[str, str]] = {
     "script: let event.seen": script("let event.seen = true; event"),
     "script: for of five members": script("for event of case (k, v) => v end"),
     "script: a function": script("twice(event.seq)"),
+    "extractor: re, two groups": EXTRACT % "event.level of case found = ~ re|^(?P<first>[a-z])(?P<rest>[a-z]*)$|",
+    "extractor: re, no match": EXTRACT % "event.level of case found = ~ re|^(?P<first>[A-Z])|",
+    "extractor: grok, two fields": EXTRACT
+    % "event.level of case found = ~ grok|^%{LOGLEVEL:level}%{GREEDYDATA:rest}$|",
+    "extractor: json": EXTRACT % '"[#{event.seq}]" of case found = ~ json||',
+    "extractor: dissect, two fields": EXTRACT % "event.level of case found = ~ dissect|%{a}n%{b}|",
 }
 FLOW: Final = "define flow main flow define pipeline p pipeline %s end; create pipeline p; end; deploy flow main;"
 

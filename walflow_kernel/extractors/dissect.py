@@ -157,6 +157,14 @@ def _padding_or_field(inner: str) -> _Token:
 def _check(tokens: Sequence[_Token]) -> None:
     known: dict[str, _Field] = {}
     for token, following in zip_longest(tokens, tokens[1:]):
+        if (
+            isinstance(token, _Padding)
+            and isinstance(following, _Delimiter)
+            and following.text.startswith(token.text)
+        ):
+            raise BadExtractor(
+                f"`%{{_}}` takes each `{shown(token.text)}`, so none is left for the text that follows it"
+            )
         if not isinstance(token, _Field):
             continue
         if isinstance(following, _Field):

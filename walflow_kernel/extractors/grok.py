@@ -6,7 +6,7 @@ look-around: where one must end is said by `\\b`, or by what follows it in the e
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Final
@@ -126,20 +126,22 @@ _DEFINED: Final[Mapping[str, str]] = {
 
 def extractor(argument: str) -> Extract:
     fields: list[str] = []
-    regex = _numbered(_expanded(argument), fields)
-    return of_bytes(partial(_read, compiled(regex), fields))
+    regex = compiled(_numbered(_expanded(argument), fields))
+    numbers = dict(regex.named)
+    groups = [(field, numbers[f"g{number}"]) for number, field in enumerate(fields)]
+    return of_bytes(partial(_read, regex, groups))
 
 
-def _read(regex: Pattern, fields: list[str], text: bytes) -> object:
+def _read(regex: Pattern, groups: Sequence[tuple[str, int]], text: bytes) -> object:
     """Of two groups with one name the first that had a part in the match counts."""
     match = regex.first(text)
     if match is None:
         return NO_MATCH
     found: dict[str, object] = {}
-    for number, field in enumerate(fields):
-        group = match.group(f"g{number}")
-        if group is not None:
-            found.setdefault(field, group.decode(errors="replace"))
+    for field, number in groups:
+        begin, end = match.span(number)
+        if begin >= 0:
+            found.setdefault(field, text[begin:end].decode(errors="replace"))
     return found
 
 

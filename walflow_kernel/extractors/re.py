@@ -46,5 +46,9 @@ def first(regex: Pattern, text: bytes) -> object:
     match = regex.first(text)
     if match is None:
         return NO_MATCH
-    found = ((name, match.group(name)) for name in regex.names)
-    return {name: group.decode(errors="replace") for name, group in found if group is not None}
+    found: dict[str, object] = {}
+    for name, number in regex.named:
+        begin, end = match.span(number)  # by its number: RE2's wrapper takes 5 µs to find a name
+        if begin >= 0:
+            found[name] = text[begin:end].decode(errors="replace")
+    return found

@@ -21,8 +21,8 @@ def _all(regex: Pattern, text: bytes) -> object:
     for number, match in enumerate(regex.matches(text), start=1):
         if number > MOST:
             raise CannotApply(f"`rerg` finds more than {MOST} matches")
-        for name in regex.names:
-            group = match.group(name)
-            if group is not None:
-                found.setdefault(name, []).append(group.decode(errors="replace"))
+        for name, group in regex.named:
+            begin, end = match.span(group)
+            if begin >= 0:
+                found.setdefault(name, []).append(text[begin:end].decode(errors="replace"))
     return found if number else NO_MATCH

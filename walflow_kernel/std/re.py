@@ -23,14 +23,14 @@ class Match(Protocol):
 
     def group(self, group: int | str) -> bytes | None: ...
 
-    def span(self) -> tuple[int, int]: ...
+    def span(self, group: int = 0) -> tuple[int, int]: ...
 
 
 class Pattern:
     def __init__(self, regex: Any) -> None:
         self._regex = regex
-        self.names: Sequence[str] = tuple(regex.groupindex)
-        self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *self.names])
+        self.named: Sequence[tuple[str, int]] = tuple(regex.groupindex.items())
+        self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *regex.groupindex])
 
     def is_in(self, text: bytes) -> bool:
         return self._regex.search(text) is not None

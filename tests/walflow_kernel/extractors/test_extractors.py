@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.compile.world import expression
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.extractors import NAMES, NO_MATCH, BadExtractor, extractor
 from walflow_kernel.extractors.grok import _DEFINED
@@ -40,6 +41,14 @@ def test_the_examples_of_the_page_are_true(text: str, name: str, argument: str, 
     assert found == (NO_MATCH if gives == "no match" else json.loads(gives))
 
 
+@pytest.mark.parametrize(
+    ("event", "gives"), [({"line": "WARN: disk"}, "WARN"), ({"line": "warn"}, "none"), ("[1]", [1]), ("[", "none")]
+)
+def test_the_match_of_the_page(event: object, gives: object) -> None:
+    [written] = re.findall(r"^```tremor\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert expression(written).evaluate(event, {}) == gives
+
+
 def test_the_page_has_a_section_and_an_example_of_each() -> None:
     assert {name for _, name, _, _ in EXAMPLES} == set(NAMES) == set(ARGUMENTS)
     assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == list(NAMES)
@@ -67,6 +76,7 @@ def test_the_page_has_a_section_and_an_example_of_each() -> None:
         ("dissect", "%{_(x}", "`dissect`: `%{_(x}` is not closed by `)}`"),
         ("dissect", "%{_()}", "`dissect`: `%{_()}` has nothing between its parentheses"),
         ("dissect", "%{?}", "`dissect`: `%{?}` has no name"),
+        ("dissect", "%{a}%{_} b", "`dissect`: `%{_}` takes each ` `, so none is left for the text that follows it"),
         ("dissect", "%{&a}", "`dissect`: `%{&a}` needs a `%{?a}` before it"),
         ("dissect", "%{a:date}", "`dissect`: `%{a:date}`: a field is `int`, `float` or `string`"),
         ("dissect", "%{a:int:int}", "`dissect`: `%{a:int:int}`: a field is `int`, `float` or `string`"),
