@@ -23,28 +23,32 @@ EX_CANTCREAT = 73
 
 def run_cases(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders with cases, at any depth.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="DIR", help="Folders that contain cases, at any depth.", show_default=False),
     ],
     name: Annotated[
-        list[str] | None, typer.Option("--name", "-k", metavar="TEXT", help="Only cases with this in their name.")
+        list[str] | None,
+        typer.Option("--name", "-k", metavar="TEXT", help="Run only cases with this text in their name."),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only cases with this tag in case.toml.")
+        list[str] | None,
+        typer.Option("--tag", "-t", metavar="TAG", help="Run only cases with this tag in case.toml."),
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Write what came into the files that say what is expected.")
+        bool, typer.Option("--update", help="Write the actual output into the files of expected output.")
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results there too, as JUnit's XML.")
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Also write the results to this file, as JUnit's XML."),
     ] = None,
 ) -> None:
-    """Run pipelines and flows over an input, and compare what comes with what is expected.
+    """Run pipelines and flows with a given input, and compare their output with the expected one.
 
-    A case is a folder with one of `pipeline.trickle`, `script.tremor` and `flow.troy`, its input (`in.jsonl`), and what is to leave by
-    each port (`out.jsonl`, `err.jsonl`), or with `error.txt`, what is said where it is refused. Nothing is opened, sent
-    or waited for: connectors are taken away, and time is what the events say.
+    A case is a folder with `pipeline.trickle`, `script.tremor` or `flow.troy`, its input (`in.jsonl`), and the expected output of each
+    port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow that is refused. No file of
+    the flow is opened and nothing is sent: the input takes the place of the connectors, and the events set the time.
 
-    Exit codes: 0 all is as expected, 1 something is not, 65 a case cannot be run, 66 there is none.
+    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case.
     """
     from walflow.cases import find
 
