@@ -1,46 +1,6 @@
-"""`for`: comprehensions, and loops that do something. Each is run compiled and interpreted."""
+"""`for`: comprehensions, and loops that do something. What each construct gives is in `tests/language`."""
 
-import pytest
-
-from tests.compile.world import KEPT, expression, read, read_script, script
-
-LOOPS = [
-    ("for event of case (i, e) => e + 1 end", [1, 2], [2, 3]),
-    ("for event of case (i, e) => [i, e] end", ["a", "b"], [[0, "a"], [1, "b"]]),
-    ("for event of case (k, v) => [k, v] end", {"a": 1, "b": 2}, [["a", 1], ["b", 2]]),
-    ("for event of case (i, e) when e > 1 => e end", [1, 2, 3], [2, 3]),
-    ('for event of case (i, e) when e > 2 => "large" case (i, e) when e > 1 => "small" end', [1, 2, 3], ["small", "large"]),
-    ("for event of case (i, e) when i == 0 => e case (j, f) => -f end", [1, 2, 3], [1, -2, -3]),
-    ("for event of case (i, e) => e end", [], []),
-    ("for event of case (i, e) => e end", 7, []),
-    ('for event of case (k, v) => {"#{k}": v} end', {"a": 1}, [{"a": 1}]),
-    ("for event of case (i, e) => for e of case (j, f) => f end end", [[1, 2], [3]], [[1, 2], [3]]),
-    ("for event.a of case (i, e) => e end", {}, "!`event.a`: a record without `a`"),
-    ("for event of case (i, e) => e + 1 end", [1, "a"], "!`+` cannot be applied to a string and a whole number"),
-    # into and use
-    ("for event into 0 use + of case (i, e) => e end", [1, 2, 3], 6),
-    ("for event into 0 of case (i, e) => e end", [1, 2, 3], 6),
-    ("for event into 1 use * of case (i, e) => e end", [2, 3], 6),
-    ("for event into [] use + of case (i, e) => [e, e] end", [1, 2], [1, 1, 2, 2]),
-    ('for event into {} use + of case (k, v) => {"#{k}": v + 1} end', {"a": 1, "b": 2}, {"a": 2, "b": 3}),
-    ("for event into false use or of case (i, e) => e > 2 end", [1, 2, 3], True),
-    ("for event into true use and of case (i, e) => e > 2 end", [1, 2, 3], False),
-    ("for event into 10 use - of case (i, e) when e > 1 => e end", [1, 2, 3], 5),
-    ("for event into event use + of case (i, e) => [e] end", [1], [1, 1]),
-    ("for event into 0 use + of case (i, e) => e end", [1, "a"], "!`+` cannot be applied to a whole number and a string"),
-    ("for event into true use and of case (i, e) => e end", [1], "!`and` cannot be applied to a whole number"),
-    # of what it reads
-    ("for [1, 2] of case (i, e) => e * event end", 3, [3, 6]),
-    ("match event of case x = %[] => for x of case (i, e) => 1 end default => 0 end", [1, 2], []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "event", "expected"), LOOPS, ids=[one[0] for one in LOOPS])
-def test_a_loop_makes(text: str, event: object, expected: object) -> None:
-    wanted = expected[1:] if isinstance(expected, str) and expected.startswith("!") else ("out", expected)
-    assert script(text).run(event) == [wanted]
-    if not isinstance(expected, str):
-        assert expression(text).evaluate(event) == expected
+from tests.compile.world import KEPT, read, read_script, script
 
 
 def test_a_loop_may_do_something() -> None:

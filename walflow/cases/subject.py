@@ -15,14 +15,14 @@ from typing import ClassVar, Final, NamedTuple, cast
 from walflow.cases.folder import BadCase, Case
 from walflow.compile.nodes import Array, Expr, Field, Literal, Name, RecordNode, Text
 from walflow.contract import CodecUse, Connector, Ports
-from walflow.diagnostics import Diagnostic, Position, Source, Span, has_errors, in_order
+from walflow.diagnostics import Diagnostic, Source, Span, has_errors, in_order
 from walflow.framing import LENGTH_PREFIXED, Outgoing
 from walflow.lang.ast import Arg
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd, NodeId, PipelineConfig
 from walflow.lang.deploy import pipeline
 from walflow.lang.files import read
 from walflow.lang.modules import Library
-from walflow.lang.parser import parse_query
+from walflow.lang.parser import parse_query, parse_script
 from walflow.plan import load
 from walflow.plan.assemble import assemble
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link
@@ -79,12 +79,10 @@ class LoadedSubject(NamedTuple):
 
 def read_subject(case: Case) -> LoadedSubject:
     match case.subject:
-        case "pipeline.trickle":
+        case "pipeline.trickle" | "script.tremor":
             subject, found = _pipeline(case)
         case "flow.troy":
             subject, found = _flow(case)
-        case "script.tremor":
-            subject, found = _script(case)
     errors = [_line(one, case.folder) for one in found if one.severity == "error"]
     warnings = [_line(one, case.folder) for one in found if one.severity == "warning"]
     return LoadedSubject(None if errors else subject, errors, warnings)
@@ -95,45 +93,16 @@ def _line(diagnostic: Diagnostic, folder: Path) -> str:
 
 
 def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
-    source = read(case.folder / "pipeline.trickle", 0)
+    source = read(case.folder / case.subject, 0)
     return (None, [source]) if isinstance(source, Diagnostic) else _alone(case, source)
 
 
-class _InPipeline(Source):
-    """A script in a line before it, and what else makes a pipeline of it behind it. Places are those of the script's file."""
-
-    def position(self, offset: int) -> Position:
-        line, column = super().position(offset)
-        return Position(max(1, line - 1), column)
-
-    def line(self, number: int) -> str:
-        return super().line(number + 1)
-
-
-def _script(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
-    source = read(case.folder / "script.tremor", 0)
-    if isinstance(source, Diagnostic):
-        return None, [source]
-    names = [f"`{name}`" for name in case.settings.args]
-    args = f"args {', '.join(names)}" if names else ""
-    given = f"with {', '.join(f'{name} = args.{name}' for name in names)} end" if names else ""
-    script = (
-        f"define script `script` {args} script\n{source.text}\nend;"
-        f"create script `script` {given}; select event from in into `script`;"
-    )
-
-    def around(ports: Sequence[str]) -> Source:
-        selects = [f"select event from `script`/`{port}` into out/`{port}`;" for port in ports]
-        return _InPipeline(source.name, script + "".join(selects), source.order)
-
-    # which ports it has is known once it has been read
-    scripts = _config(case, around(["out"]), []).scripts
-    found = scripts[0].script if scripts else None
-    return _alone(case, around(["out", *(port for port in found.ports if port != "out")] if found else ["out"]))
-
-
 def _config(case: Case, source: Source, found: list[Diagnostic]) -> PipelineConfig:
-    definition = replace(parse_query(source, PIPELINE, found.append), args=tuple(_args(case)))
+    args = tuple(_args(case))
+    if case.subject == "script.tremor":
+        definition = parse_script(source, PIPELINE, args, found.append)
+    else:
+        definition = replace(parse_query(source, PIPELINE, found.append), args=args)
     whole, library = definition.name, Library(case.folder, found.append)
     return pipeline(Name(FLOW, whole.span), definition, whole, library, found.append)
 

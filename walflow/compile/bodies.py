@@ -4,7 +4,7 @@ Each is resolved in a Body, which knows the locals at a place. `let` names one f
 function; a name in a pattern or behind `case` is known in its case alone.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -497,21 +497,31 @@ _COMPARISONS: Final[Mapping[str, FieldWord]] = {
 
 def set_roots(statements: Sequence[Expr]) -> frozenset[str]:
     """`event` and `$`, if one of the statements assigns to them, or to something in them."""
-    found: set[str] = set()
-    waiting: list[Any] = list(statements)  # Any: whatever a node is made of
+    paths = [one.path for one in nodes_of(statements) if isinstance(one, LetNode)]
+    roots = [path.of if isinstance(path, Access) else path for path in paths]
+    return frozenset(root.word for root in roots if isinstance(root, Root))
+
+
+def written_ports(statements: Sequence[Expr]) -> list[str]:
+    """What is behind the `=>` of each `emit`, and `out`."""
+    emits = [one.port for one in nodes_of(statements) if isinstance(one, EmitNode)]
+    names = ["".join(one for one in port.parts if isinstance(one, str)) for port in emits if port is not None]
+    return list(dict.fromkeys(["out", *names]))
+
+
+def nodes_of(statements: Sequence[Expr]) -> Iterator[object]:
+    """All that they are made of, in the order of the file."""
+    waiting: list[Any] = [*reversed(statements)]  # Any: whatever a node is made of
     while waiting:
         one = waiting.pop()
-        if isinstance(one, LetNode):
-            root = one.path.of if isinstance(one.path, Access) else one.path
-            if isinstance(root, Root):
-                found.add(root.word)
+        yield one
         if isinstance(one, Source | Span | str):
             continue
         if isinstance(one, tuple):
-            waiting += one
+            inner: tuple[Any, ...] = one
+            waiting += reversed(inner)
         elif is_dataclass(one):
-            waiting += [getattr(one, field.name) for field in fields(one)]
-    return frozenset(found)
+            waiting += [getattr(one, field.name) for field in reversed(fields(one))]
 
 
 def _own_parameters(pattern: PatternNode, of: Expr) -> PatternNode:

@@ -26,7 +26,12 @@ def grammar() -> lark.Lark:
 
 def _build(text: str, kept: Path | None) -> lark.Lark:
     built = lark.Lark(
-        text, parser="lalr", lexer="basic", start=["file", "query"], propagate_positions=True, maybe_placeholders=True
+        text,
+        parser="lalr",
+        lexer="basic",
+        start=["file", "query", "script_file"],
+        propagate_positions=True,
+        maybe_placeholders=True,
     )
     if kept:
         _keep(built, kept)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from lark import Token, Tree
 
 from walflow.diagnostics import Report, Source, Span, error
-from walflow.lang.ast import DefinePipeline, SourceFile
-from walflow.lang.build import build, build_query
+from walflow.lang.ast import Arg, DefinePipeline, SourceFile
+from walflow.lang.build import build, build_query, build_script
 from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
 from walflow.lang.scan import TOO_DEEP, scan, words
@@ -43,6 +43,16 @@ def parse_query(source: Source, name: str, report: Report) -> DefinePipeline:
     for diagnostic in unsupported(tree, source):
         report(diagnostic)
     definition = build_query(tree, source, name, report)
+    return replace(definition, whole=definition.whole and not reading.errors)
+
+
+def parse_script(source: Source, name: str, args: tuple[Arg, ...], report: Report) -> DefinePipeline:
+    """A file that is what stands between `script` and `end`, as a pipeline of nothing else."""
+    reading = _Reading(source, report, "script_file")
+    tree = reading.tree()
+    for diagnostic in unsupported(tree, source):
+        report(diagnostic)
+    definition = build_script(tree, source, name, args, report)
     return replace(definition, whole=definition.whole and not reading.errors)
 
 

@@ -4,19 +4,30 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lark import Token, Tree
 from lark.tree import Meta
 
-from walflow.compile.nodes import Name, Path
+from walflow.compile.bodies import written_ports
+from walflow.compile.nodes import Name, Path, Root
 from walflow.diagnostics import Diagnostic, Source, Span
-from walflow.lang.ast import Create, CreateOperator, CreateScript, DefinePipeline, Setting, Statement
+from walflow.lang.ast import (
+    Arg,
+    Create,
+    CreateOperator,
+    CreateScript,
+    DefinePipeline,
+    SelectStatement,
+    Setting,
+    Statement,
+)
 from walflow.lang.build.expressions import ExpressionRules
 from walflow.lang.build.flows import FlowRules, kind_of_part
 from walflow.lang.build.pipelines import CreateStream, PipelineRules
 from walflow.lang.build.rules import by_rule
-from walflow.lang.build.scripts import ScriptRules
+from walflow.lang.build.scripts import ScriptRules, ScriptText, defined
 
 
 def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
@@ -36,6 +47,30 @@ def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[
         Name(name, begin), inputs or None, (*outputs, Name("err", begin)), (), body, Span(source, 0, len(source.text))
     )
     return definition
+
+
+def build_script(
+    tree: Tree[Token], source: Source, name: str, args: tuple[Arg, ...], report: Callable[[Diagnostic], None]
+) -> DefinePipeline:
+    """A pipeline of nothing but the script, called `name` too. Its outputs are what the script emits by."""
+    transformer: Any = TroyRules(source, report)  # Any: as above
+    text: ScriptText = transformer.transform(tree)
+    begin, span = Span(source, 0, 0), Span(source, 0, len(source.text))
+    script = defined(Name("script", begin), args, None, (), text, span)
+    ports = [Name(port, begin) for port in written_ports(script.body or ())]
+    event = Root("event", begin)
+    selects = [SelectStatement(event, Name("in", begin), None, script.name, None, begin)]
+    selects += [SelectStatement(event, script.name, None, port, None, begin, port) for port in ports]
+    create = CreateScript(script.name, (script.name,), (), begin)
+    definition: DefinePipeline = transformer.pipeline_of(
+        Name(name, begin),
+        None,
+        tuple(dict.fromkeys([*ports, Name("err", begin)])),
+        (),
+        (script, create, *selects),
+        span,
+    )
+    return replace(definition, whole=script.body is not None)
 
 
 @by_rule

@@ -71,11 +71,10 @@ class ScriptRules(TreeRules):
         state = next((one.span for one in rest if isinstance(one, StateText)), None)
         inputs = tuple(one.port for one in rest if isinstance(one, InputScript))
         text = next((one for one in rest if isinstance(one, ScriptText)), ScriptText((), whole=False))
-        names = tuple(one for one in text.statements if isinstance(one, Use | DefineConst | DefineFunction))
-        body = tuple(
-            cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
-        )
-        return DefineScript(name, args, state, inputs, names, body if text.whole else None, self._span(meta))
+        return defined(name, args, state, inputs, text, self._span(meta))
+
+    def script_file(self, meta: Meta, *statements: object) -> ScriptText:
+        return self.script(meta, *statements)
 
     def script_state(self, meta: Meta, _value: Expr) -> StateText:
         return StateText(self._span(meta))
@@ -206,6 +205,16 @@ class ScriptRules(TreeRules):
         return ForCaseNode(key, value, guard, _steps(steps), self._span(meta))
 
     for_effect_case = for_case
+
+
+def defined(
+    name: Name, args: tuple[Arg, ...], state: Span | None, inputs: tuple[Name, ...], text: ScriptText, span: Span
+) -> DefineScript:
+    names = tuple(one for one in text.statements if isinstance(one, Use | DefineConst | DefineFunction))
+    body = tuple(
+        cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
+    )
+    return DefineScript(name, args, state, inputs, names, body if text.whole else None, span)
 
 
 def _pattern(written: "Expr | PatternNode", span: Span) -> PatternNode:
