@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import shown
@@ -518,8 +518,7 @@ def nodes_of(statements: Sequence[Expr]) -> Iterator[object]:
         if isinstance(one, Source | Span | str):
             continue
         if isinstance(one, tuple):
-            inner: tuple[Any, ...] = one
-            waiting += reversed(inner)
+            waiting += reversed(cast("tuple[object, ...]", one))
         elif is_dataclass(one):
             waiting += [getattr(one, field.name) for field in reversed(fields(one))]
 
