@@ -93,24 +93,16 @@ def _line(diagnostic: Diagnostic, folder: Path) -> str:
 
 
 def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
-    source = read(case.folder / case.subject, 0)
-    return (None, [source]) if isinstance(source, Diagnostic) else _alone(case, source)
-
-
-def _config(case: Case, source: Source, found: list[Diagnostic]) -> PipelineConfig:
-    args = tuple(_args(case))
-    if case.subject == "script.tremor":
-        definition = parse_script(source, PIPELINE, args, found.append)
-    else:
-        definition = replace(parse_query(source, PIPELINE, found.append), args=args)
-    whole, library = definition.name, Library(case.folder, found.append)
-    return pipeline(Name(FLOW, whole.span), definition, whole, library, found.append)
-
-
-def _alone(case: Case, source: Source) -> tuple[Subject | None, Sequence[Diagnostic]]:
     found: list[Diagnostic] = []
-    config = _config(case, source, found)
-    span = config.defined
+    source = read(case.folder / case.subject, 0)
+    if isinstance(source, Diagnostic):
+        return None, [source]
+    if case.subject == "script.tremor":
+        definition = parse_script(source, PIPELINE, tuple(_args(case)), found.append)
+    else:
+        definition = replace(parse_query(source, PIPELINE, found.append), args=tuple(_args(case)))
+    whole, span = definition.name, definition.name.span
+    config = pipeline(Name(FLOW, span), definition, whole, Library(case.folder, found.append), found.append)
     inputs = [name.text for name in config.inputs] if config.inputs is not None else ["in"]
     outputs = list(dict.fromkeys(name.text for name in config.outputs or ()))
     config = replace(config, outputs=tuple(Name(port, span) for port in outputs))
