@@ -85,7 +85,7 @@ class Story:
             assert not missing, "a process that dies loses nothing"
         silent = missing - reported
         if silent and not self.interrupted:
-            (note,) = re.findall(r"acked behind position (\d+) may be gone", "".join(log.recovery.lines()))
+            (note,) = re.findall(r"acked after position (\d+) may be lost", "".join(log.recovery.lines()))
             assert min(silent) > int(note), "a loss in the middle is told with its positions"
         self.interrupted = False
         self.lost += len(missing & reported)
@@ -222,7 +222,7 @@ def test_what_the_cursor_knows_to_have_been_acked_is_reported() -> None:
     log = relaxed(after)
     assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1), (3, 3)]
     assert "acked and not synced when the power was cut" in log.gaps[0].reason
-    assert "behind position 3 may be gone" in log.recovery.lines()[0]
+    assert "after position 3 may be lost" in log.recovery.lines()[0]
     assert sorted(name for name in after.names("/log/quarantine") if name.endswith(".json")) == [
         f"{1:020d}-{1:020d}.json",
         f"{3:020d}-{3:020d}.json",
