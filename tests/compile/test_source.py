@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.compile.world import call, expression, term
+from tests.compile.world import call, expression, script, term
 from tests.lang.world import assembled
 from walflow.codecs import JSON
 from walflow.compile.reads import Decoded
@@ -71,6 +71,29 @@ def test_no_text_of_the_users_is_code(text: str) -> None:
     comments = [line.strip() for line in compiled.source.split("\n") if line.strip().startswith("#")]
     assert all(line.isprintable() for line in comments)
     ast.parse(compiled.listing)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_text_of_a_script_is_code(text: str) -> None:
+    written = '"' + "".join(f"\\u{{{ord(one):x}}}" for one in text[:50]) + '"' if "\ud800" not in text else '"a"'
+    name = "".join(one for one in text if one.isprintable() and one not in "`\ud800")[:50] or "x"
+    made = script(
+        f"""
+        let `{name}` = {written};
+        let event[{written}] = `{name}`;
+        match event of
+          case `{name}` = %{{`{name}` == {written}, present `{name}`}} => emit `{name}` => {written}
+          case {written} => drop
+          default => for event of case (`{name}`, v) => f(`{name}`) end
+        end
+        """,
+        f"fn f(`{name}`) with [`{name}`, {written}] end;",
+    )
+    tree = ast.parse(made.compiled.source)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert all(map(_allowed, names)), names
+    strings = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str | bytes)]
+    assert strings == []
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4))
