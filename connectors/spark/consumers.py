@@ -86,12 +86,12 @@ class Consumers:
         below an earlier commit changes nothing. Raises RequestRefused."""
         self._check(name, position)
         if position > self.committed(name):
-            await self._turns.take(self._commit(name, position, peer, scan))
+            await self._turns.take(lambda: self._commit(name, position, peer, scan))
         return self.committed(name)
 
     async def close(self) -> None:
         """Waits for the write that is running. No commit is accepted any more."""
-        await self._turns.take(self._close())
+        await self._turns.take(self._close)
 
     def served(self, name: str, end: int) -> None:
         """The consumer has been sent the positions below `end`."""

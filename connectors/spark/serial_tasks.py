@@ -16,11 +16,11 @@ class SerialTasks:
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
 
-    async def take(self, work: Coroutine[object, object, T]) -> T:
+    async def take(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         """The result of the work, when its turn has come."""
         return await asyncio.shield(self.begin(work))
 
-    def begin(self, work: Coroutine[object, object, T]) -> "asyncio.Task[T]":
+    def begin(self, work: Callable[[], Coroutine[object, object, T]]) -> "asyncio.Task[T]":
         """Like `take`, but the caller need not wait."""
         return self.beside(self._in_turn(work))
 
@@ -36,9 +36,9 @@ class SerialTasks:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _in_turn(self, work: Coroutine[object, object, T]) -> T:
+    async def _in_turn(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         async with self._turn:
-            return await work
+            return await work()  # made only now: a task that ends before its turn leaves no coroutine behind
 
     def _ended(self, task: "asyncio.Task[object]") -> None:
         self._tasks.discard(task)

@@ -412,4 +412,4 @@ def test_what_check_says(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done
-    assert "WebSocket itself tells the client nothing" in " ".join(done.stdout.split())
+    assert "WebSocket itself does not tell the client" in " ".join(done.stdout.split())

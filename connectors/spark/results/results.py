@@ -71,7 +71,7 @@ class Results:
         rows = ResultLog(log, inlet, out)
         publishing = Publishing(publications, staging, rows, out, config.max_result_bytes)
         results = cls(out, rows, staging, publishing, thread)
-        results._turns.begin(publishing.resume())
+        results._turns.begin(publishing.resume)
         out.scheduler.call_later(SWEEP_SECONDS, results._sweep)
         return results
 
@@ -88,7 +88,7 @@ class Results:
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
         """Publishes a batch. Returns whether this call has published it, and its rows. Cancelling a caller that waits
         stops nothing."""
-        return await self._turns.take(self._publishing.publish(query, batch, names))
+        return await self._turns.take(lambda: self._publishing.publish(query, batch, names))
 
     async def abort(self, names: Sequence[str]) -> None:
         self._out.log.debug("aborted", stages=len(names))

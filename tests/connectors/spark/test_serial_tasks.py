@@ -28,8 +28,8 @@ class Work:
 
 async def test_one_at_a_time_in_order() -> None:
     turns, work = SerialTasks(), Work()
-    first = turns.begin(work.do("first"))
-    second = asyncio.ensure_future(turns.take(work.do("second")))
+    first = turns.begin(lambda: work.do("first"))
+    second = asyncio.ensure_future(turns.take(lambda: work.do("second")))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert work.log == ["first begins"]
@@ -40,7 +40,7 @@ async def test_one_at_a_time_in_order() -> None:
 
 async def test_what_runs_beside_waits_for_none_and_is_waited_for_at_the_end() -> None:
     turns, work = SerialTasks(), Work()
-    turns.begin(work.do("first"))
+    turns.begin(lambda: work.do("first"))
     turns.beside(work.do("beside"))
     ending = asyncio.ensure_future(turns.end())
     await work.begun.acquire()
@@ -53,7 +53,7 @@ async def test_what_runs_beside_waits_for_none_and_is_waited_for_at_the_end() ->
 
 async def test_a_caller_that_is_cancelled_stops_nothing() -> None:
     turns, work = SerialTasks(), Work()
-    caller = asyncio.ensure_future(turns.take(work.do("first")))
+    caller = asyncio.ensure_future(turns.take(lambda: work.do("first")))
     await work.begun.acquire()
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -67,9 +67,9 @@ async def test_an_error_is_the_callers_and_the_next_one_has_its_turn() -> None:
     turns, work = SerialTasks(), Work()
     work.go_on.set()
     with pytest.raises(ValueError, match="no"):
-        await turns.take(work.fail())
-    turns.begin(work.fail())  # no caller: nothing is said of it
-    assert await turns.take(work.do("next")) == "next"
+        await turns.take(work.fail)
+    turns.begin(work.fail)  # no caller: nothing is said of it
+    assert await turns.take(lambda: work.do("next")) == "next"
 
 
 async def test_with_nothing_to_wait_for_the_end_is_at_once() -> None:
