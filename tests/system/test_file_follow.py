@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,14 @@ from tests.system.daemon import PATIENCE, ROOT, running, wait_until
 FLOW = (ROOT / "flows" / "doors" / "follow.troy").read_text()
 
 # Appends numbered lines, each with one write; opens its file anew once that has been renamed, as programs do on SIGHUP.
+# With an argument it makes the file itself. In mode `create` logrotate does, and a file that the program made in between is
+# renamed to `app.log-DATE.backup` at once, which neither walflow nor the program's next reader finds by its name.
 # It stops writing while a file `pause` is there, and ends when `stop` is.
 WRITER = """
 import os, random, sys, time
 path = "incoming/app.log"
 number = 0
+make = os.O_CREAT if sys.argv[1:] else 0
 file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 while not os.path.exists("stop"):
     if os.path.exists("pause"):
@@ -38,10 +41,10 @@ while not os.path.exists("stop"):
     try:
         renamed = os.stat(path).st_ino != os.fstat(file).st_ino
     except FileNotFoundError:
-        renamed = True
+        renamed = bool(make)
     if renamed:
         os.close(file)
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | make)
     time.sleep(0.002)
 open("written", "w").write(str(number))
 """
@@ -54,8 +57,8 @@ def directory(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def writing(directory: Path) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, "-c", WRITER], cwd=directory)
+def writing(directory: Path, *options: str) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", WRITER, *options], cwd=directory)
     try:
         yield
     finally:
@@ -111,7 +114,8 @@ def rotate(directory: Path, *directives: str) -> None:
     "mode", [["create"], ["nocreate"], ["create", "compress"], ["create", "compress", "delaycompress"]]
 )
 def test_rotated_while_it_is_written_no_line_is_missing_or_comes_twice(directory: Path, mode: list[str]) -> None:
-    with running(flow(directory, "incoming/app.log"), directory) as daemon, writing(directory):
+    makes = ["makes"] if "nocreate" in mode else []
+    with running(flow(directory, "incoming/app.log"), directory) as daemon, writing(directory, *makes):
         daemon.wait_for("ready")
         for _ in range(5):
             wait_until(lambda: newest_is_there(directory))
@@ -215,3 +219,37 @@ def test_after_a_stop_nothing_comes_twice(directory: Path) -> None:
         wait_until(lambda: has_last(directory, written - 1))
         assert daemon.terminate() == 0
     assert numbers(directory) == list(range(written))
+
+
+@pytest.mark.nightly
+def test_ten_thousand_files_in_bounded_memory_with_few_open(directory: Path) -> None:
+    files = [directory / "incoming" / f"{number}.log" for number in range(10_000)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"line %d %s\n" % (number, b"x" * (number % 300)))
+    most = 0
+
+    def all_are_there(count: int) -> bool:
+        nonlocal most
+        names = descriptors(daemon.pid)
+        most = max(most, sum(name.endswith(".log") for name in names))
+        return (directory / "out.log").exists() and len(numbers_so_far(directory)) >= count
+
+    with running(flow(directory, "incoming/*.log"), directory) as daemon:
+        wait_until(lambda: all_are_there(10_000), "files are missing")
+        for number, file in enumerate(files, 10_000):
+            with file.open("ab") as grown:
+                grown.write(b"line %d %s\n" % (number, b"x" * (number % 300)))
+        wait_until(lambda: all_are_there(20_000), "what was appended is missing")
+        assert daemon.memory < 250 << 20
+        assert daemon.terminate() == 0
+    assert most <= 512 + 1  # and out.log
+    assert sorted(numbers(directory)) == list(range(20_000))
+
+
+def descriptors(pid: int) -> list[str]:
+    """What they lead to. Some are closed while we look."""
+    targets: list[str] = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            targets.append(os.readlink(link))
+    return targets
