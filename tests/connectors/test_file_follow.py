@@ -16,10 +16,12 @@ from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
 from connectors.file.follow.follower import AHEAD_BYTES
 from tests.nodes.world import Taker, World
+from walflow.cli.promises import promises
 from walflow.codecs import STRING
 from walflow.disk import RealDisk
 from walflow.errors import Unusable
 from walflow.event import Block
+from walflow.plan import load
 from walflow.testing import MemoryInlet
 
 STEP = 0.05  # seconds of virtual time
@@ -467,3 +469,54 @@ def test_configurations_that_are_none(config: dict[str, object], line: str) -> N
     with pytest.raises(ValidationError) as caught:
         File.model_validate({"path": "a"} | config)
     assert line in str(caught.value)
+
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector logs from file with codec = "json", {chain} config = {{"path": "a.log", "mode": "read", "follow": true}} end;
+  define connector null from null;
+  define connector log from wal with config = {{"path": "state"}} end;
+  create connector logs;
+  create connector log;
+  create connector null;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/logs to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/null;
+end;
+deploy flow main;
+"""
+REFUSED = "what is read again from the middle needs events that lie in it one after the other"
+
+
+@pytest.mark.parametrize(
+    ("chain", "said"),
+    [
+        ('preprocessors = ["separate"],', []),
+        ("", [REFUSED]),
+        ('preprocessors = ["separate", "base64"],', [REFUSED]),
+        ('preprocessors = ["length-prefixed"],', [REFUSED]),
+    ],
+)
+def test_preprocessors_that_do_more_than_cut_are_refused(tmp_path: Path, chain: str, said: list[str]) -> None:
+    file = tmp_path / "flow.troy"
+    file.write_text(FLOW.format(chain=chain))
+    _, diagnostics = load([file])
+    assert [one.message for one in diagnostics if one.severity == "error"] == said
+
+
+def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "flow.troy"
+    text = FLOW.format(chain='preprocessors = ["separate"],')
+    text = text.replace(
+        "null from null", 'null from file with codec = "json", config = {"path": "o", "mode": "append"} end'
+    )
+    file.write_text(text)
+    assembly, _ = load([file])
+    assert assembly is not None
+    (onward,) = [path for path in promises(assembly).paths if path.repeats]
+    assert "logs sends again after a crash or a failure" in onward.repeats[0]
