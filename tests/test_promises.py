@@ -98,7 +98,7 @@ OTHERS_AT_THE_FILE = (
 
 # What a sentence begins with: the tests that would fail if it were not so.
 HELD = {
-    "each event of f is sent until every sink has acked or rejected it, also after a crash of walflow": [
+    "each event of f is sent until every sink has acked or rejected it, also after a crash of walflow.": [
         "system/test_file_follow.py::test_twenty_kills_and_nothing_is_skipped",
         f"{FOLLOW}test_a_restart_goes_on_behind_what_is_acked",
         f"{FOLLOW}test_what_is_acked_counts_from_the_beginning_on_only",

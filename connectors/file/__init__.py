@@ -31,10 +31,10 @@ Mode = Literal["read", "write", "truncate", "overwrite", "append"]
 class File(Connector):
     """Reads a file from beginning to end, follows files as they grow, or writes one.
 
-    With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories): each file that matches is followed
-    from when it is found. A file is known by its inode and its first bytes, not by its name. Renamed (as by `logrotate`),
-    it is read to its end, and then the file that has its name now. Cut (`copytruncate`) or written anew, it is read from its
-    beginning. A last line without its end waits until it has one ([how to follow log files](../howto/follow-log-files.md)).
+    With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by its
+    inode and its first bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
+    the file that has its name now. If a file is cut (`copytruncate`) or overwritten, walflow reads it from its beginning. A
+    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)).
 
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
     `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
@@ -90,36 +90,36 @@ class File(Connector):
 
     follow: bool = Field(
         default=False,
-        description="For `read`: whether the file is read on as it grows, and its renamings are followed. Preprocessors may "
-        "then only cut it into events (`separate`).",
+        description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
+        "preprocessor may then be `separate`.",
     )
     read_from: Literal["beginning", "end"] = Field(
         default="beginning",
-        description="For `follow`: where to begin with the files that are there at the very first start. A file that is found "
-        "later is read from its beginning, and a restart goes on where the last run ended.",
+        description="For `follow`: where the very first start begins in the files that exist then. Files that are found later are read "
+        "from their beginning. A restart continues where the last run ended.",
     )
     poll_interval: int = Field(
         default=250_000_000,
         ge=1_000_000,
-        description="For `follow`: nanoseconds from one look at the files to the next. Where looking takes longer than a fifth "
-        "of it, walflow looks less often.",
+        description="For `follow`: nanoseconds between two checks of which files exist and how long they are. walflow checks less "
+        "often if a check takes longer than a fifth of this.",
     )
     rotate_wait: int = Field(
         default=10_000_000_000,
         ge=0,
-        description="For `follow`: nanoseconds for which a file that was renamed away or removed must not have grown before it "
-        "is closed, and a last line without its end is sent.",
+        description="For `follow`: nanoseconds without growth after which a renamed or removed file is closed. A last line without "
+        "a newline is then sent.",
     )
     max_open_files: int = Field(
         default=512,
         ge=1,
-        description="For `follow`: how many files are open at a time. Beyond them, those that have been quiet longest are "
+        description="For `follow`: the most files that are open at a time. Beyond it, the files that have not grown for longest are "
         "closed, and opened again when they grow.",
     )
     state: str = Field(
         default="followed",
         min_length=1,
-        description="For `follow`: the directory of the checkpoint, a file named after the flow and the connector.",
+        description="For `follow`: the directory of the checkpoint. The file in it is named after the flow and the connector.",
     )
 
     # both outlive a run: a restart of the connector alone keeps what is in the file
@@ -238,9 +238,9 @@ class File(Connector):
 
 
 def _followed(path: str) -> str:
-    said = f"each event of {path} is sent until every sink has acked or rejected it, also after a crash of walflow; after a "
-    said += "crash, or where a sink fails, events come again, those of the last 32 MiB that were read at most; what another "
-    return said + "process cuts off, or removes while walflow does not have it open, before it was read, is lost"
+    said = f"each event of {path} is sent until every sink has acked or rejected it, also after a crash of walflow. After a "
+    said += "crash, or after a sink failed events, at most the last 32 MiB that were read come again. Data that another process "
+    return said + "cuts off, or removes while walflow does not have the file open, is lost if it was not read before"
 
 
 def _after_a_crash(behind_log: bool, synced: bool) -> str:
