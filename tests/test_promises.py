@@ -32,6 +32,7 @@ MADE: list[Connector] = [
     Exit(),
     Exit(graceful=False),
     File(path="f", mode="read"),
+    File(path="f", mode="read", follow=True),
     File(path="f", mode="truncate", sync="always"),
     File(path="f", mode="truncate", sync="never"),
     File(path="f", mode="overwrite", sync="always"),
@@ -80,6 +81,7 @@ DELIVERS = (
     "sink has acked or rejected it. A sink may get it twice. "
 )
 FILE = "connectors/test_file.py::"
+FOLLOW = "connectors/test_file_follow.py::"
 OVERWRITE = "connectors/test_file_overwrite.py::"
 CLIENT = "connectors/test_tcp_client.py::"
 WS_CLIENT = "connectors/test_ws_client.py::"
@@ -96,6 +98,15 @@ OTHERS_AT_THE_FILE = (
 
 # What a sentence begins with: the tests that would fail if it were not so.
 HELD = {
+    "each event of f is sent until every sink has acked or rejected it, also after a crash of walflow.": [
+        "system/test_file_follow.py::test_twenty_kills_and_nothing_is_skipped",
+        f"{FOLLOW}test_a_restart_goes_on_behind_what_is_acked",
+        f"{FOLLOW}test_what_is_acked_counts_from_the_beginning_on_only",
+        f"{FOLLOW}test_what_a_sink_fails_is_read_again_in_order_and_other_files_go_on",
+        f"{FOLLOW}test_it_reads_no_further_ahead_of_the_checkpoint_than_it_says",
+        f"{FOLLOW}test_gone_while_it_was_down_is_said",
+        f"{FOLLOW}test_removed_it_is_read_to_its_end",
+    ],
     "f is read from its beginning at every start": [f"{FILE}test_it_reads_to_the_end_and_returns"],
     "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start empties": [
         f"{FILE}test_when_it_syncs",

@@ -89,8 +89,15 @@ class Connector(BaseModel):
         written)."""
         return self.ports
 
+    def resends(self) -> bool:
+        """Whether this instance's source half sends events again that failed, or were not acked before a crash, and forgets
+        events that are acked. A log does, and a file that is followed. If it is not `transactional` (it uses `Stream.mark`),
+        its only preprocessor may be one that cuts a stream into events, as `separate`: otherwise no byte of the stream is
+        known at which an event begins."""
+        return self.transactional
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        """`behind_log`: a transactional source is upstream; it deletes every event that this sink acks."""
+        """`behind_log`: a source that resends is upstream; it forgets every event that this sink acks."""
         raise NotImplementedError
 
     def claims(self) -> Sequence[Claim]:
@@ -202,7 +209,7 @@ class Inlet(Half, Protocol):
     unchanged). So their `frames.data` is what to write. For every block taken, the sink must call exactly one of ack,
     fail and reject, in any order. When a run ends, its remaining blocks are failed."""
 
-    behind_log: bool  # a transactional source lies upstream
+    behind_log: bool  # a source that resends is upstream: it forgets events that are acked
     encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
     sole_path: bool  # each block comes at most once (no second way here from the same source)
     replaceable: bool
@@ -251,6 +258,14 @@ class Inlet(Half, Protocol):
         ...
 
 
+class Marked(NamedTuple):
+    """What happened to the events between two marks of a stream. `unended`: how many bytes before the later mark belong to an
+    event that had not ended there. `cause`: the first failure; None: each event is acked or rejected."""
+
+    unended: int
+    cause: BaseException | None
+
+
 class Stream(Protocol):
     """One connection or open file of a source. All methods are synchronous and never raise for bad data."""
 
@@ -283,6 +298,15 @@ class Stream(Protocol):
         """Ends the stream. A last event without an end is dropped and counted."""
         ...
 
+    def mark(self, settled: Callable[[Marked], None]) -> None:
+        """For a stream with `marks`. `settled` is called once, when every event that was fed since the last mark has its
+        outcome; possibly within this call. The last mark may be made after `eof`."""
+        ...
+
+    def abandon(self) -> None:
+        """Ends the stream without an error for a last event without an end: its source reads that again."""
+        ...
+
 
 class Outlet(Half, Protocol):
     """The interface of the source half.
@@ -306,11 +330,13 @@ class Outlet(Half, Protocol):
         pause: Callable[[], None] = ...,
         resume: Callable[[], None] = ...,
         broken: Callable[[], None] = ...,
+        marks: bool = ...,
     ) -> Stream:
         """For sources that are called with data. `pause` and `resume` alternate, beginning with `pause`, possibly
         before this returns. `broken` is called, possibly within `feed`, if no later data can be read either (damaged
         compressed data). The source then has to close the connection. The error leaves by err; data that is fed after
-        it is dropped and counted."""
+        it is dropped and counted. `marks`: the source learns by `Stream.mark` what happened to its events. It sends failed
+        events again, so they are not counted as lost."""
         ...
 
     def send(self, block: Block) -> bool:

@@ -157,6 +157,13 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
     "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
     "skipped_events_total": Family("counter", "Events that were in the file already and were not written again."),
+    "followed_files": Family("gauge", "Files that are followed."),
+    "open_files": Family("gauge", "Those of them that are open."),
+    "unread_bytes": Family("gauge", "Bytes of them that were found and are not read yet."),
+    "reread_bytes_total": Family("counter", "Bytes of them that were read again because a sink failed their events."),
+    "truncated_files_total": Family(
+        "counter", "How often one of them was cut, or written anew, and read from its beginning."
+    ),
     "waiting_blocks": Family("gauge", "Blocks in the sink's queue."),
     "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by the reason.", ("reason",)),
     # both halves

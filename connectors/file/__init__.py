@@ -1,12 +1,13 @@
-"""The connector `file`: reads a file once, or writes one."""
+"""The connector `file`: reads a file once, follows files as they grow, or writes one."""
 
 import os
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
+from connectors.file.follow import Following, follow
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
@@ -16,11 +17,24 @@ from walflow.disk import RealDisk
 
 __all__ = ["File"]
 
+FOLLOWS: Final = (
+    "read_from",
+    "poll_interval",
+    "rotate_wait",
+    "max_open_files",
+    "state",
+)  # keys of a file that is followed
+
 Mode = Literal["read", "write", "truncate", "overwrite", "append"]
 
 
 class File(Connector):
-    """Reads a file from beginning to end, or writes one.
+    """Reads a file from beginning to end, follows files as they grow, or writes one.
+
+    With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by its
+    inode and its first bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
+    the file that has its name now. If a file is cut (`copytruncate`) or overwritten, walflow reads it from its beginning. A
+    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)).
 
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
     `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
@@ -47,7 +61,9 @@ class File(Connector):
     ports: ClassVar[Ports] = Ports()
 
     path: str = Field(
-        min_length=1, description="The file. A relative path is relative to the daemon's working directory."
+        min_length=1,
+        description="The file. A relative path is relative to the daemon's working directory. With `follow`, it may be a "
+        "pattern; `[[]` matches `[`.",
     )
     mode: Mode = Field(
         description="`read`: reads the file once, from its beginning. `truncate` (or `write`): empties it at every "
@@ -72,6 +88,40 @@ class File(Connector):
         description="For `read`: whether the daemon drains and stops, with exit code 0, when the whole file is read.",
     )
 
+    follow: bool = Field(
+        default=False,
+        description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
+        "preprocessor may then be `separate`.",
+    )
+    read_from: Literal["beginning", "end"] = Field(
+        default="beginning",
+        description="For `follow`: where the very first start begins in the files that exist then. Files that are found later are read "
+        "from their beginning. A restart continues where the last run ended.",
+    )
+    poll_interval: int = Field(
+        default=250_000_000,
+        ge=1_000_000,
+        description="For `follow`: nanoseconds between two checks of which files exist and how long they are. walflow checks less "
+        "often if a check takes longer than a fifth of this.",
+    )
+    rotate_wait: int = Field(
+        default=10_000_000_000,
+        ge=0,
+        description="For `follow`: nanoseconds without growth after which a renamed or removed file is closed. A last line without "
+        "a newline is then sent.",
+    )
+    max_open_files: int = Field(
+        default=512,
+        ge=1,
+        description="For `follow`: the most files that are open at a time. Beyond it, the files that have not grown for longest are "
+        "closed, and opened again when they grow.",
+    )
+    state: str = Field(
+        default="followed",
+        min_length=1,
+        description="For `follow`: the directory of the checkpoint. The file in it is named after the flow and the connector.",
+    )
+
     # both outlive a run: a restart of the connector alone keeps what is in the file
     _emptied: bool = PrivateAttr(default=False)
     _place: FilePlace | None = PrivateAttr(default=None)
@@ -89,6 +139,13 @@ class File(Connector):
             raise ValueError('sync is only for files that are written, and mode is "read"')
         if self.mode != "read" and self.exit:
             raise ValueError(f'exit is for files that are read, and mode is "{self.mode}"')
+        if self.mode != "read" and self.follow:
+            raise ValueError(f'follow is for files that are read, and mode is "{self.mode}"')
+        if self.follow and self.exit:
+            raise ValueError("exit is for a file that is read once, and follow has no end")
+        given = [key for key in FOLLOWS if key in self.model_fields_set]
+        if given and not self.follow:
+            raise ValueError(f"{given[0]} is for files that are followed: follow = true is missing")
         return self
 
     def ports_used(self) -> Ports:
@@ -96,10 +153,15 @@ class File(Connector):
             return Ports(inputs=(), outputs=("out", "err"))
         return Ports(inputs=("in",), outputs=("err",))
 
+    def resends(self) -> bool:
+        return self.follow
+
     def claims(self) -> Sequence[Claim]:
         return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
+        if self.follow:
+            return Guarantee(source=_followed(self.path))
         if self.mode == "read":
             return Guarantee(
                 source=f"{self.path} is read from its beginning at every start: events that were read before a restart "
@@ -133,7 +195,9 @@ class File(Connector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         if self.mode == "read":
-            if out.linked:
+            if out.linked and self.follow:
+                await follow(self._following(), out)
+            elif out.linked:
                 await read(self.path, out)
             if self.exit:
                 inlet.stop(graceful=True)
@@ -151,6 +215,16 @@ class File(Connector):
         if writer.failure is not None:
             raise writer.failure
 
+    def _following(self) -> Following:
+        return Following(
+            pattern=self.path,
+            from_end=self.read_from == "end",
+            poll_interval=self.poll_interval / 1e9,
+            rotate_wait=self.rotate_wait / 1e9,
+            max_open_files=self.max_open_files,
+            state=self.state,
+        )
+
     def _output(self, *, sync: bool) -> Output:
         disk = RealDisk()
         if self.mode == "append":
@@ -161,6 +235,12 @@ class File(Connector):
 
     def _syncs(self, behind_log: bool) -> bool:
         return behind_log if self.sync is None else self.sync == "always"
+
+
+def _followed(path: str) -> str:
+    said = f"each event of {path} is sent until every sink has acked or rejected it, also after a crash of walflow. After a "
+    said += "crash, or after a sink failed events, at most the last 32 MiB that were read come again. Data that another process "
+    return said + "cuts off, or removes while walflow does not have the file open, is lost if it was not read before"
 
 
 def _after_a_crash(behind_log: bool, synced: bool) -> str:

@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
         ({"path": "a"}, "Field required"),
         ({"path": "", "mode": "read"}, "String should have at least 1 character"),
         ({"path": "a\0b", "mode": "read"}, "a path has no zero byte"),
-        ({"path": "a", "mode": "read", "follow": True}, "Extra inputs are not permitted"),
+        ({"path": "a", "mode": "read", "tail": True}, "Extra inputs are not permitted"),
         (
             {"path": "a", "mode": "read", "sync": "never"},
             'sync is only for files that are written, and mode is "read"',

@@ -1,5 +1,6 @@
 """Reachability along the links. A graph is written as its links: `a -> p -> b`, connectors by capital letters."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -161,3 +162,18 @@ def test_streams_within_a_pipeline(selects: list[str], sole: bool, paths: int) -
     assert graph.sole_path(node("S"), node("K")) is sole
     assert names(graph.sinks_of(node("S"))) == ("K M" if paths > 1 else "M")
     assert len(list(graph.paths())) == paths
+
+
+class Follower(Both):
+    """What sends again, and is no log."""
+
+    def resends(self) -> bool:
+        return True
+
+
+def test_what_sends_again_is_a_log_to_the_sinks_behind_it() -> None:
+    found = graph("T -> before -> L", "L -> after -> K")
+    assert not found.behind_log(node("L"))
+    plan = found.connectors[node("T")]
+    found.connectors = dict(found.connectors) | {plan.id: replace(plan, connector=Follower())}
+    assert found.behind_log(node("L"))

@@ -59,7 +59,7 @@ def _repeats(path: Path, graph: Graph) -> list[str]:
     for log in sorted(graph.logs_behind(path)):
         name = log.name
         for before in sorted(graph.sources_of(log)):
-            if graph.connectors[before].connector.transactional:
+            if graph.connectors[before].connector.resends():
                 again = f"events that {before.name} sends again after a crash or a failure"
                 reasons.append(f"{again} are stored in {name} again, as other events")
             elif not graph.sole_path(before, log):

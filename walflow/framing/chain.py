@@ -66,6 +66,11 @@ class Incoming(NamedTuple):
         """Whether the last step joins its pieces and divides them again."""
         return self.framing is not WHOLE and self.framing is not MESSAGES
 
+    @property
+    def resumable(self) -> bool:
+        """Each event lies in the stream as it is, so the stream can be read again from any event on."""
+        return self.cut and not self.steps
+
 
 class Outgoing(NamedTuple):
     """`encoders`: the steps for each event. `framing`: then separates the events; WHOLE: nothing separates them;

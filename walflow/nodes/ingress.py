@@ -10,9 +10,11 @@ from functools import partial
 from typing import Final, Protocol
 
 from walflow.codecs import JSON
+from walflow.contract import Marked
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Cutting, Frames, Framing, StreamId
 from walflow.framing import LINES, MESSAGES, frames_of
+from walflow.nodes.marks import SinceMark
 
 TURN_EVENTS: Final = 4096  # judged and delivered before others have their turn
 
@@ -44,6 +46,7 @@ class IngressStream:
         "_yielded",
         "id",
         "meta",
+        "since_mark",
     )
 
     def __init__(
@@ -70,6 +73,7 @@ class IngressStream:
         self._framing = framing
         self._max_bytes = min(max_event_bytes, framing.max_length or max_event_bytes)
         self._tail = bytearray()
+        self.since_mark: SinceMark | None = None  # set where its source wants to know what becomes of its events
         self._skipped: int | None = None  # bytes so far of an event too large to keep, while one goes on
 
     def pause(self) -> None:
@@ -104,6 +108,15 @@ class IngressStream:
 
     def close(self) -> None:
         self._do(self._close)
+
+    def mark(self, settled: Callable[[Marked], None]) -> None:
+        self._do(partial(self._mark, settled))
+
+    def abandon(self) -> None:
+        self._held.clear()
+        self._tail.clear()
+        self._skipped = None
+        self._to.ended(self)
 
     # turns
 
@@ -177,6 +190,11 @@ class IngressStream:
         if last:
             self._to.refuse(self, [(last, "the stream broke off inside an event")])
         self._to.ended(self)
+
+    def _mark(self, settled: Callable[[Marked], None]) -> None:
+        assert self.since_mark is not None, "the stream was opened without marks"
+        before, self.since_mark = self.since_mark, SinceMark()
+        before.mark(len(self._tail) + (self._skipped or 0), settled)
 
     def _ends_whole(self, last: bytes) -> bool:
         return all(map(self._codec.whole, self._framing.payloads(last)))

@@ -136,9 +136,10 @@ class RunOutlet(RunHalf, SendWindow):
         pause: Callable[[], None] = _nothing,
         resume: Callable[[], None] = _nothing,
         broken: Callable[[], None] = _nothing,
+        marks: bool = False,
     ) -> IngressStream:
         self._context.up()
-        return self._streams.open(meta, self.max_event_bytes, pause, resume, broken)
+        return self._streams.open(meta, self.max_event_bytes, pause, resume, broken, marks=marks)
 
     async def ready(self) -> None:
         self._context.up()

@@ -74,6 +74,10 @@ class StagedStream(IngressStream):
         if self._ending is None:
             self._end(super().close, complete=False)
 
+    def abandon(self) -> None:
+        self._work.clear()
+        super().abandon()
+
     def _end(self, ending: Callable[[], None], *, complete: bool) -> None:
         """Once all is decoded that came."""
         self._ending = ending

@@ -1,4 +1,4 @@
-"""What a source's streams push becomes blocks; no connector hears what becomes of these."""
+"""What a source's streams push becomes blocks. A connector learns what happened to these only if it opened the stream with `marks`."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,10 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from walflow.event import Block, Codec, Frames, Node, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, Incoming
 from walflow.nodes.ingress import IngressStream
+from walflow.nodes.marks import SinceMark
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.run_context import RunContext
 from walflow.nodes.staged import StagedStream
@@ -58,6 +59,8 @@ class Streams:
         pause: Callable[[], None],
         resume: Callable[[], None],
         broken: Callable[[], None],
+        *,
+        marks: bool,
     ) -> IngressStream:
         self._last += 1
         codec, incoming = self._ports.codec, self._ports.incoming
@@ -67,6 +70,7 @@ class Streams:
             if incoming.steps
             else IngressStream(self, name, meta, codec, incoming.framing, max_event_bytes, pause, resume)
         )
+        stream.since_mark = SinceMark() if marks else None
         self._open[name.number] = stream
         if self._window.gate.shut:
             stream.pause()
@@ -94,7 +98,7 @@ class Streams:
             window.inflight += size
             self._received.value += part.count
             self._received_bytes.value += size
-            receipt = Receipt(self._settled, part.count, size)
+            receipt = Receipt(self._outcome_of(stream), part.count, size)
             block = Block(stream.id, part, codec, receipt, ingest_ns=now, meta=stream.meta)
             try:
                 self._out.accept(block)
@@ -110,7 +114,7 @@ class Streams:
         size = sum(ERROR_BYTES + len(reason) for _, reason in bad)
         window.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
-        receipt = Receipt(self._settled, len(bad), size)
+        receipt = Receipt(self._outcome_of(stream), len(bad), size)
         block = Block(
             stream.id,
             frames,
@@ -129,6 +133,19 @@ class Streams:
 
     def end(self) -> None:
         self._open.clear()
+
+    def _outcome_of(self, stream: IngressStream) -> Settled:
+        return self._settled if stream.since_mark is None else stream.since_mark.include(self._marked_settled)
+
+    def _marked_settled(self, receipt: Receipt) -> None:
+        """Events that failed are not lost: their source sends them again."""
+        window = self._window
+        if window.over:
+            return
+        if receipt.done:
+            window.delivered += 1
+        assert isinstance(receipt.ref, int)
+        window.give_back(receipt.ref)
 
     def _settled(self, receipt: Receipt) -> None:
         window = self._window

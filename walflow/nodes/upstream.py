@@ -38,7 +38,7 @@ class Upstream:
             nodes.sink.on_trigger = source.tell_full
         for reached in self._graph.sinks_of(node):
             sink = self._sinks[reached]
-            sink.behind_log = sink.behind_log or source.transactional
+            sink.behind_log = sink.behind_log or nodes.plan.connector.resends()
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
             sink.windows.append(source)
             source.holders.append(Holder(sink.name, sink.held, sink.outcomes))

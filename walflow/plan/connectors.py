@@ -38,12 +38,21 @@ def plan_connector(
     constant = config_of(config, of)
     connector = _configured(config, of, constant, report)
     if connector is not None:
+        if not of.transactional and connector.resends() and framed.preframing and not framed.preframing.resumable:
+            report(_not_resumable(config))
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
         return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional)
     if of.ports_used is not Connector.ports_used:  # which of its ports it uses is its configuration's to say
         return None, unknown
     return None, GraphNode(of.ports, of.forwards, config.created, of.output_optional)
+
+
+def _not_resumable(config: ConnectorConfig) -> Diagnostic:
+    chain = config.settings.get("preprocessors")
+    message = "what is read again from the middle needs events that lie in it one after the other"
+    hint = 'write `preprocessors = ["separate"]`, and do what else there is to do in the pipeline'
+    return error(message, chain.key if chain else config.defined, hint)
 
 
 def _with_creation(report: Report, created: Span, diagnostic: Diagnostic) -> None:

@@ -166,8 +166,8 @@ class Graph:
         return frozenset(_reach(self._outputs(source), self._forward))
 
     def behind_log(self, sink: NodeId) -> bool:
-        """A transactional source lies upstream: what `sink` acks is forgotten there."""
-        return any(self.connectors[source].connector.transactional for source in self.sources_of(sink))
+        """A source that resends lies upstream: what `sink` acks is forgotten there."""
+        return any(self.connectors[source].connector.resends() for source in self.sources_of(sink))
 
     def sole_path(self, source: NodeId, sink: NodeId) -> bool:
         """No event of `source` comes to `sink` by two ways. True where none comes at all."""
@@ -179,13 +179,13 @@ class Graph:
 
     def logs_behind(self, path: Path) -> frozenset[NodeId]:
         """Whose events come by it: its source, or where that is a sink that rejects, the logs before it."""
-        if self.connectors[path.source].connector.transactional:
+        if self.connectors[path.source].connector.resends():
             return frozenset({path.source})
         begin = [Port(path.source, path.links[0].source_port)]
         return frozenset(
             port.node
             for port in _reach(begin, self._backward)
-            if self._is_source(port) and self.connectors[port.node].connector.transactional
+            if self._is_source(port) and self.connectors[port.node].connector.resends()
         )
 
     def losing(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:

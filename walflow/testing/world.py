@@ -20,6 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
+from walflow.contract import Marked
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
 from walflow.framing import LINES
@@ -318,7 +319,8 @@ class MemoryStream:
         self.fed: list[bytes] = []
         self.rejected: list[str] = []
         self.emitted: list[object] = []
-        self.ended: str | None = None  # "complete", "incomplete", "closed"
+        self.ended: str | None = None  # "complete", "incomplete", "closed", "abandoned"
+        self.marks: list[Callable[[Marked], None]] = []  # not settled: call one to do so
         self.pause = pause
         self.resume = resume
 
@@ -344,6 +346,12 @@ class MemoryStream:
 
     def close(self) -> None:
         self.ended = self.ended or "closed"
+
+    def mark(self, settled: Callable[[Marked], None]) -> None:
+        self.marks.append(settled)
+
+    def abandon(self) -> None:
+        self.ended = self.ended or "abandoned"
 
 
 def _nothing() -> None: ...
@@ -395,6 +403,7 @@ class MemoryOutlet(_Half):
         pause: Callable[[], None] = _nothing,
         resume: Callable[[], None] = _nothing,
         broken: Callable[[], None] = _nothing,
+        marks: bool = False,
     ) -> MemoryStream:
         stream = MemoryStream(StreamId(self.name, self.run, len(self.streams) + 1), meta, pause, resume)
         self.streams.append(stream)

@@ -1,0 +1,118 @@
+"""How far each file is acked, on disk: one small file, replaced as a whole, so that after a power cut it is the old one or
+the new one."""
+
+import os
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Self
+from urllib.parse import quote
+
+import msgspec
+
+from connectors.file.follow.finding import Identity
+from connectors.file.follow.growing import Head
+from walflow import Unusable, WalflowError
+from walflow.disk import Disk
+from walflow.durable import DiskFolder, replace
+
+VERSION: Final = 1
+
+
+class FileMark(NamedTuple):
+    """Of one file: every event before `offset` is acked or rejected. `path`: where it was last, as bytes, for a name need
+    not be text."""
+
+    path: bytes
+    device: int
+    inode: int
+    offset: int
+    head_length: int
+    head_crc: int
+
+    @property
+    def identity(self) -> Identity:
+        return self.device, self.inode
+
+    @property
+    def head(self) -> Head:
+        return Head(self.head_length, self.head_crc)
+
+
+class NoCheckpoint(WalflowError):
+    """Its directory cannot be made, or written to."""
+
+
+class _Saved(msgspec.Struct):
+    version: int
+    boot: str
+    files: list[FileMark]
+
+
+class FollowCheckpoint:
+    """The file, held by this process alone."""
+
+    def __init__(self, disk: Disk, directory: str, name: str, lock: int, boot: str) -> None:
+        self.path = os.path.join(directory, name)
+        self._disk = disk
+        self._folder = DiskFolder(disk, directory)
+        self._name = name
+        self._lock = lock
+        self._boot = boot
+
+    def __repr__(self) -> str:
+        return f"<FollowCheckpoint {self.path}>"
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str, owner: str, boot: str) -> Self:
+        """Raises NoCheckpoint, and Unusable where another process has it."""
+        name = f"{quote(owner, safe=':')}.json"
+        try:
+            disk.makedir(directory)
+            lock = disk.open(os.path.join(directory, f"{name}.lock"), create=True)
+        except OSError as error:
+            raise NoCheckpoint(f"cannot keep a checkpoint in {directory}: {error.strerror}") from error
+        if not disk.lock(lock):
+            disk.close(lock)
+            raise Unusable(f"another process follows files with the checkpoint {os.path.join(directory, name)}")
+        return cls(disk, directory, name, lock, boot)
+
+    def load(self) -> list[FileMark] | None:
+        """None: there is none yet. Raises Unusable."""
+        if self._disk.look(self.path) is None:
+            return None
+        try:
+            data = _content(self._disk, self.path)
+            saved = msgspec.json.decode(data, type=_Saved)
+        except (OSError, msgspec.DecodeError) as error:
+            raise Unusable(
+                f"{self.path} cannot be read ({error}): it says how far each file was read. Remove it to read them as on "
+                "the first start"
+            ) from error
+        if saved.version != VERSION:
+            raise Unusable(f"{self.path} was written by a newer walflow: run that one")
+        if saved.boot != self._boot:
+            return [_with_device_of_now(mark) for mark in saved.files]
+        return saved.files
+
+    def save(self, marks: Iterable[FileMark]) -> None:
+        """Raises OSError: the old ones are on disk, or the new ones."""
+        data = msgspec.json.encode(_Saved(VERSION, self._boot, list(marks)))
+        replace(self._folder, self._name, [data])
+
+    def close(self) -> None:
+        self._disk.close(self._lock)
+
+
+def _with_device_of_now(mark: FileMark) -> FileMark:
+    """Device numbers are dealt out anew at each boot."""
+    try:
+        return mark._replace(device=os.stat(os.path.dirname(mark.path) or b".").st_dev)
+    except OSError:
+        return mark
+
+
+def _content(disk: Disk, path: str) -> bytes:
+    fd = disk.open(path)
+    try:
+        return disk.read(fd, disk.stat(fd).size, 0)
+    finally:
+        disk.close(fd)

@@ -1,0 +1,99 @@
+"""Which files there are now, and what that changes. Everything here blocks, or decides; nothing needs a loop."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from connectors.file.reading import ALGORITHMS
+
+Identity = tuple[int, int]  # device, inode
+
+
+class NamedFile(NamedTuple):
+    """A regular file that has the name."""
+
+    path: str
+    identity: Identity
+    size: int
+    changed_ns: int  # when it was written to last
+
+
+class FilesNow(NamedTuple):
+    """`refused`: paths that match and cannot be followed, with the reason."""
+
+    files: list[NamedFile]
+    refused: dict[str, str]
+
+
+class Changes(NamedTuple):
+    """Against the files that are known. `gone`: no name that matches leads to them any more."""
+
+    new: list[NamedFile]
+    still: list[NamedFile]
+    gone: list[Identity]
+
+
+def scan(pattern: str) -> FilesNow:
+    """Links are followed. Of several names of one file the first one counts."""
+    files: dict[Identity, NamedFile] = {}
+    refused: dict[str, str] = {}
+    names = sorted(glob.iglob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+    for path in names:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            continue  # removed meanwhile, or a link to nothing
+        except OSError as error:
+            refused[path] = error.strerror or str(error)
+            continue
+        if stat.S_ISREG(status.st_mode) and os.path.splitext(path)[1] in ALGORITHMS:
+            refused[path] = "it is compressed; without `follow`, `file` reads it once"
+        elif stat.S_ISREG(status.st_mode):
+            found = NamedFile(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
+            files.setdefault(found.identity, found)
+        elif not (stat.S_ISDIR(status.st_mode) and glob.has_magic(pattern)):  # `*` matches directories, as in a shell
+            refused[path] = f"it is {_kind(status.st_mode)}, which does not grow as a file does"
+    return FilesNow(list(files.values()), refused)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    return "a named pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
+
+
+def compare(known: Iterable[Identity], found: Iterable[NamedFile]) -> Changes:
+    here = {each.identity: each for each in found}
+    before = set(known)
+    return Changes(
+        [each for each in here.values() if each.identity not in before],
+        [each for each in here.values() if each.identity in before],
+        [identity for identity in before if identity not in here],
+    )
+
+
+def find_again(wanted: Mapping[Identity, str]) -> dict[Identity, str]:
+    """Where files are now that had these paths: under another name, each in its directory."""
+    directories: dict[str, dict[int, Identity]] = {}
+    for identity, path in wanted.items():
+        directories.setdefault(os.path.dirname(path) or ".", {})[identity[1]] = identity
+    found: dict[Identity, str] = {}
+    for directory, inodes in directories.items():
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    sought = inodes.get(entry.inode())
+                    if sought is None or not entry.is_file(follow_symlinks=False):
+                        continue
+                    if entry.stat(follow_symlinks=False).st_dev == sought[0]:
+                        found[sought] = entry.path
+        except OSError:
+            continue  # the directory is gone, or this file has just gone
+    return found
+
+
+def shown(path: str) -> str:
+    """A name may have bytes that are no text."""
+    return os.fsencode(path).decode("utf-8", "replace")

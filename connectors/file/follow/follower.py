@@ -1,0 +1,469 @@
+"""The loop that follows files: looks for them, reads in turns what has grown, and moves the checkpoint.
+
+All that may block is done by the connector's one thread, a job at a time. A sink's failure, an unreadable file, a file
+that was cut concern that file alone: it waits, the others go on.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final, NamedTuple
+
+from connectors.file.appending import boot_id
+from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.finding import Identity, NamedFile, compare, shown
+from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.jobs import BATCH_BYTES, FileRead, Jobs, Look, look, open_all, read_some
+from walflow import Backoff, Outlet, Timer
+from walflow.disk import Disk, RealDisk
+
+BATCH_FILES: Final = 64
+SAVE_SECONDS: Final = 0.5  # from an ack to its checkpoint
+SAVE_BYTES: Final = 8 << 20  # acked bytes after which it is written at once
+AHEAD_BYTES: Final = 32 << 20  # read, and not in the checkpoint yet: then no more is read
+SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time
+
+
+class Following(NamedTuple):
+    """As the flow file has it. Seconds."""
+
+    pattern: str
+    from_end: bool
+    poll_interval: float
+    rotate_wait: float
+    max_open_files: int
+    state: str
+
+
+async def follow(config: Following, out: Outlet, disk: Disk | None = None) -> None:
+    """Raises Unusable and NoCheckpoint; returns only by being cancelled."""
+    in_thread = Jobs(out.scheduler)
+    checkpoint = await in_thread.run(
+        lambda: FollowCheckpoint.open(disk or RealDisk(), config.state, out.name, boot_id())
+    )
+    try:
+        marks = await in_thread.run(checkpoint.load)
+        follower = Follower(config, out, checkpoint, in_thread, marks)
+        try:
+            await follower.run()
+        finally:
+            await follower.close()
+    finally:
+        checkpoint.close()
+
+
+class Follower:
+    def __init__(
+        self,
+        config: Following,
+        out: Outlet,
+        checkpoint: FollowCheckpoint,
+        in_thread: Jobs,
+        marks: list[FileMark] | None,
+    ) -> None:
+        self._config = config
+        self._out = out
+        self._scheduler = out.scheduler
+        self._log = out.log
+        self._checkpoint = checkpoint
+        self._in_thread = in_thread
+        self._skip = config.from_end and marks is None  # what is there at the first start of all
+        self._files = {mark.identity: FollowedFile.known(mark) for mark in marks or ()}
+        self._marks = {mark.identity: mark for mark in marks or ()}
+        self._first = marks is None
+        self._unread: dict[Identity, FollowedFile] = {}  # in the order in which they have their turn
+        self._open: dict[Identity, FollowedFile] = {}  # the one that was read last comes last
+        self._unsaved: dict[Identity, FollowedFile] = {}  # read further than the checkpoint says
+        self._changed = False  # the checkpoint on disk is not what it should be
+        self._saving = False
+        self._save_timer: Timer | None = None
+        self._save_backoff = Backoff(0.5, 10.0)
+        self._wake = asyncio.Event()
+        self._ready: asyncio.Task[None] | None = None
+        self._due: dict[Identity, FollowedFile] = {}  # failed, or finished: settled while a job had them in use
+        self._refused: dict[str, str] = {}
+        self._waiting = False
+        self._look_at = 0.0
+        self._cut = out.counter("truncated_files_total")
+        self._again = out.counter("reread_bytes_total")
+        out.gauge("followed_files", lambda: len(self._files))
+        out.gauge("open_files", lambda: len(self._open))
+        out.gauge("unread_bytes", self._unread_bytes)
+
+    def __repr__(self) -> str:
+        return f"<Follower of {self._config.pattern}, {len(self._files)} files, {len(self._open)} open>"
+
+    async def run(self) -> None:
+        self._out.on_ready(self._wake.set)  # up: it looks for files, whether there are any or not
+        await self._look()
+        await self._hold()
+        if self._first:
+            await self._save()  # from here on a restart knows what was there, and begins nothing at its end
+        while True:
+            self._wake.clear()
+            await self._read()
+            self._see_to_outcomes()
+            if self._scheduler.time() >= self._look_at:
+                await self._look()
+                await self._hold()
+            elif not self._wake.is_set():
+                await self._sleep_until(self._look_at)
+
+    async def close(self) -> None:
+        """What is acked by now is not read again."""
+        if self._ready is not None:
+            self._ready.cancel()
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+        for each in self._files.values():
+            each.let_go()
+        marks = self._marks_now()
+        if self._changed:
+            try:
+                await self._in_thread.run(lambda: self._checkpoint.save(marks))
+            except OSError as error:
+                self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}")
+
+    def _unread_bytes(self) -> int:
+        return sum(max(0, each.size - each.position) for each in self._unread.values())
+
+    # which files there are
+
+    async def _look(self) -> None:
+        began = self._scheduler.time()
+        known = dict(self._files)
+        seen = await self._in_thread.run(lambda: look(self._config.pattern, known))
+        now = self._scheduler.time()
+        self._look_at = now + max(self._config.poll_interval, (now - began) * SCAN_SHARE)
+        self._tell_refused(seen.scan.refused)
+        changes = compare(self._files, seen.scan.files)
+        names = {self._files[identity].path: self._files[identity] for identity in changes.gone}
+        for identity in changes.gone:
+            self._gone(self._files[identity], seen, now)
+        for found in changes.still:
+            self._still(self._files[found.identity], found, now)
+        for found in changes.new:
+            self._new(found, names.get(found.path), now)
+        if self._skip:
+            self._skip = False
+            known = dict(self._files)
+            for read in await self._in_thread.run(lambda: open_all(known.values())):
+                read.file.let_go()
+                self._marks[read.file.identity] = read.file.mark()
+        if not self._files and not self._waiting:
+            self._log.info(f"waiting for {shown(self._config.pattern)}: no such file yet")
+        self._waiting = not self._files
+
+    def _new(self, found: NamedFile, before: FollowedFile | None, now: float) -> None:
+        each = FollowedFile.found(found)
+        if self._skip:
+            each.position = each.acked = each.saved = found.size
+        each.changed_ns = found.changed_ns
+        each.after = before
+        each.quiet_since = now
+        self._add(each)
+
+    def _add(self, each: FollowedFile) -> None:
+        self._files[each.identity] = each
+        self._marks[each.identity] = each.mark()
+        self._changed = True
+        if each.unread:
+            self._unread[each.identity] = each
+
+    def _still(self, each: FollowedFile, found: NamedFile, now: float) -> None:
+        if each.path != found.path:
+            each.path = found.path
+            self._acked(each)
+        each.gone_since = None
+        each.searched = False
+        if each.changed_ns != found.changed_ns:
+            each.changed_ns = found.changed_ns
+            each.changed = True
+        self._grown(each, found.size, now)
+
+    def _grown(self, each: FollowedFile, size: int, now: float) -> None:
+        if size != each.size:
+            each.size = size
+            each.quiet_since = now
+        if each.unread:
+            self._unread.setdefault(each.identity, each)
+
+    def _gone(self, each: FollowedFile, seen: Look, now: float) -> None:
+        """FileRead on for as long as the program that writes it may do so: until another file has its name, and it has not
+        grown for a while."""
+        if each.gone_since is None:
+            each.gone_since = each.quiet_since = now
+        if each.identity in seen.sizes:
+            self._grown(each, seen.sizes[each.identity], now)
+        elif each.file is None and not each.searched:
+            each.searched = True
+            path = seen.moved.get(each.identity)
+            if path is None:
+                self._missing(each)
+                return
+            each.path = path
+            each.size = -1  # not known: reading it will show
+            self._unread[each.identity] = each
+        waited = now - each.quiet_since >= self._config.rotate_wait
+        if waited and not each.unread and not each.ended and each.failed is None:
+            each.end(self._progress)
+            if each.finished:
+                self._due[each.identity] = each
+
+    def _missing(self, each: FollowedFile) -> None:
+        unread = each.size - each.acked
+        words = f"{unread} bytes of it were not read" if unread > 0 else "what was written behind that is not read"
+        self._log.warning(f"{shown(each.path)} is gone: it was read to byte {each.acked}, {words}")
+        self._forget(each)
+
+    def _forget(self, each: FollowedFile) -> None:
+        each.let_go()
+        for table in (self._files, self._unread, self._open, self._unsaved, self._marks):
+            table.pop(each.identity, None)
+        self._changed = True
+        self._save_soon()
+
+    def _tell_refused(self, refused: dict[str, str]) -> None:
+        for path, reason in refused.items():
+            if self._refused.get(path) != reason:
+                self._log.warning(f"cannot follow {shown(path)}: {reason}")
+        self._refused = refused
+
+    # reading
+
+    async def _read(self) -> None:
+        while self._scheduler.time() < self._look_at and (batch := self._batch()):
+            if await self._may_send():
+                for read in await self._in_thread.run(partial(read_some, batch)):
+                    self._took(read)
+                self._see_to_outcomes()
+
+    async def _hold(self) -> None:
+        """Opens what is to be read, which may take hours where a sink takes nothing: then it may be removed meanwhile."""
+        room = self._config.max_open_files - len(self._open)
+        now = self._scheduler.time()
+        closed = [each for each in self._unread.values() if each.file is None and each.not_before <= now][
+            : max(0, room)
+        ]
+        for read in await self._in_thread.run(partial(open_all, closed)) if closed else ():
+            if read.rewritten or read.trouble:
+                self._took(read)
+            else:
+                self._open[read.file.identity] = read.file
+
+    async def _may_send(self) -> bool:
+        """False once it is time to look for files."""
+        if self._ready is None:
+            self._ready = asyncio.ensure_future(self._out.ready())
+            self._ready.add_done_callback(lambda _: self._wake.set())
+            await asyncio.sleep(0)
+        while not self._ready.done() and self._scheduler.time() < self._look_at:
+            self._wake.clear()
+            await self._sleep_until(self._look_at)
+        if not self._ready.done():
+            return False
+        self._ready = None
+        return True
+
+    def _batch(self) -> list[FollowedFile]:
+        """What is read next: in turns, within the limit of open files, and no further ahead of the checkpoint than allowed."""
+        if self._ahead() + BATCH_BYTES > AHEAD_BYTES:
+            self._save_soon(at_once=True)
+            return []
+        now = self._scheduler.time()
+        chosen: list[FollowedFile] = []
+        room = self._config.max_open_files - len(self._open)
+        for each in self._unread.values():
+            if each.not_before > now or (each.after is not None and each.after.identity in self._unread):
+                continue
+            if each.file is None:
+                if room <= 0 and not self._close_one():
+                    continue
+                room -= 1
+            chosen.append(each)
+            if len(chosen) == BATCH_FILES:
+                break
+        return chosen
+
+    def _close_one(self) -> bool:
+        """The one that has been quiet longest, if any is: it is opened again when it grows."""
+        for each in self._open.values():
+            if each.settled and not each.unread and each.gone_since is None:
+                self._close_file(each)
+                return True
+        return False
+
+    def _close_file(self, each: FollowedFile) -> None:
+        each.let_go()
+        self._open.pop(each.identity, None)
+
+    def _ahead(self) -> int:
+        return sum(each.position - each.saved for each in self._unsaved.values())
+
+    def _took(self, read: FileRead) -> None:
+        each = read.file
+        if each.file is not None:
+            self._open.pop(each.identity, None)
+            self._open[each.identity] = each
+        if self._files.get(each.identity) is not each:
+            return
+        if read.rewritten:
+            self._rewritten(each)
+        elif read.trouble:
+            self._unreadable(each, read.trouble)
+        else:
+            self._readable(each, read)
+
+    def _readable(self, each: FollowedFile, read: FileRead) -> None:
+        if each.failed is not None:  # it is read again, this too
+            return
+        if each.trouble:
+            self._log.info(f"{shown(each.path)} can be read again")
+            each.trouble = ""
+        each.after = None
+        each.changed = False
+        self._unread.pop(each.identity, None)
+        if read.data:
+            if each.stream is None:
+                each.stream = self._out.stream({"file": {"path": shown(each.path)}}, marks=True)
+            self._unsaved[each.identity] = each
+            each.take(read.data, self._progress)
+        if len(read.data) < read.wanted:
+            each.size = each.position
+        elif each.failed is None:
+            each.size = max(each.size, each.position + 1)  # more may be there; it has another turn
+            self._unread[each.identity] = each
+
+    def _unreadable(self, each: FollowedFile, trouble: str) -> None:
+        each.not_before = self._scheduler.time() + each.backoff.next()
+        if trouble == "gone":  # the next look says where it is
+            return
+        if trouble != each.trouble:
+            self._log.warning(f"cannot read {shown(each.path)}: {trouble}; the other files go on")
+            each.trouble = trouble
+
+    def _rewritten(self, each: FollowedFile) -> None:
+        self._cut.value += 1
+        lost = (
+            ""
+            if each.acked == each.position
+            else f" Of what was sent, {each.position - each.acked} bytes are not acked."
+        )
+        self._log.warning(
+            f"{shown(each.path)} was cut, or written anew: it is read from its beginning. What was in it behind byte "
+            f"{each.position} is not read.{lost}"
+        )
+        if each.stream is not None:
+            each.stream.close()
+            each.stream = None
+        each.let_go()
+        self._open.pop(each.identity, None)
+        self._unsaved.pop(each.identity, None)
+        self._unread.pop(each.identity, None)
+        fresh = FollowedFile(each.path, each.identity, each.size)
+        fresh.gone_since, fresh.searched, fresh.quiet_since = each.gone_since, each.searched, self._scheduler.time()
+        self._add(fresh)
+        self._save_soon()
+
+    # outcomes
+
+    def _progress(self, each: FollowedFile) -> None:
+        if self._files.get(each.identity) is not each:
+            if each.failed is not None:
+                self._log.error(
+                    f"events of {shown(each.path)} failed, and are not in it any more", cause=str(each.failed)
+                )
+            return
+        if each.failed is None:
+            self._acked(each)
+        if each.failed is not None or each.finished:
+            self._due[each.identity] = each
+            self._wake.set()
+
+    def _see_to_outcomes(self) -> None:
+        """No job runs now, so files may be closed."""
+        due, self._due = self._due, {}
+        for each in due.values():
+            if self._files.get(each.identity) is not each:
+                continue
+            if each.failed is not None:
+                self._failed(each, each.failed)
+            else:
+                self._log.info(f"{shown(each.path)} is read to its end, and followed no more", bytes=each.position)
+                self._forget(each)
+
+    def _failed(self, each: FollowedFile, cause: BaseException) -> None:
+        delay = each.backoff.next()
+        self._again.value += each.position - each.acked
+        self._log.warning(
+            f"events of {shown(each.path)} failed: it is read again from byte {each.acked}", cause=str(cause),
+            seconds=round(delay, 2),
+        )  # fmt: skip
+        each.begin_again()
+        each.not_before = self._scheduler.time() + delay
+        each.size = max(each.size, each.position + 1)
+        self._unread[each.identity] = each
+        self._scheduler.call_later(delay, self._wake.set)
+
+    # the checkpoint
+
+    def _acked(self, each: FollowedFile) -> None:
+        self._marks[each.identity] = each.mark()
+        self._changed = True
+        if each.acked - each.saved >= SAVE_BYTES:
+            self._save_soon(at_once=True)
+        else:
+            self._save_soon()
+
+    def _save_soon(self, *, at_once: bool = False) -> None:
+        if self._saving or not self._changed or (self._save_timer is not None and not at_once):
+            return
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+        self._save_timer = self._scheduler.call_later(0 if at_once else SAVE_SECONDS, self._submit_save)
+
+    def _marks_now(self) -> list[FileMark]:
+        return list(self._marks.values())
+
+    def _submit_save(self) -> None:
+        self._save_timer = None
+        self._saving = True
+        self._changed = False
+        marks = self._marks_now()
+        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks))
+
+    def _saved(self, marks: list[FileMark], error: BaseException | None) -> None:
+        self._saving = False
+        if isinstance(error, OSError):
+            self._changed = True
+            self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}; trying again")
+            self._save_timer = self._scheduler.call_later(self._save_backoff.next(), self._submit_save)
+            return
+        if error is not None:
+            raise error
+        self._save_backoff.reset()
+        self._note_saved(marks)
+        self._wake.set()
+        if self._changed:
+            self._save_soon()
+
+    def _note_saved(self, marks: list[FileMark]) -> None:
+        for mark in marks:
+            each = self._unsaved.get(mark.identity)
+            if each is not None and mark is self._marks.get(mark.identity):
+                each.saved = mark.offset
+                if each.position == each.saved:
+                    del self._unsaved[mark.identity]
+            elif each is not None and mark.offset <= each.acked:
+                each.saved = mark.offset
+
+    async def _save(self) -> None:
+        marks = self._marks_now()
+        await self._in_thread.run(lambda: self._checkpoint.save(marks))
+        self._changed = False
+
+    async def _sleep_until(self, moment: float) -> None:
+        timer = self._scheduler.call_later(max(0.0, moment - self._scheduler.time()), self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()

@@ -1,0 +1,93 @@
+"""One open file that others append to. It blocks: for a thread."""
+
+import os
+import stat
+from typing import Final, NamedTuple, Self
+
+from connectors.file.checksum import crc32c
+from connectors.file.follow.finding import Identity
+
+HEAD_BYTES: Final = 1024
+LAST_BYTES: Final = 64
+
+
+class Head(NamedTuple):
+    """The first bytes of a file, by which it is known again: its inode may be given to another file."""
+
+    length: int = 0
+    crc: int = 0
+
+
+class Rewritten(Exception):
+    """The bytes that were read are not there any more: the file was cut, or its inode is another file's now."""
+
+
+class Elsewhere(Exception):
+    """The name leads to another file now."""
+
+
+class GrowingFile:
+    """`read` gives what follows `position`."""
+
+    __slots__ = ("_fd", "_last", "head", "position")
+
+    def __init__(self, fd: int, position: int, head: Head, last: bytes) -> None:
+        self._fd = fd
+        self.position = position
+        self.head = head
+        self._last = last  # the bytes before `position`
+
+    def __repr__(self) -> str:
+        return f"<GrowingFile at {self.position}>"
+
+    @classmethod
+    def open(cls, path: str, identity: Identity, position: int, head: Head) -> Self:
+        """Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`, or is shorter than `position`."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != identity:
+                raise Elsewhere
+            if status.st_size < position:
+                raise Rewritten
+            file = cls(fd, position, head, b"")
+            file.look_at_head()
+            file.seek(position)
+        except BaseException:
+            os.close(fd)
+            raise
+        return file
+
+    def look_at_head(self) -> None:
+        first = os.pread(self._fd, HEAD_BYTES, 0)
+        length, crc = self.head
+        if len(first) < length or crc32c(first[:length]) != crc:
+            raise Rewritten
+        self.head = Head(len(first), crc32c(first))
+
+    def seek(self, position: int) -> None:
+        kept = min(LAST_BYTES, position)
+        self.position = position
+        self._last = os.pread(self._fd, kept, position - kept)
+        if len(self._last) < kept:
+            raise Rewritten
+
+    def read(self, size: int) -> bytes:
+        """Empty at the end. Raises Rewritten, also where the file has grown again since it was cut."""
+        last = self._last
+        data = os.pread(self._fd, len(last) + size, self.position - len(last))
+        if not data.startswith(last):
+            raise Rewritten
+        if self.head.length < HEAD_BYTES:
+            self.look_at_head()
+        if len(data) == len(last):
+            return b""
+        self.position += len(data) - len(last)
+        self._last = data[-LAST_BYTES:]
+        return data[len(last) :]
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,104 @@
+"""What a thread does for the follower: all that may block."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from connectors.file.follow.finding import FilesNow, Identity, compare, find_again, scan
+from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten
+from walflow import Scheduler
+
+READ_BYTES: Final = 256 << 10  # of one file at a time
+BATCH_BYTES: Final = 1 << 20  # of several files, in one job
+
+T = TypeVar("T")
+
+
+class Jobs:
+    """What may block, on the scheduler's thread. A cancelled caller waits for its job: it has descriptors in use."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    async def run(self, job: Callable[[], T]) -> T:
+        result: list[T] = []
+        raised: list[BaseException] = []
+        ended = asyncio.Event()
+
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                raised.append(error)
+            ended.set()
+
+        self._scheduler.submit(lambda: result.append(job()), done)
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            await ended.wait()
+            raise
+        if raised:
+            raise raised[0]
+        return result[0]
+
+
+class FileRead(NamedTuple):
+    """What one file gave. `trouble`: it could not be read."""
+
+    file: FollowedFile
+    wanted: int
+    data: bytes = b""
+    trouble: str = ""
+    rewritten: bool = False
+
+
+def read_some(files: Iterable[FollowedFile]) -> list[FileRead]:
+    """In a thread. Opens those that are not open."""
+    reads: list[FileRead] = []
+    left = BATCH_BYTES
+    for each in files:
+        if left <= 0:
+            break
+        read = _read(each, min(READ_BYTES, left))
+        left -= len(read.data)
+        reads.append(read)
+    return reads
+
+
+def _read(each: FollowedFile, size: int) -> FileRead:
+    try:
+        if each.file is None:
+            each.file = GrowingFile.open(each.path, each.identity, each.position, each.head)
+        if each.file.position != each.position:
+            each.file.seek(each.position)
+        data = each.file.read(size)
+        each.head = each.file.head
+        return FileRead(each, size, data)
+    except Rewritten:
+        return FileRead(each, size, rewritten=True)
+    except (Elsewhere, FileNotFoundError):
+        return FileRead(each, size, trouble="gone")
+    except OSError as error:
+        return FileRead(each, size, trouble=error.strerror or str(error))
+
+
+def open_all(files: Iterable[FollowedFile]) -> list[FileRead]:
+    """In a thread. What is open can be read to its end, whatever becomes of its name."""
+    return [_read(each, 0) for each in files]
+
+
+class Look(NamedTuple):
+    """`sizes`: of open files that no name leads to. `moved`: where others are that have gone from their names."""
+
+    scan: FilesNow
+    sizes: dict[Identity, int]
+    moved: dict[Identity, str]
+
+
+def look(pattern: str, known: dict[Identity, FollowedFile]) -> Look:
+    """In a thread."""
+    seen = scan(pattern)
+    gone = [known[identity] for identity in compare(known, seen.files).gone]
+    sizes = {each.identity: each.file.size() for each in gone if each.file is not None}
+    lost = {each.identity: each.path for each in gone if each.file is None and not each.searched}
+    return Look(seen, sizes, find_again(lost) if lost else {})

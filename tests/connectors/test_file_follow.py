@@ -1,0 +1,522 @@
+"""Files that are followed: real files, the nodes' own source, and virtual time."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import pytest
+import structlog
+from pydantic import ValidationError
+
+from connectors.file import File
+from connectors.file.follow import Following, follow
+from connectors.file.follow.checkpoint import FollowCheckpoint
+from connectors.file.follow.follower import AHEAD_BYTES
+from tests.nodes.world import Taker, World
+from walflow.cli.promises import promises
+from walflow.codecs import STRING
+from walflow.disk import RealDisk
+from walflow.errors import Unusable
+from walflow.event import Block
+from walflow.plan import load
+from walflow.testing import MemoryInlet
+
+STEP = 0.05  # seconds of virtual time
+
+
+class Run:
+    """One life of the connector. `lines`: what it sent, in order; each block is acked if `acks`."""
+
+    def __init__(self, directory: Path, path: str = "app.log", *, acks: bool = True, **config: object) -> None:
+        self.world = World()
+        self.taker = Taker(ack=acks)
+        self.errors = Taker(ack=True)
+        self.out = self.world.source(self.taker, self.errors, codec=STRING)
+        given = {"path": str(directory / path), "mode": "read", "follow": True, "state": str(directory / "state")}
+        self.file = File.model_validate(given | config)
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.ensure_future(self.file.run(MemoryInlet(self.world.scheduler, linked=False), self.out))
+        await self.passing(1)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        while not self.task.done():
+            await self.world.scheduler.settle()
+        for block in self.taker.blocks:
+            if block.receipt.pending:
+                block.receipt.ack()
+
+    async def passing(self, seconds: float) -> None:
+        for _ in range(round(seconds / STEP)):
+            self.world.scheduler.advance(STEP)
+            await self.world.scheduler.settle()
+        if self.task.done():
+            await self.task
+
+    @property
+    def lines(self) -> list[bytes]:
+        return [line for block in self.taker.blocks for line in block.frames.payloads()]
+
+    def of(self, name: str) -> list[bytes]:
+        blocks = [block for block in self.taker.blocks if path_of(block).endswith(f"/{name}")]
+        return [line for block in blocks for line in block.frames.payloads()]
+
+
+def path_of(block: Block) -> str:
+    file = block.meta["file"]
+    assert isinstance(file, dict)
+    return str(file["path"])
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+async def test_it_reads_on_as_the_file_grows_and_half_a_line_waits(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    async with Run(tmp_path) as run:
+        append(log, b"1\n2\nha")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2"]
+        append(log, b"lf\n")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2", b"half"]
+        assert {path_of(block) for block in run.taker.blocks} == {str(log)}
+
+
+async def test_a_restart_goes_on_behind_what_is_acked(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n2\nha")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"1", b"2"]
+    append(log, b"lf\n3\n")
+    async with Run(tmp_path, acks=False) as run:
+        assert run.lines == [b"half", b"3"]
+    append(log, b"4\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"half", b"3", b"4"]
+
+
+async def test_what_is_acked_counts_from_the_beginning_on_only(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n")
+    async with Run(tmp_path, acks=False) as run:
+        append(log, b"2\n")
+        await run.passing(1)
+        first, second = run.taker.blocks
+        second.receipt.ack()
+        await run.passing(1)
+        assert Checkpointed(tmp_path).offsets() == {"app.log": 0}
+        first.receipt.ack()
+        await run.passing(1)
+        assert Checkpointed(tmp_path).offsets() == {"app.log": 4}
+
+
+class Checkpointed:
+    """What the checkpoint on disk says."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "state"
+
+    def offsets(self) -> dict[str, int]:
+        copy = self._path.with_name("copy")  # the connector has the lock of the other
+        copy.mkdir(exist_ok=True)
+        (copy / "f::source.json").write_bytes((self._path / "f%3A%3Asource.json".replace("%3A", ":")).read_bytes())
+        checkpoint = FollowCheckpoint.open(RealDisk(), str(copy), "f::source", "")
+        try:
+            return {os.path.basename(os.fsdecode(mark.path)): mark.offset for mark in checkpoint.load() or ()}
+        finally:
+            checkpoint.close()
+
+
+# rotation
+
+
+async def test_renamed_the_old_file_is_finished_before_the_new_one(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    async with Run(tmp_path, rotate_wait=2_000_000_000) as run:
+        append(log, b"1\n")
+        await run.passing(1)
+        append(log, b"2\n")
+        log.rename(tmp_path / "app.log.1")
+        append(log, b"4\n")
+        await run.passing(0.5)
+        append(tmp_path / "app.log.1", b"3 has no end")  # the program has not reopened its log yet
+        await run.passing(4)
+        assert run.lines == [b"1", b"2", b"4", b"3 has no end"]
+        append(tmp_path / "app.log.1", b"not followed any more\n")
+        append(log, b"5\n")
+        await run.passing(1)
+        assert run.lines[4:] == [b"5"]
+        assert Checkpointed(tmp_path).offsets() == {"app.log": 4}
+
+
+async def test_removed_it_is_read_to_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    async with Run(tmp_path, acks=False) as run:
+        append(log, b"1\n")
+        await run.passing(1)
+        with log.open("ab") as writer:
+            log.unlink()
+            writer.write(b"2\n")
+        append(log, b"3\n")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2", b"3"]
+
+
+async def test_renamed_while_it_was_down_it_is_finished_first(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n")
+    async with Run(tmp_path):
+        pass
+    append(log, b"2\n")
+    log.rename(tmp_path / "old")
+    append(log, b"3\n")
+    async with Run(tmp_path) as run:
+        await run.passing(1)
+        assert run.lines == [b"2", b"3"]
+
+
+async def test_gone_while_it_was_down_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n")
+    async with Run(tmp_path):
+        pass
+    log.unlink()
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path) as run:
+            await run.passing(1)
+    gone = f"{log} is gone: it was read to byte 2, what was written behind that is not read"
+    assert gone in [line["event"] for line in logs]
+    assert Checkpointed(tmp_path).offsets() == {}
+
+
+async def test_rotated_twice_while_the_flow_takes_nothing_all_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    async with Run(tmp_path) as run:
+        run.out.gate.trigger("a sink", "full")
+        for number in range(3):
+            append(log, b"%d\n" % number)
+            await run.passing(1)
+            log.unlink()
+        append(log, b"3\n")
+        await run.passing(20)
+        assert run.lines == []
+        run.out.gate.restore("a sink")
+        await run.passing(1)
+        assert run.lines == [b"0", b"1", b"2", b"3"]
+
+
+# truncation
+
+
+@pytest.mark.parametrize("new", [b"2\n", b"222\n", b"2" * 100 + b"\n", b""])
+async def test_cut_it_is_read_from_its_beginning(tmp_path: Path, new: bytes) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"111\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"111"]
+        before = log.stat().st_mtime_ns
+        log.write_bytes(new)  # as copytruncate: the same inode
+        os.utime(log, ns=(before + 1000, before + 1000))
+        await run.passing(1)
+        append(log, b"3\n")
+        await run.passing(1)
+        assert run.lines == [b"111", *new.splitlines(), b"3"]
+
+
+async def test_half_a_line_that_was_cut_off_leaves_by_err(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\nhalf")
+    async with Run(tmp_path) as run:
+        log.write_bytes(b"2\n")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2"]
+        (error,) = [value for block in run.errors.blocks for value in block.values]
+        assert "broke off inside an event" in str(error)
+
+
+async def test_another_file_with_the_same_inode_is_read_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"old 1\nold 2\n")
+    async with Run(tmp_path):
+        pass
+    log.write_bytes(b"new 1\nnew 2\nnew 3\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"new 1", b"new 2", b"new 3"]
+
+
+# where it begins
+
+
+async def test_from_the_end_only_what_is_there_at_the_first_start_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n")
+    async with Run(tmp_path, "*.log", read_from="end") as run:
+        append(tmp_path / "later.log", b"2\n")
+        await run.passing(1)
+        assert run.lines == [b"2"]
+    append(log, b"3\n")
+    async with Run(tmp_path, "*.log", read_from="end") as run:
+        assert run.lines == [b"3"]
+
+
+# a pattern
+
+
+@pytest.mark.parametrize("name", [b"a b.log", b"new\nline.log", b"\xff\xfe.log", b"-rf.log", b"[x].log", b"%s{}.log"])
+async def test_hostile_names(tmp_path: Path, name: bytes) -> None:
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(b"1\n")
+    async with Run(tmp_path, "*.log") as run:
+        assert run.lines == [b"1"]
+        str(path_of(run.taker.blocks[0])).encode()  # it is text
+    append(path, b"2\n")
+    async with Run(tmp_path, "*.log") as run:
+        assert run.lines == [b"2"]
+
+
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def what_cannot_be_read(path: Path) -> None:
+    path.symlink_to(
+        "/proc/self/mem"
+    )  # a regular file, to all appearance; its first byte is an error, for root as well
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (Path.mkdir, None),
+        (a_pipe, "cannot follow {}: it is a named pipe, which does not grow as a file does"),
+        (a_link_to_nothing, None),
+        (what_cannot_be_read, "cannot read {}: Input/output error; the other files go on"),
+    ],
+)
+async def test_what_is_no_file_is_said_once_and_the_others_go_on(
+    tmp_path: Path, make: Callable[[Path], None], said: str | None
+) -> None:
+    make(tmp_path / "a.log")
+    append(tmp_path / "b.log", b"1\n")
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path, "*.log") as run:
+            await run.passing(3)
+            append(tmp_path / "b.log", b"2\n")
+            await run.passing(1)
+            assert run.lines == [b"1", b"2"]
+    expected = [said.format(tmp_path / "a.log")] if said else []
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == expected
+
+
+async def test_what_is_compressed_is_left_alone_and_said(tmp_path: Path) -> None:
+    (tmp_path / "app.log.2.gz").write_bytes(b"\x1f\x8b")
+    append(tmp_path / "app.log", b"1\n")
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path, "app.log*") as run:
+            assert run.lines == [b"1"]
+    said = f"cannot follow {tmp_path / 'app.log.2.gz'}: it is compressed; without `follow`, `file` reads it once"
+    assert said in [line["event"] for line in logs]
+
+
+async def test_many_files_are_read_with_few_of_them_open(tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.log" for number in range(60)]
+    for file in files:
+        append(file, b"1\nha")
+    async with Run(tmp_path, "*.log", max_open_files=5) as run:
+        most = 0
+        for _ in range(40):
+            await run.passing(STEP)
+            most = max(most, sum(os.fsencode(tmp_path) in target and b".log" in target for target in open_files()))
+        assert sorted(run.lines) == [b"1"] * 60
+        assert 0 < most <= 5
+        for file in files:
+            append(file, b"lf\n")
+        await run.passing(4)
+        assert sorted(run.lines) == [b"1"] * 60 + [b"half"] * 60
+    assert set(Checkpointed(tmp_path).offsets().values()) == {7}
+
+
+def open_files() -> list[bytes]:
+    targets: list[bytes] = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            targets.append(os.fsencode(os.readlink(f"/proc/self/fd/{number}")))
+        except OSError:
+            continue
+    return targets
+
+
+# a sink that fails
+
+
+async def test_what_a_sink_fails_is_read_again_in_order_and_other_files_go_on(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    append(log, b"1\n")
+    async with Run(tmp_path, "*.log", acks=False) as run:
+        append(log, b"2\nha")
+        await run.passing(1)
+        first, second = run.taker.blocks
+        run.taker.blocks.clear()
+        first.receipt.fail(OSError("the peer is gone"))
+        second.receipt.ack()
+        append(tmp_path / "b.log", b"b\n")
+        await run.passing(1)
+        assert (run.of("a.log"), run.of("b.log")) == ([b"1", b"2"], [b"b"])
+        assert run.world.count("lost_events_total") == 0
+        append(log, b"lf\n")
+        await run.passing(1)
+        assert run.of("a.log") == [b"1", b"2", b"half"]
+
+
+async def test_what_fails_of_a_removed_file_is_read_again(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n2")
+    async with Run(tmp_path, acks=False, rotate_wait=1_000_000_000) as run:
+        log.unlink()
+        await run.passing(3)
+        assert run.lines == [b"1", b"2"]
+        for block in list(run.taker.blocks):
+            block.receipt.fail(OSError("no"))
+        run.taker.blocks.clear()
+        await run.passing(3)
+        assert run.lines == [b"1", b"2"]
+
+
+# the checkpoint
+
+
+class FailingRename(RealDisk):
+    def rename(self, source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_it_reads_no_further_ahead_of_the_checkpoint_than_it_says(tmp_path: Path) -> None:
+    config = Following(str(tmp_path / "app.log"), False, 0.25, 1, 5, str(tmp_path / "state"))
+    async with Run(tmp_path):
+        pass  # a checkpoint is there
+    line = b"x" * 65535 + b"\n"
+    (tmp_path / "app.log").write_bytes(line * (2 * AHEAD_BYTES // len(line)))
+    world, taker = World(), Taker(ack=True)
+    out = world.source(taker, codec=STRING)
+    task = asyncio.ensure_future(follow(config, out, FailingRename()))
+    for _ in range(200):
+        world.scheduler.advance(STEP)
+        await world.scheduler.settle()
+    read = sum(map(len, taker.data))
+    assert AHEAD_BYTES / 2 < read <= AHEAD_BYTES
+    task.cancel()
+    while not task.done():
+        await world.scheduler.settle()
+
+
+async def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
+    async with Run(tmp_path):
+        with pytest.raises(Unusable, match="another process follows files with the checkpoint"):
+            FollowCheckpoint.open(RealDisk(), str(tmp_path / "state"), "f::source", "")
+
+
+async def test_a_damaged_checkpoint_is_said_and_nothing_is_read(tmp_path: Path) -> None:
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path):
+        pass
+    (tmp_path / "state" / "f::source.json").write_bytes(b'{"version":1,')
+    run = Run(tmp_path)
+    with pytest.raises(Unusable, match="cannot be read"):
+        async with run:
+            pass
+    assert run.lines == []
+
+
+async def test_after_a_boot_the_device_may_have_another_number(tmp_path: Path) -> None:
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path):
+        pass
+    path = tmp_path / "state" / "f::source.json"
+    device = str(os.stat(tmp_path).st_dev).encode()
+    boot = path.read_bytes().split(b'"boot":"')[1].split(b'"')[0]
+    path.write_bytes(path.read_bytes().replace(boot, b"earlier").replace(b"," + device + b",", b",99999,"))
+    append(tmp_path / "app.log", b"2\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"2"]
+
+
+# configuration
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ({"mode": "append", "follow": True}, 'follow is for files that are read, and mode is "append"'),
+        ({"mode": "read", "follow": True, "exit": True}, "exit is for a file that is read once"),
+        ({"mode": "read", "read_from": "end"}, "read_from is for files that are followed: follow = true is missing"),
+        ({"mode": "read", "state": "x"}, "state is for files that are followed"),
+        ({"mode": "read", "follow": True, "max_open_files": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_configurations_that_are_none(config: dict[str, object], line: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        File.model_validate({"path": "a"} | config)
+    assert line in str(caught.value)
+
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector logs from file with codec = "json", {chain} config = {{"path": "a.log", "mode": "read", "follow": true}} end;
+  define connector null from null;
+  define connector log from wal with config = {{"path": "state"}} end;
+  create connector logs;
+  create connector log;
+  create connector null;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/logs to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/null;
+end;
+deploy flow main;
+"""
+REFUSED = "what is read again from the middle needs events that lie in it one after the other"
+
+
+@pytest.mark.parametrize(
+    ("chain", "said"),
+    [
+        ('preprocessors = ["separate"],', []),
+        ("", [REFUSED]),
+        ('preprocessors = ["separate", "base64"],', [REFUSED]),
+        ('preprocessors = ["length-prefixed"],', [REFUSED]),
+    ],
+)
+def test_preprocessors_that_do_more_than_cut_are_refused(tmp_path: Path, chain: str, said: list[str]) -> None:
+    file = tmp_path / "flow.troy"
+    file.write_text(FLOW.format(chain=chain))
+    _, diagnostics = load([file])
+    assert [one.message for one in diagnostics if one.severity == "error"] == said
+
+
+def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "flow.troy"
+    text = FLOW.format(chain='preprocessors = ["separate"],')
+    text = text.replace(
+        "null from null", 'null from file with codec = "json", config = {"path": "o", "mode": "append"} end'
+    )
+    file.write_text(text)
+    assembly, _ = load([file])
+    assert assembly is not None
+    (onward,) = [path for path in promises(assembly).paths if path.repeats]
+    assert "logs sends again after a crash or a failure" in onward.repeats[0]

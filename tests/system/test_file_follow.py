@@ -1,0 +1,255 @@
+"""Log files that a program writes, followed by a daemon: real logrotate, real kills, a writer that never stops."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import PATIENCE, ROOT, running, wait_until
+
+FLOW = (ROOT / "flows" / "doors" / "follow.troy").read_text()
+
+# Appends numbered lines, each with one write; opens its file anew once that has been renamed, as programs do on SIGHUP.
+# With an argument it makes the file itself. In mode `create` logrotate does, and a file that the program made in between is
+# renamed to `app.log-DATE.backup` at once, which neither walflow nor the program's next reader finds by its name.
+# It stops writing while a file `pause` is there, and ends when `stop` is.
+WRITER = """
+import os, random, sys, time
+path = "incoming/app.log"
+number = 0
+make = os.O_CREAT if sys.argv[1:] else 0
+file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+while not os.path.exists("stop"):
+    if os.path.exists("pause"):
+        open("paused", "w").write(str(number))
+        while os.path.exists("pause"):
+            time.sleep(0.005)
+    for _ in range(random.randrange(1, 200)):
+        line = b"line %d %s\\n" % (number, b"x" * (number % 300))
+        half = random.randrange(len(line))
+        os.write(file, line[:half])
+        os.write(file, line[half:])
+        number += 1
+    try:
+        renamed = os.stat(path).st_ino != os.fstat(file).st_ino
+    except FileNotFoundError:
+        renamed = bool(make)
+    if renamed:
+        os.close(file)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | make)
+    time.sleep(0.002)
+open("written", "w").write(str(number))
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "incoming").mkdir()
+    return tmp_path
+
+
+@contextmanager
+def writing(directory: Path, *options: str) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", WRITER, *options], cwd=directory)
+    try:
+        yield
+    finally:
+        (directory / "stop").touch()
+        process.wait(PATIENCE)
+
+
+def flow(directory: Path, pattern: str) -> Path:
+    file = directory / "follow.troy"
+    file.write_text(
+        FLOW.replace('"incoming/*.log"', f'"{pattern}"').replace(
+            '"follow": true,', '"follow": true, "rotate_wait": 2000000000,'
+        )
+    )
+    return file
+
+
+def numbers(directory: Path) -> list[int]:
+    """Of the lines in the sink's file, which are whole."""
+    lines = (directory / "out.log").read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    found: list[int] = []
+    for line in lines:
+        word, number, *pad = line.split(b" ")
+        assert (word, pad) == (b"line", [b"x" * (int(number) % 300)])
+        found.append(int(number))
+    return found
+
+
+def has_last(directory: Path, last: int) -> bool:
+    out = directory / "out.log"
+    if not out.exists():
+        return False
+    with out.open("rb") as file:
+        file.seek(max(0, out.stat().st_size - 4096))
+        return f"line {last} ".encode() in file.read()
+
+
+LOGROTATE = shutil.which("logrotate") or "/usr/sbin/logrotate"
+
+
+def rotate(directory: Path, *directives: str) -> None:
+    config = directory / "logrotate.conf"
+    body = "\n  ".join(("rotate 50", *directives))
+    config.write_text(f"{directory}/incoming/app.log {{\n  {body}\n}}\n")
+    config.chmod(0o644)
+    command = [LOGROTATE, "--force", "--state", str(directory / "logrotate.state"), str(config)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+@pytest.mark.parametrize(
+    "mode", [["create"], ["nocreate"], ["create", "compress"], ["create", "compress", "delaycompress"]]
+)
+def test_rotated_while_it_is_written_no_line_is_missing_or_comes_twice(directory: Path, mode: list[str]) -> None:
+    makes = ["makes"] if "nocreate" in mode else []
+    with running(flow(directory, "incoming/app.log"), directory) as daemon, writing(directory, *makes):
+        daemon.wait_for("ready")
+        for _ in range(5):
+            wait_until(lambda: newest_is_there(directory))
+            rotate(directory, *mode)
+        (directory / "stop").touch()
+        wait_until(lambda: (directory / "written").exists() and (directory / "written").read_text())
+        written = int((directory / "written").read_text())
+        wait_until(lambda: len(numbers_so_far(directory)) >= written, "lines are missing")
+        assert daemon.terminate() == 0
+    assert Counter(numbers(directory)) == Counter(range(written))
+
+
+def newest_is_there(directory: Path) -> bool:
+    """walflow has seen the file of now: one that is rotated away between two looks is not found by its name."""
+    try:
+        first, end, _ = (directory / "incoming" / "app.log").read_bytes().partition(b"\n")
+        return bool(end) and first + end in (directory / "out.log").read_bytes()
+    except FileNotFoundError:
+        return False
+
+
+def numbers_so_far(directory: Path) -> bytes:
+    """As many bytes as there are lines."""
+    data = (directory / "out.log").read_bytes()
+    return b"\n" * data.count(b"\n")
+
+
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+def test_copytruncate_no_line_is_missing_that_was_read_before_the_cut(directory: Path) -> None:
+    """logrotate itself loses what is written between its copy and its cut, so the writer rests meanwhile."""
+    with running(flow(directory, "incoming/app.log"), directory) as daemon, writing(directory):
+        daemon.wait_for("ready")
+        for _ in range(5):
+            wait_until(lambda: (directory / "incoming" / "app.log").stat().st_size > 100_000)
+            (directory / "paused").unlink(missing_ok=True)
+            (directory / "pause").touch()
+            wait_until(lambda: (directory / "paused").exists() and (directory / "paused").read_text())
+            last = int((directory / "paused").read_text()) - 1
+            wait_until(lambda last=last: has_last(directory, last))  # type: ignore[misc]
+            rotate(directory, "copytruncate")
+            (directory / "pause").unlink()
+        (directory / "stop").touch()
+        wait_until(lambda: (directory / "written").exists() and (directory / "written").read_text())
+        written = int((directory / "written").read_text())
+        wait_until(lambda: len(numbers_so_far(directory)) >= written, "lines are missing")
+        assert daemon.terminate() == 0
+    assert numbers(directory) == list(range(written))
+
+
+def kill(directory: Path, times: int, seed: int) -> tuple[int, int]:
+    """So many lives, with a rotation now and then. How many lines were written, and how many came again."""
+    chance = random.Random(seed)
+    file = flow(directory, "incoming/app.log*")
+    with writing(directory):
+        for _ in range(times):
+            with running(file, directory) as daemon:
+                daemon.wait_for("ready")
+                time.sleep(chance.uniform(0.05, 1.5))  # the fault's moment, not something waited for
+                if chance.random() < 0.5:
+                    rotate(directory, "create")
+                    time.sleep(chance.uniform(0, 0.3))
+                daemon.kill()
+            if chance.random() < 0.3:
+                rotate(directory, "create")
+    written = int((directory / "written").read_text())
+    with running(file, directory) as daemon:
+        daemon.wait_for("ready")
+        wait_until(lambda: set(range(written)) <= set(numbers(directory)), "lines were skipped")
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+    found = Counter(numbers(directory))
+    assert found.keys() == set(range(written))
+    return written, found.total() - written
+
+
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+def test_three_kills_and_nothing_is_skipped(directory: Path) -> None:
+    written, _ = kill(directory, 3, 1)
+    assert written > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+def test_twenty_kills_and_nothing_is_skipped(directory: Path) -> None:
+    written, again = kill(directory, 20, 2)
+    assert written > 1000
+    assert again < written  # it did not begin anew each time
+
+
+def test_after_a_stop_nothing_comes_twice(directory: Path) -> None:
+    file = flow(directory, "incoming/app.log*")
+    with writing(directory):
+        for _ in range(3):
+            with running(file, directory) as daemon:
+                daemon.wait_for("ready")
+                time.sleep(0.5)
+                assert daemon.terminate() == 0
+    written = int((directory / "written").read_text())
+    with running(file, directory) as daemon:
+        daemon.wait_for("ready")
+        wait_until(lambda: has_last(directory, written - 1))
+        assert daemon.terminate() == 0
+    assert numbers(directory) == list(range(written))
+
+
+@pytest.mark.nightly
+def test_ten_thousand_files_in_bounded_memory_with_few_open(directory: Path) -> None:
+    files = [directory / "incoming" / f"{number}.log" for number in range(10_000)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"line %d %s\n" % (number, b"x" * (number % 300)))
+    most = 0
+
+    def all_are_there(count: int) -> bool:
+        nonlocal most
+        names = descriptors(daemon.pid)
+        most = max(most, sum(name.endswith(".log") for name in names))
+        return (directory / "out.log").exists() and len(numbers_so_far(directory)) >= count
+
+    with running(flow(directory, "incoming/*.log"), directory) as daemon:
+        wait_until(lambda: all_are_there(10_000), "files are missing")
+        for number, file in enumerate(files, 10_000):
+            with file.open("ab") as grown:
+                grown.write(b"line %d %s\n" % (number, b"x" * (number % 300)))
+        wait_until(lambda: all_are_there(20_000), "what was appended is missing")
+        assert daemon.memory < 250 << 20
+        assert daemon.terminate() == 0
+    assert most <= 512 + 1  # and out.log
+    assert sorted(numbers(directory)) == list(range(20_000))
+
+
+def descriptors(pid: int) -> list[str]:
+    """What they lead to. Some are closed while we look."""
+    targets: list[str] = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            targets.append(os.readlink(link))
+    return targets
