@@ -11,6 +11,7 @@ from connectors.cb import Cb
 from connectors.crononome import Crononome
 from connectors.exit import Exit
 from connectors.file import File
+from connectors.http import HttpServer
 from connectors.memory import Memory
 from connectors.metronome import Metronome
 from connectors.null import Null
@@ -38,6 +39,8 @@ MADE: list[Connector] = [
     File(path="f", mode="overwrite", sync="never"),
     File(path="f", mode="append", sync="always"),
     File(path="f", mode="append", sync="never"),
+    HttpServer(url="127.0.0.1:1"),
+    HttpServer.model_validate({"url": "0.0.0.0:1", "token": "secret", "answer": "taken"}),
     Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
     Null(),
@@ -85,6 +88,8 @@ CLIENT = "connectors/test_tcp_client.py::"
 WS_CLIENT = "connectors/test_ws_client.py::"
 WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
 WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
+HTTP_SERVER = "connectors/test_http_server.py::"
+HTTP_KILLS = "system/test_http.py::test_killed_under_load_nothing_that_was_answered_with_200_is_missing"
 APPEND = "connectors/test_file_append.py::"
 SHARED = "connectors/test_file_shared.py::"
 OTHERS_AT_THE_FILE = (
@@ -191,6 +196,19 @@ HELD = {
         "system/test_client.py::test_thirty_kills_of_either_side",
     ],
     "an event that fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
+    "a request is answered with 200 once the log, or every sink if there is no log, has acked all its events": [
+        f"{HTTP_SERVER}test_200_comes_only_after_the_last_ack",
+        f"{HTTP_SERVER}test_what_fails_is_answered_with_503",
+        f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
+        f"{HTTP_SERVER}test_keys_are_forgotten_after_their_window",
+        HTTP_KILLS,
+    ],
+    "a request is answered with 202 once its events are in the flow": [
+        f"{HTTP_SERVER}test_202_does_not_wait_for_acks",
+        f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
+        KILLS,
+    ],
+    "202 is answered before the events are acked": [f"{HTTP_SERVER}test_202_does_not_wait_for_acks"],
     "what a client has sent is safe once a log has acked it": [
         WS_ECHO,
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
