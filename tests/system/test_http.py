@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, Daemon, free_port, running, wait_until
 
-KILLS = 8
+KILLS = 5
 SENDERS = 6
 
 
@@ -89,6 +91,7 @@ class Sender(threading.Thread):
                 continue
             if answer.status == 200:
                 self.acked += ids
+        connection.close()
 
 
 def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_path: Path) -> None:
@@ -115,6 +118,44 @@ def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_pat
         wait_until(lambda: acked <= ids_in(out), "what was acked is missing")
         assert daemon.terminate() == 0
     assert acked
+
+
+@pytest.mark.nightly
+def test_from_log_to_log_nothing_is_missing_when_the_receiver_is_killed(tmp_path: Path) -> None:
+    """flows/doors/http-relay.troy sends to flows/doors/http.troy."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    receiving = door(there, free_port())
+    port = receiving.read_text().split("127.0.0.1:")[-1].split('"')[0]
+    text = (ROOT / "flows/doors/http-relay.troy").read_text()
+    relay = here / "relay.troy"
+    relay.write_text(text.replace("127.0.0.1:8080", "127.0.0.1:0").replace("127.0.0.1:8081", f"127.0.0.1:{port}"))
+    with running(relay, here) as daemon:
+        at, stop = daemon.port(), threading.Event()
+        senders = [Sender(number, at, stop) for number in range(2)]
+        for sender in senders:
+            sender.start()
+        dice = random.Random(1)
+        for life in range(4):
+            receiver = Daemon(receiving, there)
+            seen = len(ids_in(there / "out.jsonl"))
+            goal = seen + dice.randrange(1, 2000)
+            wait_for_events(there / "out.jsonl", goal)
+            receiver.kill()
+            assert life or seen == 0
+        stop.set()
+        for sender in senders:
+            sender.join(PATIENCE)
+        acked = {each for sender in senders for each in sender.acked}
+        with running(receiving, there) as receiver:
+            wait_until(lambda: acked <= ids_in(there / "out.jsonl"), "what was acked is missing")
+            assert receiver.terminate() == 0
+        assert daemon.terminate() == 0
+
+
+def wait_for_events(out: Path, count: int) -> None:
+    wait_until(lambda: len(ids_in(out)) >= count, "nothing arrives")
 
 
 def ids_in(out: Path) -> set[str]:
