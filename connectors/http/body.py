@@ -45,7 +45,7 @@ def kind_of(content_type: str, out: Outlet, *, split_arrays: bool) -> Kind:
 
 
 async def read(request: web.BaseRequest, reading: BodyReading, limit: int, seconds: float) -> bytes:
-    """Raises HttpRefusal."""
+    """Raises HttpRefusal. `reading` makes no room for others any more when this returns."""
     members = _members(request.headers.get("Content-Encoding", ""))
     if (request.content_length or 0) > limit:
         raise _too_large(limit)
@@ -71,6 +71,16 @@ async def _read(request: web.BaseRequest, reading: BodyReading, members: Members
                 parts.append(part)
         if members is not None:
             members.end()
+        reading.is_read()
+    except asyncio.CancelledError:
+        refusal = reading.made_room()
+        if refusal is None:
+            raise
+        parts.clear()  # the frame lives as long as the error
+        raise refusal from None
+    except HttpRefusal:
+        parts.clear()
+        raise
     except Corrupt as error:
         raise HttpRefusal(400, str(error), closes=True) from None
     except (web.RequestPayloadError, ConnectionError, asyncio.IncompleteReadError) as error:

@@ -122,7 +122,7 @@ class HttpClient(Connector):
         if self.token is not None and self.token.inline:
             warnings.append("the token stands in the flow file; name a file, env or credential instead")
         if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append("headers hold an Authorization; name a file with it in `token` instead")
+            warnings.append("headers contain an Authorization; name a file with it in `token` instead")
         if self.token is not None and tls is None and not self.address.loopback:
             warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
         if not behind_log:

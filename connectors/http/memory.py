@@ -4,7 +4,7 @@ A client that sends its body slowly must not keep the others out. So where there
 longest makes it: a good client's body is there soon.
 """
 
-from collections.abc import Callable
+import asyncio
 
 from connectors.http.refusal import HttpRefusal
 
@@ -18,15 +18,14 @@ class RequestMemory:
     def __repr__(self) -> str:
         return f"<RequestMemory {self.held} of {self.limit} bytes, {len(self._reading)} being read>"
 
-    @property
-    def full(self) -> bool:
-        """No request that is being read could make room."""
-        return self.held >= self.limit and not self._reading
-
-    def begin(self, size: int, give_up: Callable[[HttpRefusal], None]) -> "BodyReading":
-        """`size`: what it holds from the start. `give_up`: ends the reading. Raises HttpRefusal."""
-        reading = BodyReading(self, give_up)
-        reading.add(size)
+    def begin(self, size: int) -> "BodyReading":
+        """For the task that calls it. `size`: what the request holds from the start. Raises HttpRefusal."""
+        reading = BodyReading(self)
+        try:
+            reading.add(size)
+        except HttpRefusal:
+            reading.release()
+            raise
         self._reading[reading] = None
         return reading
 
@@ -36,9 +35,7 @@ class RequestMemory:
             oldest = next(iter(self._reading), reading)
             if oldest is reading:
                 raise _no_room()
-            self._reading.pop(oldest)
-            oldest.release()
-            oldest.give_up(_no_room())
+            oldest.give_up()
 
     def is_read(self, reading: "BodyReading") -> None:
         self._reading.pop(reading, None)
@@ -47,28 +44,38 @@ class RequestMemory:
 class BodyReading:
     """One request's part. It ends with `release`."""
 
-    def __init__(self, memory: RequestMemory, give_up: Callable[[HttpRefusal], None]) -> None:
-        self.give_up = give_up
+    def __init__(self, memory: RequestMemory) -> None:
         self._memory = memory
         self._size = 0
-        self._released = False
+        self._task = asyncio.current_task()
+        self._gave_up = False
 
     def add(self, size: int) -> None:
         """Raises HttpRefusal."""
-        if self._released:  # it made room for others
-            raise _no_room()
         self._size += size
         self._memory.held += size
-        if self._memory.held > self._memory.limit:
-            self._memory.make_room(self)
+        self._memory.make_room(self)
 
     def is_read(self) -> None:
         """It makes no room for others any more."""
         self._memory.is_read(self)
 
+    def give_up(self) -> None:
+        """To make room: ends the reading, wherever it waits."""
+        self.release()
+        self._gave_up = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def made_room(self) -> HttpRefusal | None:
+        """What a task that was cancelled answers, if it was for this."""
+        if not self._gave_up or self._task is None:
+            return None
+        self._task.uncancel()
+        return _no_room()
+
     def release(self) -> None:
         self._memory.is_read(self)
-        self._released = True
         self._memory.held -= self._size
         self._size = 0
 

@@ -255,7 +255,7 @@ class HttpServing:
 
     async def _answer(self, request: web.BaseRequest, connection: HttpConnection) -> web.Response:
         head = self._check(request)
-        reading = self._memory.begin(REQUEST_BYTES + head, lambda why: request.content.set_exception(why))
+        reading = self._memory.begin(REQUEST_BYTES + head)
         handed_over = False
         try:
             if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
@@ -271,7 +271,6 @@ class HttpServing:
             if known is not None:
                 reading.release()
                 return await self._repeat(known)
-            reading.is_read()
             said = answer({"events": sum(frames.count for frames in judged.frames)}, judged.refused)
             if not judged.frames:
                 return _response(200, said)
