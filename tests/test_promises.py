@@ -11,6 +11,7 @@ from connectors.cb import Cb
 from connectors.crononome import Crononome
 from connectors.exit import Exit
 from connectors.file import File
+from connectors.http import HttpClient, HttpServer
 from connectors.memory import Memory
 from connectors.metronome import Metronome
 from connectors.null import Null
@@ -39,6 +40,11 @@ MADE: list[Connector] = [
     File(path="f", mode="overwrite", sync="never"),
     File(path="f", mode="append", sync="always"),
     File(path="f", mode="append", sync="never"),
+    HttpClient(url="http://h/"),
+    HttpClient.model_validate({"url": "http://h:1/", "token": "secret"}),
+    HttpClient(url="http://h/", headers={"Authorization": "secret"}),
+    HttpServer(url="127.0.0.1:1"),
+    HttpServer.model_validate({"url": "0.0.0.0:1", "token": "secret", "answer": "taken"}),
     Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
     Null(),
@@ -87,6 +93,9 @@ CLIENT = "connectors/test_tcp_client.py::"
 WS_CLIENT = "connectors/test_ws_client.py::"
 WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
 WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
+HTTP_CLIENT = "connectors/test_http_client.py::"
+HTTP_SERVER = "connectors/test_http_server.py::"
+HTTP_KILLS = "system/test_http.py::test_killed_under_load_nothing_that_was_answered_with_200_is_missing"
 APPEND = "connectors/test_file_append.py::"
 SHARED = "connectors/test_file_shared.py::"
 OTHERS_AT_THE_FILE = (
@@ -202,6 +211,27 @@ HELD = {
         "system/test_client.py::test_thirty_kills_of_either_side",
     ],
     "an event that fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
+    "a request is answered with 200 once the log, or every sink if there is no log, has acked all its events": [
+        f"{HTTP_SERVER}test_200_comes_only_after_the_last_ack",
+        f"{HTTP_SERVER}test_what_fails_is_answered_with_503",
+        f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
+        f"{HTTP_SERVER}test_keys_are_forgotten_after_their_window",
+        HTTP_KILLS,
+    ],
+    "an event is acked when its request is answered with 2xx": [
+        f"{HTTP_CLIENT}test_nothing_is_acked_before_its_answer",
+        f"{HTTP_CLIENT}test_4xx_is_a_reject_with_the_first_line_of_its_body",
+        f"{HTTP_CLIENT}test_what_may_be_answered_otherwise_later_is_sent_again_with_the_same_key",
+        f"{HTTP_CLIENT}test_keys_are_of_the_log_and_the_position_and_stay_over_a_restart",
+        "system/test_http.py::test_from_log_to_log_nothing_is_missing_when_the_receiver_is_killed",
+    ],
+    "what has no answer when walflow stops is lost": [f"{HTTP_CLIENT}test_when_it_stops_what_has_no_answer_fails"],
+    "a request is answered with 202 once its events are in the flow": [
+        f"{HTTP_SERVER}test_202_does_not_wait_for_acks",
+        f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
+        KILLS,
+    ],
+    "202 is answered before the events are acked": [f"{HTTP_SERVER}test_202_does_not_wait_for_acks"],
     "what a client has sent is safe once a log has acked it": [
         WS_ECHO,
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",

@@ -6,7 +6,7 @@ halves. Returning means that the source has no more events. Raising restarts bot
 other lifecycle callbacks. Receipts from an earlier run have no effect.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
@@ -308,6 +308,15 @@ class Stream(Protocol):
         ...
 
 
+class MessagePiece(NamedTuple):
+    """What `Outlet.cut` came upon: an event, the reason why there is none (`refused`), or neither yet. `size`: bytes that
+    were decoded for it."""
+
+    size: int
+    event: bytes | None = None
+    refused: str | None = None
+
+
 class Outlet(Half, Protocol):
     """The interface of the source half.
 
@@ -340,8 +349,8 @@ class Outlet(Half, Protocol):
         ...
 
     def send(self, block: Block) -> bool:
-        """For transactional sources, with `block.receipt.settled` set. False: nothing was sent, because the window is
-        full or a breaker has triggered; wait for the call of `on_ready`. A block larger than the window is sent alone.
+        """For sources that wait for the outcome of each block, with `block.receipt.settled` set. False: nothing was
+        sent, because the window is full or a breaker has triggered; wait for the call of `on_ready`. A block larger than the window is sent alone.
         """
         ...
 
@@ -360,6 +369,12 @@ class Outlet(Half, Protocol):
     def next_turn(self, call: Callable[[], None]) -> None:
         """For long work: calls `call` in a later turn of the loop. Of all callers, one is called in each turn, in their
         order."""
+        ...
+
+    def cut(self, message: bytes) -> Iterator["MessagePiece"]:
+        """The events of one whole message, for a source that takes all of it or nothing: as the preprocessors tell them
+        apart, without them the message itself. Nothing is judged or sent. What is not taken from the iterator is not
+        decoded: a caller can stop where it gets too much."""
         ...
 
     def backlog(self, count: Callable[[], int]) -> None:

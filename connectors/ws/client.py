@@ -9,7 +9,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.uri import WebSocketURI, parse_uri
 
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
-from connectors.ws.config import Ws, bearer
+from connectors.ws.config import Ws
 from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow import Block, Guarantee, Inlet, Outlet, Stream
 from walflow.net import Address, ClientTls, NoSecret, Reconnect, SocketOptions, check_host
@@ -17,6 +17,7 @@ from walflow.net.address import check_brackets
 from walflow.net.client import CLOSING, StreamClient
 from walflow.net.connection import Connection
 from walflow.net.dial import Dial
+from walflow.net.secrets import bearer
 from walflow.net.writing import Writing
 
 OURS: Final = {  # headers that the handshake itself has

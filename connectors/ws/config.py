@@ -1,6 +1,5 @@
 """Keys of both the WebSocket client and the server."""
 
-import hmac
 from typing import ClassVar, Final
 
 from pydantic import Field
@@ -103,13 +102,3 @@ def divide(inlet: Inlet, block: Block, good: list[bool], reason: str) -> list[Bl
             inlet.reject(part, reason)
         at += part.frames.count
     return kept
-
-
-def bearer(token: str) -> str:
-    return f"Bearer {token}"
-
-
-def same_token(given: str | None, wanted: str) -> bool:
-    """In the same time wherever they differ."""
-    # headers may hold any byte, and come as surrogates
-    return hmac.compare_digest((given or "").encode(errors="surrogateescape"), bearer(wanted).encode())

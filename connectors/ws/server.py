@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
-from connectors.ws.config import Ws, same_token
+from connectors.ws.config import Ws
 from connectors.ws.wire import SILENT, FrameWire
 from walflow import Block, Guarantee, Inlet, Outlet, Timer
 from walflow.net import Address, NoSecret, parse_address
@@ -14,6 +14,7 @@ from walflow.net.deadline import Deadline
 from walflow.net.files import warn_if_open
 from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
+from walflow.net.secrets import same_token
 from walflow.net.server import CLOSING, SINK, StreamServer
 from walflow.net.writing import Writing
 

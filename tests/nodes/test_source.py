@@ -1,5 +1,7 @@
 """Bytes to blocks: framing, limits, the window, err, and what becomes of each receipt."""
 
+import gzip
+
 import orjson
 import pytest
 from hypothesis import given, strategies as st
@@ -7,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING
 from walflow.event import Block, Codec, Frames, Receipt, StreamId
-from walflow.framing import LINES, WHOLE
+from walflow.framing import LINES, WHOLE, incoming
 from walflow.nodes.ingress import TURN_EVENTS
 
 
@@ -330,3 +332,30 @@ def valid(line: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("chain", "message", "events"),
+    [
+        ([], b"one\ntwo", [b"one\ntwo"]),
+        ([("separate", {})], b"one\ntwo", [b"one", b"two"]),
+        ([("decompress", {}), ("separate", {})], gzip.compress(b"one\n\ntwo\n"), [b"one", b"", b"two"]),
+        ([("base64", {})], b"b25l", [b"one"]),
+        ([("separate", {}), ("base64", {})], b"b25l\n!\n", [b"one", "not base64: only base64 data is allowed"]),
+    ],
+)
+def test_a_whole_message_is_cut_and_nothing_is_sent(
+    chain: list[tuple[str, dict[str, object]]], message: bytes, events: list[bytes | str]
+) -> None:
+    taker = Taker()
+    out = World().source(taker, framing=incoming(chain, messages=True))
+    found = [cut.refused or cut.event for cut in out.cut(message) if cut.refused or cut.event is not None]
+    assert found == events
+    assert taker.blocks == []
+
+
+def test_what_is_not_wanted_of_a_message_is_not_decoded() -> None:
+    bomb = gzip.compress(b"\n" * 100_000_000)
+    out = World().source(Taker(), framing=incoming([("decompress", {}), ("separate", {})], messages=True))
+    sizes = (cut.size for cut in out.cut(bomb))
+    assert sum(next(sizes) for _ in range(10)) < 1 << 20

@@ -5,7 +5,7 @@ from typing import cast
 
 from pydantic import Field
 
-from walflow.contract import Inlet, Outlet
+from walflow.contract import Connector, Inlet, Outlet
 from walflow.net.address import Address
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
@@ -13,7 +13,9 @@ from walflow.net.sockets import SocketOptions, listen_tcp
 from walflow.net.tls import ServerTls
 
 
-class TcpListening(ServerConnector):
+class Exposed(Connector):
+    """Keys of every server that listens on host:port, whatever it speaks."""
+
     tls: ServerTls | None = Field(default=None, description="Certificates for TLS. Default: no TLS.")
     socket_options: SocketOptions = Field(
         default=SocketOptions(), description="Options of the socket, with tremor's names."
@@ -47,11 +49,13 @@ class TcpListening(ServerConnector):
             lines.append("the key_password stands in the flow file; name a file, env or credential instead")
         return lines
 
+
+class TcpListening(Exposed, ServerConnector):
     async def listen(self, kind: str, inlet: Inlet, out: Outlet, peer: MakePeer = Peer) -> None:
         """Serves until it is cancelled. `kind`: the metadata key that holds the sender's address."""
 
         def meta(peer: object) -> Mapping[str, object]:
-            host, port = _host_and_port(peer)
+            host, port = host_and_port(peer)
             return {kind: {"tls": self.tls is not None, "peer": {"host": host, "port": port}}}
 
         for warning in self.guarantee(behind_log=False).warnings:
@@ -62,7 +66,7 @@ class TcpListening(ServerConnector):
             out,
             meta,
             prepare=self.socket_options.connected,
-            origin=lambda peer: _host_and_port(peer)[0],
+            origin=lambda peer: host_and_port(peer)[0],
             per_origin=self.max_connections_per_address,
             tls=self.tls,
             handshake_timeout=self.handshake_timeout,
@@ -74,6 +78,6 @@ class TcpListening(ServerConnector):
         await server.serve(sockets)
 
 
-def _host_and_port(peer: object) -> tuple[str, int]:
+def host_and_port(peer: object) -> tuple[str, int]:
     host, port, *_ = cast(tuple[str, int], peer)
     return host, port

@@ -1,5 +1,6 @@
 """Passwords and tokens. The flow file names where each is stored. No log line or error shows one."""
 
+import hmac
 import os
 from pathlib import Path
 from typing import Any, Final, Self
@@ -85,3 +86,13 @@ def _from_file(path: Path) -> SecretStr:
         return SecretStr(data.decode().removesuffix("\n").removesuffix("\r"))
     except UnicodeDecodeError:
         raise NoSecret(f"{path} holds no text") from None
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def same_token(given: str | None, wanted: str) -> bool:
+    """In the same time wherever they differ."""
+    # headers may hold any byte, and come as surrogates
+    return hmac.compare_digest((given or "").encode(errors="surrogateescape"), bearer(wanted).encode())

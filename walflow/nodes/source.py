@@ -1,14 +1,16 @@
 """The source half of a connector: its ports and its gate, and for each run of it an outlet."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from walflow.contract import MessagePiece
 from walflow.event import Block, Codec, Cutting, Node, Receipt, Settled
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.ingress import IngressStream
+from walflow.nodes.message import cut
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.run_context import RunContext, RunHalf
 from walflow.nodes.streams import SourcePorts, Streams, log_bug
@@ -183,6 +185,9 @@ class RunOutlet(RunHalf, SendWindow):
     def on_ready(self, call: Callable[[], None]) -> None:
         self._context.up()
         self.on_room = call
+
+    def cut(self, message: bytes) -> Iterator[MessagePiece]:
+        return cut(message, self._node.ports.incoming, self.max_event_bytes)
 
     def reject(self, block: Block, reason: str) -> None:
         self._node.ports.err.take(block, [reason] * block.frames.count)

@@ -1,0 +1,138 @@
+from collections.abc import Mapping
+from typing import ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from connectors.http.posting import HttpPosting
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
+from walflow.net.address import check_brackets
+
+OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect"}
+NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
+
+
+class HttpClient(Connector):
+    """A sink that sends each event, or a batch of events, as an HTTP request. The answers' bodies are no events. Redirects
+    are not followed, and no proxy is used, whatever the environment says."""
+
+    ports: ClassVar[Ports] = Ports(outputs=("err",))
+    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    messages: ClassVar[bool] = True
+
+    url: str = Field(description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.")
+    method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
+    headers: Mapping[str, str] = Field(
+        default={}, description="More headers of each request. For a secret, use `token`."
+    )
+    token: Secret | None = Field(
+        default=None,
+        description='The bearer token of the header `Authorization: Bearer …`, as `{"file": …}`. It is read at each '
+        "request, so the file may change.",
+    )
+    tls: bool | ClientTls = Field(
+        default=False,
+        description="For https://: `true` for the system's certificate authorities, or a record with the keys below.",
+    )
+    batch: Literal["event", "lines", "array"] = Field(
+        default="event",
+        description="What a request holds. `event`: one event. `lines`: events, each on a line (application/x-ndjson). "
+        "`array`: events as a JSON array. For the last two, the codec must be json, without postprocessors.",
+    )
+    max_batch_events: int = Field(default=1000, ge=1, description="The most events of a batch.")
+    max_batch_bytes: int = Field(
+        default=1 << 20, ge=1, description="The most bytes of a batch. A single larger event is sent alone."
+    )
+    concurrency: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="How many requests may wait for their answers. With 1, the server gets the events in order.",
+    )
+    timeout: int = Field(
+        default=10_000_000_000, gt=0, description="Nanoseconds to wait for an answer, connecting included."
+    )
+    attempts: int = Field(
+        default=3,
+        ge=1,
+        description="How often a request is sent that is answered with 500, or with another 5xx than 502, 503 and 504. "
+        "Then its events fail: a log sends them again, and lets newer ones pass.",
+    )
+    reconnect: Reconnect = Field(
+        default=Reconnect(),
+        description="How long to wait before a request is sent again, with tremor's keys. Retry-After makes a wait "
+        "longer, up to 10 minutes.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            _ = parts.port
+        except ValueError as error:
+            raise ValueError(f"{url!r} is no URL: {error}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+            raise ValueError(f"{url!r} is not http://host:port/path")
+        if parts.username is not None:
+            raise ValueError("url holds a name or a password: name a file in `token` instead")
+        if not url.isascii() or not url.isprintable() or " " in url:
+            raise ValueError(f"{url!r} holds what no URL can hold: write it with %")
+        check_brackets(parts.netloc)
+        check_host(parts.hostname)
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def _are_headers(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name, value in headers.items():
+            if name.lower() in OURS:
+                raise ValueError(f"the header {name} is set by the connector")
+            if not name or not all(c.isascii() and (c.isalnum() or c in NAME) for c in name):
+                raise ValueError(f"{name!r} is no name of a header")
+            if not value.isascii() or not value.isprintable():
+                raise ValueError(f"the header {name} holds what no header can hold")
+        return headers
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.tls and self.url.startswith("http://"):
+            raise ValueError("url says http:// and tls is there: write https://")
+        if self.token is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("token and headers both say Authorization: name one")
+        return self
+
+    @property
+    def address(self) -> Address:
+        parts = urlsplit(self.url)
+        return Address(str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def client_tls(self) -> ClientTls | None:
+        if isinstance(self.tls, ClientTls):
+            return self.tls
+        return ClientTls() if self.url.startswith("https://") else None
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings: list[str] = []
+        tls = self.client_tls
+        if tls is not None and tls.key_password is not None and tls.key_password.inline:
+            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+        if self.token is not None and self.token.inline:
+            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        if any(name.lower() == "authorization" for name in self.headers):
+            warnings.append("headers contain an Authorization; name a file with it in `token` instead")
+        if self.token is not None and tls is None and not self.address.loopback:
+            warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
+        if not behind_log:
+            warnings.append("what has no answer when walflow stops is lost: put a log upstream, which sends it again")
+        return Guarantee(
+            sink="an event is acked when its request is answered with 2xx. An event that is answered with 4xx is rejected "
+            "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the same "
+            "Idempotency-Key, unless a restart or a failure divides a batch in another way",
+            warnings=tuple(warnings),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await HttpPosting(self, inlet).run()

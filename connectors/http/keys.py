@@ -1,0 +1,58 @@
+"""Requests that were sent before, recognised by their `Idempotency-Key`."""
+
+from asyncio import Future
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from connectors.http.refusal import HttpRefusal
+
+
+class KnownRequest(NamedTuple):
+    """`outcome`: None once it is acked, or why not. `answer`: what its sender was told, or will be."""
+
+    until: float
+    digest: bytes
+    outcome: "Future[BaseException | None]"
+    answer: bytes
+
+
+class KeyWindow:
+    """The last `most` keys of the last `seconds`, in memory. A request that failed is forgotten: it may come again."""
+
+    def __init__(self, seconds: float, most: int, time: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._time = time
+        self._known: OrderedDict[str, KnownRequest] = OrderedDict()  # the oldest first
+
+    def __repr__(self) -> str:
+        return f"<KeyWindow {len(self._known)} of {self._most} keys>"
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, key: str, digest: bytes) -> KnownRequest | None:
+        """Raises HttpRefusal for another body under the same key."""
+        self._forget_old()
+        known = self._known.get(key)
+        if known is not None and known.digest != digest:
+            raise HttpRefusal(422, "this Idempotency-Key came before, with another body")
+        return known
+
+    def keep(self, key: str, digest: bytes, outcome: "Future[BaseException | None]", answer: bytes) -> None:
+        while len(self._known) >= self._most:
+            self._known.popitem(last=False)
+        known = KnownRequest(self._time() + self._seconds, digest, outcome, answer)
+        self._known[key] = known
+        outcome.add_done_callback(lambda done: self._settled(key, known))
+
+    def _settled(self, key: str, known: KnownRequest) -> None:
+        failed = known.outcome.cancelled() or known.outcome.result() is not None
+        if failed and self._known.get(key) is known:
+            del self._known[key]
+
+    def _forget_old(self) -> None:
+        now = self._time()
+        while self._known and next(iter(self._known.values())).until < now:
+            self._known.popitem(last=False)

@@ -1,0 +1,233 @@
+"""Requests, their answers, and what an answer means for the events."""
+
+import asyncio
+import email.utils
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import aiohttp
+
+from connectors.http.batches import Parcel, body_of, halves, parcels, type_of
+from walflow import Block, Inlet, WalflowError
+from walflow.net import Contexts, NoSecret
+from walflow.net.secrets import bearer
+
+if TYPE_CHECKING:
+    from connectors.http.client import HttpClient
+
+AWAY: Final = {408, 425, 429, 502, 503, 504}  # it may be answered otherwise later: waited for without end
+TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
+LONGEST_WAIT: Final = 600.0  # seconds that Retry-After may ask for
+READ: Final = 16 << 10  # bytes of an answer
+SHOWN: Final = 200
+
+
+class NotDelivered(WalflowError):
+    """Says why."""
+
+
+class HttpAnswer(NamedTuple):
+    """`status`: 0 where none came. `reason`: in words."""
+
+    status: int
+    reason: str
+    retry_after: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def refuses(self) -> bool:
+        return 400 <= self.status < 500 and self.status not in AWAY
+
+
+class HttpPosting:
+    """One run."""
+
+    def __init__(self, config: "HttpClient", inlet: Inlet) -> None:
+        self._config = config
+        self._inlet = inlet
+        self._tls = config.client_tls
+        self._contexts = Contexts(self._tls, inlet.log) if self._tls is not None else None
+        self._triggered = False
+        self._backoff = config.reconnect.retry.backoff()  # of a sink that others can stand in for
+        self._rest = 0.0  # seconds for which they do
+        self._requests = inlet.counter("requests_total")
+        self._retries = inlet.counter("retried_requests_total")
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        if self._contexts is not None:
+            self._inlet.on_reopen(self._contexts.renew)
+        if self._config.token is not None:
+            self._token()  # better now than at the first event
+        connector = aiohttp.TCPConnector(limit=self._config.concurrency)
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=self._config.timeout / 1e9),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+        ) as session:
+            while True:
+                blocks = await self._inlet.take()
+                await self._post_all(session, blocks)
+
+    async def _post_all(self, session: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
+        config = self._config
+        waiting = parcels(blocks, 1 if config.batch == "event" else config.max_batch_events, config.max_batch_bytes)
+        waiting.reverse()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(config.concurrency, len(waiting))):
+                    group.create_task(self._post_some(session, waiting))
+        finally:
+            self._fail_all(waiting, "the connector has stopped")
+
+    async def _post_some(self, session: aiohttp.ClientSession, waiting: list[Parcel]) -> None:
+        """The last of `waiting` first."""
+        while waiting:
+            parcel = waiting.pop()
+            try:
+                again = await self._post(session, parcel)
+            except BaseException:
+                self._fail(parcel, NotDelivered("the connector has stopped"))
+                raise
+            waiting += reversed(again)
+            if self._rest:
+                self._fail_all(waiting, "the sink before has failed")
+                seconds, self._rest = self._rest, 0.0
+                await asyncio.sleep(seconds)
+                self._restore()
+
+    async def _post(self, session: aiohttp.ClientSession, parcel: Parcel) -> Sequence[Parcel]:
+        """Until it has an outcome; or, as it may be refused for one of its events, its halves."""
+        if self._config.batch != "event" and (self._inlet.encoded or parcel.blocks[0].codec.name != "json"):
+            self._reject(parcel, f'"batch": "{self._config.batch}" wants the codec json, and no postprocessors')
+            return ()
+        answer = await self._until_answered(session, parcel, parcel.key or secrets.token_hex(16))
+        if answer.status in TOO_MUCH and parcel.events > 1:
+            return halves(parcel)
+        if answer.good:
+            for block in parcel.blocks:
+                self._inlet.ack(block)
+        elif answer.refuses:
+            self._reject(parcel, answer.reason)
+        else:
+            self._fail(parcel, NotDelivered(answer.reason))
+        return ()
+
+    def _fail_all(self, waiting: list[Parcel], why: str) -> None:
+        while waiting:
+            self._fail(waiting.pop(), NotDelivered(why))
+
+    def _fail(self, parcel: Parcel, cause: NotDelivered) -> None:
+        for block in parcel.blocks:
+            self._inlet.fail(block, cause)
+
+    def _reject(self, parcel: Parcel, reason: str) -> None:
+        for block in parcel.blocks:
+            self._inlet.reject(block, reason)
+
+    async def _until_answered(self, session: aiohttp.ClientSession, parcel: Parcel, key: str) -> HttpAnswer:
+        """The last answer: good, a refusal, or one of too many failures."""
+        body = body_of(parcel, self._config.batch, self._inlet)
+        content_type = type_of(parcel, self._config.batch, self._inlet)
+        backoff = self._config.reconnect.retry.backoff()
+        errors = 0
+        while True:
+            answer = await self._ask(session, body, content_type, key)
+            if answer.good or answer.refuses:
+                self._restore()
+                self._backoff.reset()
+                return answer
+            errors += answer.status >= 500 and answer.status not in AWAY
+            if self._inlet.replaceable:
+                self._rest = max(self._backoff.next(), min(answer.retry_after, LONGEST_WAIT))
+                self._trigger(answer.reason, self._rest)
+                return answer
+            wait = max(backoff.next(), min(answer.retry_after, LONGEST_WAIT))
+            if errors >= self._config.attempts or backoff.gave_up:
+                self._restore()  # a log waits before it sends them again, and lets others pass
+                return answer
+            self._retries.value += 1
+            if backoff.failures > 1 or answer.retry_after:  # once: the server had just closed the connection, perhaps
+                self._trigger(answer.reason, wait)
+            await asyncio.sleep(wait)
+
+    def _trigger(self, reason: str, seconds: float) -> None:
+        if not self._triggered:
+            self._inlet.log.warning(
+                "cannot deliver", peer=str(self._config.address), reason=reason, retry_seconds=round(seconds, 2)
+            )
+        self._triggered = True
+        self._inlet.trigger(reason)
+
+    def _restore(self) -> None:
+        if self._triggered:
+            self._triggered = False
+            self._inlet.restore()
+
+    async def _ask(self, session: aiohttp.ClientSession, body: bytes, content_type: str, key: str) -> HttpAnswer:
+        self._requests.value += 1
+        try:
+            headers = {"Content-Type": content_type, "Idempotency-Key": key, **self._config.headers, **self._token()}
+            async with session.request(
+                self._config.method,
+                self._config.url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                ssl=self._contexts.current if self._contexts is not None else True,
+                server_hostname=self._tls.domain if self._tls is not None else None,
+            ) as response:
+                return await _read(response)
+        except NoSecret as error:
+            return HttpAnswer(0, str(error))
+        except TimeoutError:
+            return HttpAnswer(0, f"no answer within {self._config.timeout / 1e9:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return HttpAnswer(0, _line(str(error) or type(error).__name__))
+
+    def _token(self) -> dict[str, str]:
+        """Raises NoSecret."""
+        if self._config.token is None:
+            return {}
+        token = self._config.token.read().get_secret_value()
+        if not token.isascii() or not token.isprintable():
+            raise NoSecret("the token holds what no header can hold")
+        return {"Authorization": bearer(token)}
+
+
+async def _read(response: aiohttp.ClientResponse) -> HttpAnswer:
+    """Its status decides; a body that breaks off, or does not end, changes nothing."""
+    data = b""
+    with suppress(aiohttp.ClientError, OSError):  # a TimeoutError is an OSError
+        while len(data) < READ and (more := await response.content.read(READ - len(data))):
+            data += more
+    if not response.content.at_eof():
+        response.close()
+    reason = f"{response.status} {_line(response.reason or '')}".strip()
+    if 300 <= response.status < 400:
+        reason += f": it redirects to {_line(response.headers.get('Location', 'nowhere'))}, put that into url"
+    elif data.strip():
+        reason += f": {_line(data.strip().splitlines()[0].decode(errors='replace'))}"
+    return HttpAnswer(response.status, reason, _seconds(response.headers.get("Retry-After", "")))
+
+
+def _seconds(retry_after: str) -> float:
+    """A number of them, or a date."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after[:9])
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    return 0.0
+
+
+def _line(text: str) -> str:
+    line = text.splitlines()[0] if text.splitlines() else ""
+    return "".join(character if character.isprintable() else "?" for character in line)[:SHOWN]

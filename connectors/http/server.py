@@ -1,0 +1,169 @@
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from connectors.http.body import BodyLimits
+from connectors.http.serving import HttpServing
+from walflow import CodecUse, Guarantee, Inlet, Outlet, Ports
+from walflow.net import Address, Secret, parse_address
+from walflow.net.files import warn_if_open
+from walflow.net.over_tcp import Exposed
+from walflow.net.sockets import listen_tcp
+
+
+class HttpServer(Exposed):
+    """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
+    acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata."""
+
+    ports: ClassVar[Ports] = Ports(inputs=())
+    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    messages: ClassVar[bool] = True
+
+    url: str = Field(
+        description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."
+    )
+    token: Secret | None = Field(
+        default=None,
+        description='The bearer token that a request must have in its header `Authorization: Bearer …`, as `{"file": '
+        "…}`. It is read at each request, so the file may change.",
+    )
+    answer: Literal["acked", "taken"] = Field(
+        default="acked",
+        description="When a request is answered. `acked`: with 200, once all its events are acked. `taken`: with 202, "
+        "once its events are valid and in the flow.",
+    )
+    refuse: Literal["request", "events"] = Field(
+        default="request",
+        description="What a bad event costs. `request`: the request is answered with 400, which names the bad lines or "
+        "events, and nothing of it is taken. `events`: the good events are taken, and the answer lists the bad ones. A "
+        "list has at most 100 of them.",
+    )
+    arrays: Literal["split", "keep"] = Field(
+        default="split",
+        description="With the codec json and `Content-Type: application/json`: whether a body that is an array holds one "
+        "event for each element (`split`) or is one event (`keep`). With `application/x-ndjson` each line is an event. "
+        "With any other type the body is one event. Preprocessors, if there are any, decide instead of the type.",
+    )
+    max_body_bytes: int = Field(
+        default=4 << 20,
+        ge=1,
+        le=1 << 30,
+        description="The largest body of a request, in bytes after decompression (Content-Encoding gzip, deflate or "
+        "zstd). A larger one is answered with 413.",
+    )
+    max_event_bytes: int = Field(default=1 << 20, ge=1, description="The largest event. A larger one is a bad event.")
+    max_events: int = Field(
+        default=65_536, ge=1, description="The most events of a request. A request with more is answered with 413."
+    )
+    ack_timeout: int = Field(
+        default=30_000_000_000,
+        gt=0,
+        description="Nanoseconds to wait for the acks. Then the request is answered with 504. Its events stay in the "
+        "flow and may still be delivered.",
+    )
+    retry_after: int = Field(
+        default=1,
+        ge=0,
+        description="Seconds in the header Retry-After of answers with 503: while the flow takes no events, when there is "
+        "no room for the request, and when its events failed.",
+    )
+    idle_timeout: int = Field(
+        default=30_000_000_000,
+        gt=0,
+        description="Nanoseconds that a client may take from its connection, or from its last answer, to the end of the "
+        "next request's head. Then the connection is closed.",
+    )
+    body_timeout: int = Field(
+        default=30_000_000_000,
+        gt=0,
+        description="Nanoseconds that a client may take for a body. Then the request is answered with 408.",
+    )
+    write_timeout: int = Field(
+        default=10_000_000_000,
+        gt=0,
+        description="Nanoseconds after which a client that does not read its answers is closed.",
+    )
+    max_connections: int = Field(
+        default=1000,
+        ge=1,
+        description="The most connections at a time. At the limit, a new one replaces the one that has been without a "
+        "request for longest. If all have requests, the new one is closed.",
+    )
+    backlog: int = Field(
+        default=1024,
+        ge=1,
+        le=(1 << 31) - 1,
+        description="The most connections that may wait to be accepted. The kernel has a limit of its own.",
+    )
+    idempotency_window: int = Field(
+        default=600_000_000_000,
+        gt=0,
+        description="Nanoseconds for which a request's Idempotency-Key is remembered. A request with the same key, method, "
+        "path and body is answered as the first one was, and is not taken again. With another body it is answered with 422.",
+    )
+    idempotency_keys: int = Field(
+        default=100_000, ge=1, description="The most keys that are remembered. The oldest is forgotten first."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        _address(url, secure=False)
+        return url
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.url.startswith("https://") and self.tls is None:
+            raise ValueError("url says https:// and there is no `tls`: name a certificate and its key")
+        if self.url.startswith("http://") and self.tls is not None:
+            raise ValueError("url says http:// and tls is there: write https://")
+        return self
+
+    @property
+    def address(self) -> Address:
+        return _address(self.url, secure=self.tls is not None)
+
+    @property
+    def limits(self) -> BodyLimits:
+        return BodyLimits(self.max_body_bytes, self.max_event_bytes, self.max_events)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings = self.exposed()
+        if self.token is not None and self.token.inline:
+            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+        if self.answer == "taken":
+            warnings.append(
+                "202 is answered before the events are acked: what fails later is lost, counted and logged"
+            )
+            source = "a request is answered with 202 once its events are in the flow: they are safe once a log has acked them"
+        else:
+            source = (
+                "a request is answered with 200 once the log, or every sink if there is no log, has acked all its events. "
+                "A request without that answer may have been delivered: its client sends it again"
+            )
+        source += (
+            ". What is sent again may come twice; with an Idempotency-Key it does not within "
+            f"{self.idempotency_window / 1e9:g} s, unless walflow restarts or {self.idempotency_keys} other keys come "
+            "between: keys are held in memory"
+        )
+        return Guarantee(source=source, warnings=tuple(warnings))
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        for warning in self.guarantee(behind_log=False).warnings:
+            out.log.warning("insecure", reason=warning)
+        if self.token is not None:
+            self.token.read()  # better now than at the first client
+            if self.token.file is not None:
+                warn_if_open(self.token.file, "token", out.log)
+        out.max_event_bytes = self.max_event_bytes
+        out.window = max(out.window, 2 * self.max_body_bytes)
+        serving = HttpServing(self, inlet, out)
+        sockets = listen_tcp(self.address, self.backlog, self.socket_options)
+        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
+        out.log.info("listening", address=str(listening), tls=self.tls is not None)
+        await serving.run(sockets)
+
+
+def _address(url: str, *, secure: bool) -> Address:
+    scheme = "https" if url.startswith("https://") else "http"
+    return parse_address(url, scheme=scheme, default_port=443 if secure else 80)

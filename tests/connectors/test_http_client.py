@@ -1,0 +1,331 @@
+"""Requests to a real server that answers as it is told: what it gets, and what becomes of the events."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiohttp import web
+from pydantic import ValidationError
+
+from connectors.http import HttpClient
+from connectors.http.batches import parcels
+from walflow.codecs import STRING
+from walflow.event import Origin
+from walflow.framing import MESSAGES
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+
+PATIENCE = 100.0
+QUICK = {"retry": {"interval_ms": 1, "growth_rate": 1.0}}
+
+
+class Got(NamedTuple):
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        return self.headers["Idempotency-Key"]
+
+
+class Peer:
+    """Gives the answers of `script` in their order, then 200 to all."""
+
+    def __init__(self, *script: web.Response | int | BaseException) -> None:
+        self.script = list(script)
+        self.got: list[Got] = []
+        self.at_once = 0  # requests without an answer
+        self.most_at_once = 0
+        self.hold: asyncio.Event | None = None
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            body = await request.read()
+            if self.hold is not None:
+                await self.hold.wait()
+            self.got.append(Got(body, dict(request.headers)))
+            said = self.script.pop(0) if self.script else 200
+        finally:
+            self.at_once -= 1
+        if isinstance(said, BaseException):
+            assert request.transport is not None
+            request.transport.abort()
+            raise said
+        return said if isinstance(said, web.Response) else web.Response(status=said, text="a reason\nand more")
+
+    @asynccontextmanager
+    async def listening(self, port: int = 0) -> AsyncIterator[int]:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self.answer)
+        runner = web.AppRunner(application, handle_signals=False, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        try:
+            yield runner.addresses[0][1]
+        finally:
+            await runner.cleanup()
+
+
+@asynccontextmanager
+async def posting(port: int, *, replaceable: bool = False, **config: object) -> AsyncIterator[MemoryInlet]:
+    scheduler = VirtualScheduler()
+    inlet = MemoryInlet(scheduler, behind_log=True, replaceable=replaceable)
+    connector = HttpClient.model_validate({"url": f"http://127.0.0.1:{port}/in", "reconnect": QUICK, **config})
+    task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(scheduler, linked=False)))
+    try:
+        yield inlet
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled(), task.exception()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110  # what is waited for is in the kernel
+            await asyncio.sleep(0.001)
+
+
+def origin(first: int, last: int) -> Origin:
+    return Origin("log-1", first, last, 1)
+
+
+async def test_an_event_is_a_request_and_acked_after_2xx() -> None:
+    peer = Peer(200, 204)
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b'{"a":1}', b"2", origin=origin(7, 8)))
+        await until(lambda: len(inlet.acked) == 2)
+        assert [got.body for got in peer.got] == [b'{"a":1}', b"2"]
+        assert {got.headers["Content-Type"] for got in peer.got} == {"application/json"}
+        assert len(inlet.settled) == 1
+
+
+async def test_nothing_is_acked_before_its_answer() -> None:
+    peer = Peer()
+    peer.hold = asyncio.Event()
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: peer.at_once == 1)
+        assert inlet.acked == []
+        peer.hold.set()
+        await until(lambda: inlet.acked)
+
+
+@pytest.mark.parametrize(
+    ("batch", "bodies"),
+    [
+        ("lines", [b'{"a": 1}\n2\n', b"3\n"]),
+        ("array", [b'[{"a": 1},2]', b"[3]"]),
+    ],
+)
+async def test_a_batch(batch: str, bodies: Sequence[bytes]) -> None:
+    peer = Peer()
+    async with peer.listening() as port, posting(port, batch=batch, max_batch_events=2) as inlet:
+        pretty = inlet.block(b'\0\0\0\x08{"a":\n1}\0\0\0\x012', framing=MESSAGES)
+        inlet.give(pretty, inlet.lines_of(b"3"))
+        await until(lambda: len(inlet.settled) == 2)
+        assert [got.body for got in peer.got] == bodies
+        assert [json.loads(line) for got in peer.got for line in got.body.splitlines()]
+
+
+async def test_a_batch_of_another_codec_is_rejected_with_the_reason() -> None:
+    peer = Peer()
+    async with peer.listening() as port, posting(port, batch="lines") as inlet:
+        inlet.give(inlet.block(b"one\n", codec=STRING))
+        await until(lambda: inlet.rejected)
+        assert "wants the codec json" in inlet.rejected[0][1]
+        assert peer.got == []
+
+
+async def test_4xx_is_a_reject_with_the_first_line_of_its_body() -> None:
+    peer = Peer(404)
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2"))
+        await until(lambda: len(inlet.settled) == 1)
+        assert inlet.rejected == [(b"1\n", "404 Not Found: a reason")]
+        assert inlet.acked == [b"2\n"]
+
+
+async def test_one_bad_event_of_a_batch_is_rejected_alone() -> None:
+    class Picky(Peer):
+        async def answer(self, request: web.Request) -> web.Response:
+            self.got.append(Got(await request.read(), dict(request.headers)))
+            return web.Response(status=400 if b"5" in self.got[-1].body.splitlines() else 200)
+
+    peer = Picky()
+    async with peer.listening() as port, posting(port, batch="lines") as inlet:
+        inlet.give(inlet.lines_of(*(b"%d" % n for n in range(10)), origin=origin(1, 10)))
+        await until(lambda: len(inlet.settled) == 1)
+        assert [data for data, _ in inlet.rejected] == [b"5\n"]
+        assert b"".join(inlet.acked) == b"0\n1\n2\n3\n4\n6\n7\n8\n9\n"
+        assert len({got.key for got in peer.got}) == len(peer.got)
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 502, 503, 504, 302])
+async def test_what_may_be_answered_otherwise_later_is_sent_again_with_the_same_key(status: int) -> None:
+    peer = Peer(*[status] * 8)
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2", origin=origin(1, 2)))
+        await until(lambda: len(inlet.acked) == 2)
+        assert [got.body for got in peer.got] == [b"1"] * 9 + [b"2"]  # in order
+        assert len({got.key for got in peer.got}) == 2
+        assert inlet.triggered
+        assert inlet.breaker is None
+
+
+async def test_500_fails_after_its_attempts_and_the_next_one_passes() -> None:
+    peer = Peer(500, 501, 500)
+    async with peer.listening() as port, posting(port, attempts=3) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2"))
+        await until(lambda: inlet.acked)
+        assert inlet.failed == [(b"1\n", "500 Internal Server Error: a reason")]
+        assert inlet.acked == [b"2\n"]
+        assert inlet.breaker is None
+
+
+async def test_a_connection_that_breaks_and_a_server_that_is_away() -> None:
+    peer = Peer(ConnectionResetError(), ConnectionResetError())
+    async with peer.listening() as port:
+        async with posting(port) as inlet:
+            inlet.give(inlet.lines_of(b"1"))
+            await until(lambda: inlet.acked)
+            assert len(peer.got) == 3
+    async with posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"2"))
+        await until(lambda: inlet.breaker)
+        assert "cannot deliver" in inlet.lines
+        async with peer.listening(port):
+            await until(lambda: inlet.acked)
+        assert inlet.breaker is None
+
+
+async def test_retry_after_is_waited_for() -> None:
+    peer = Peer(web.Response(status=503, headers={"Retry-After": "1"}))
+    async with peer.listening() as port, posting(port) as inlet:
+        begun = asyncio.get_running_loop().time()
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.acked)
+        assert asyncio.get_running_loop().time() - begun >= 1.0
+
+
+async def test_no_answer_in_time() -> None:
+    peer = Peer()
+    peer.hold = asyncio.Event()
+    async with peer.listening() as port, posting(port, timeout=50_000_000) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.breaker)
+        assert inlet.breaker == "no answer within 0.05 s"
+        peer.hold.set()
+        await until(lambda: inlet.acked)
+
+
+async def test_when_it_stops_what_has_no_answer_fails() -> None:
+    peer = Peer()
+    peer.hold = asyncio.Event()
+    async with peer.listening() as port:
+        async with posting(port) as inlet:
+            inlet.give(inlet.lines_of(b"1", b"2"))
+            await until(lambda: peer.at_once == 1)
+        assert sorted(data for data, _ in inlet.failed) == [b"1\n", b"2\n"]
+        peer.hold.set()
+
+
+async def test_concurrency_bounds_how_many_wait() -> None:
+    peer = Peer()
+    peer.hold = asyncio.Event()
+    async with peer.listening() as port, posting(port, concurrency=4) as inlet:
+        inlet.give(inlet.lines_of(*(b"%d" % n for n in range(20))))
+        await until(lambda: peer.at_once == 4)
+        peer.hold.set()
+        await until(lambda: len(inlet.settled) == 1)
+        assert peer.most_at_once == 4
+        assert sorted(int(got.body) for got in peer.got) == list(range(20))
+
+
+async def test_one_that_can_be_replaced_fails_at_once_and_comes_back() -> None:
+    peer = Peer(503)
+    async with peer.listening() as port, posting(port, replaceable=True) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2"))
+        await until(lambda: len(inlet.settled) == 1 and inlet.breaker is None)
+        assert [data for data, _ in inlet.failed] == [b"1\n", b"2\n"]
+        assert inlet.triggered
+        inlet.give(inlet.lines_of(b"3"))
+        await until(lambda: inlet.acked == [b"3\n"])
+
+
+async def test_keys_are_of_the_log_and_the_position_and_stay_over_a_restart() -> None:
+    keys: list[list[str]] = []
+    peer = Peer()
+    async with peer.listening() as port:
+        for _ in range(2):
+            peer.got.clear()
+            async with posting(port) as inlet:
+                inlet.give(inlet.lines_of(b"1", b"1", origin=origin(4, 5)))
+                await until(lambda inlet=inlet: len(inlet.acked) == 2)  # type: ignore[misc]
+            keys.append([got.key for got in peer.got])
+    assert keys[0] == keys[1]
+    assert keys[0][0].startswith("log-1-4.0")
+    assert keys[0][0] != keys[0][1]
+
+
+def test_events_made_of_one_position_have_keys_of_their_own() -> None:
+    inlet = MemoryInlet(VirtualScheduler())
+    for positions in ([4, 4, 5], None):  # None: a filter has removed some
+        block = inlet.lines_of(b"1", b"1", b"1", origin=origin(4, 5))
+        block.positions = positions
+        made = parcels([block], 1, 1 << 20)
+        assert len({parcel.key for parcel in made}) == 3
+        for parcel in made:
+            inlet.ack(parcel.blocks[0])
+
+
+async def test_a_token_is_read_at_each_request(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    peer = Peer()
+    async with peer.listening() as port, posting(port, token={"file": str(file)}, headers={"X-Tag": "a"}) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: len(inlet.acked) == 1)
+        file.write_text("two\n")
+        inlet.give(inlet.lines_of(b"2"))
+        await until(lambda: len(inlet.acked) == 2)
+        assert [got.headers["Authorization"] for got in peer.got] == ["Bearer one", "Bearer two"]
+        assert peer.got[0].headers["X-Tag"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ({"url": "ftp://h/"}, "is not http://"),
+        ({"url": "h:1"}, "is not http://"),
+        ({"url": "http://h:x/"}, "is no URL"),
+        ({"url": "http://a:b@h/"}, "name a file in `token`"),
+        ({"url": "http://h/ "}, "holds what no URL can hold"),
+        ({"url": "http://h/", "tls": True}, "write https://"),
+        ({"url": "http://h/", "headers": {"Content-Length": "1"}}, "is set by the connector"),
+        ({"url": "http://h/", "headers": {"X Y": "1"}}, "is no name of a header"),
+        ({"url": "http://h/", "headers": {"X": "1\r\nY: 2"}}, "holds what no header can hold"),
+        ({"url": "http://h/", "token": "t", "headers": {"Authorization": "t"}}, "name one"),
+    ],
+)
+def test_configurations_that_are_refused(config: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValidationError, match=line):
+        HttpClient.model_validate(config)
+
+
+def test_what_is_warned_of() -> None:
+    def warnings(**config: object) -> str:
+        return "; ".join(HttpClient.model_validate(config).guarantee(behind_log=True).warnings)
+
+    assert warnings(url="http://h/") == ""
+    assert "token goes to" in warnings(url="http://h/", token={"env": "T"})
+    assert warnings(url="https://h/", token={"env": "T"}) == ""
+    assert "token stands in the flow file" in warnings(url="https://h/", token="t")
+    assert "Authorization" in warnings(url="https://h/", headers={"Authorization": "t"})
+    assert HttpClient(url="http://h/").guarantee(behind_log=False).warnings

@@ -1,0 +1,32 @@
+"""The events of one whole message, for a source that takes all of it or nothing."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from walflow.contract import MessagePiece
+from walflow.event import Cutting
+from walflow.framing import Incoming, decoders, last_pieces, pieces
+from walflow.framing.steps import Item, Worked
+
+
+def cut(message: bytes, incoming: Incoming, limit: int) -> Iterator[MessagePiece]:
+    """`limit`: bytes of an event."""
+    steps = decoders(incoming.steps, limit, messages=True, cut=incoming.cut)
+    items = chain(pieces(steps, message), last_pieces(steps, complete=True))
+    return map(_as_piece, _cut(items, incoming.framing) if incoming.cut else items)
+
+
+def _as_piece(item: Item) -> MessagePiece:
+    if isinstance(item, bytes):
+        return MessagePiece(len(item), event=item)
+    return MessagePiece(item.size) if isinstance(item, Worked) else MessagePiece(0, refused=item.reason)
+
+
+def _cut(items: Iterator[Item], framing: Cutting) -> Iterator[Item]:
+    tail = bytearray()
+    for item in items:
+        if isinstance(item, bytes):
+            yield from framing.payloads(framing.cut(tail, item))
+        else:
+            yield item
+    yield from framing.payloads(framing.finish(tail))
