@@ -20,6 +20,7 @@ from demo.server import ROOT
 
 WORK: Final = ROOT / "bench" / ".work"  # beside the sources: temporary directories are often in memory
 NEEDED: Final = 16 << 30  # bytes free
+NEEDED_AGAINST: Final = 4 << 30  # there is no backlog of 10 GB among its rows
 FILES: Final = 4096  # open at once, for a thousand connections
 WIDE: Final = 240  # columns, where there is no terminal
 
@@ -68,7 +69,7 @@ def _against(console: Console, revision: str, rounds: int, timing: Timing, only:
     if not cases:
         console.print(f"no row of walflow's own has {escape(only)!r} in its name")
         return 2
-    _prepare(console)
+    _prepare(console, NEEDED_AGAINST)
     try:
         with against.checked_out(ROOT, revision) as tree:
             older = against.program(tree, tree.parent / "older")
@@ -83,13 +84,13 @@ def _against(console: Console, revision: str, rounds: int, timing: Timing, only:
     return 1 if any(row.is_below(floor) for row in found) else 0
 
 
-def _prepare(console: Console) -> None:
+def _prepare(console: Console, needed: int = NEEDED) -> None:
     """Raises typer.Exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     _allow_files()
     WORK.mkdir(exist_ok=True)
-    if shutil.disk_usage(WORK).free < NEEDED:
-        console.print(f"{WORK} needs {NEEDED >> 30} GiB of free disk")
+    if shutil.disk_usage(WORK).free < needed:
+        console.print(f"{WORK} needs {needed >> 30} GiB of free disk")
         raise typer.Exit(2)
 
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
 
+import croniter  # noqa: F401  # asks the program `file` what machine this is, once: else some test starts a process
 import pytest
 import uvloop
 from hypothesis import settings

@@ -176,6 +176,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     ),
     "refused_connections_total": Family("counter", "Connections closed at once because there were too many."),
     "connections_total": Family("counter", "Connections made to the peer."),
+    "connections": Family("gauge", "Connections of HTTP clients that are open."),
+    "requests_total": Family("counter", "HTTP requests, received or sent."),
+    "refused_requests_total": Family("counter", "HTTP requests that were answered with an error."),
+    "repeated_requests_total": Family(
+        "counter", "HTTP requests with an Idempotency-Key that was known: answered as before, and not taken again."
+    ),
+    "retried_requests_total": Family("counter", "HTTP requests that were sent again."),
+    "request_bytes": Family("gauge", "Bytes of HTTP requests that are being read or wait for their acks."),
     "unlinked_bytes_total": Family(
         "counter", "Bytes from the peer that were dropped because no pipeline is linked to the source."
     ),

@@ -21,7 +21,10 @@ class HttpClient(Connector):
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
-    url: str = Field(description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.")
+    url: str = Field(
+        description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.",
+        examples=["http://127.0.0.1:1/"],
+    )
     method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
     headers: Mapping[str, str] = Field(
         default={}, description="More headers of each request. For a secret, use `token`."
