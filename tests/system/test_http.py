@@ -94,6 +94,7 @@ class Sender(threading.Thread):
         connection.close()
 
 
+@pytest.mark.nightly
 def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_path: Path) -> None:
     port = free_port()
     flow = door(tmp_path, port)
