@@ -47,7 +47,8 @@ class File(Connector):
 
     `sed -i`, most editors and `mv new out.log` replace the file. walflow logs a warning and goes on in the new file; a
     batch that is not acked yet is written again there. Events that walflow wrote after the editor had read the file are
-    not in the new file: they are lost.
+    not in the new file: they are lost. An editor that reads while walflow writes may copy a part of a line; walflow ends
+    that line, and goes on behind it.
 
     `copytruncate`, `truncate` and `> out.log` cut the file. walflow logs a warning and goes on at the new end, without a
     hole and without a torn line. Events written between the copy and the cut are lost; after a crash, events of the copy
