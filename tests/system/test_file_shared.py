@@ -127,7 +127,9 @@ def test_a_file_that_is_replaced_gets_what_is_acked_from_then_on(
     assert set().union(*(sender.echoed for sender in senders)) - everywhere == set()
     assert files[-1]
     assert len(files[-1].torn) <= len(gone)
-    for line in {line for file in files for line in file.torn}:  # the editor found it half written; the whole is there, too
+    for line in {
+        line for file in files for line in file.torn
+    }:  # the editor found it half written; the whole is there, too
         assert any(whole.startswith(line[:-1]) for whole in everywhere)
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from connectors.file import File
 from tests.words.graphs import Graph, random_graph, two_logs
 from tests.words.lives import REGISTRY, Lives
-from walflow.cli.check import document
+from walflow.cli.findings import document
 from walflow.cli.promises import promises
 from walflow.diagnostics import render_all
 from walflow.plan import Assembly, load

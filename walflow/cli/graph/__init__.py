@@ -1,19 +1,11 @@
 """`walflow graph`: draws the connectors and pipelines of flow files and the links between them."""
 
 import os
-from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-
-from walflow.cli.graph.dot import dot
-from walflow.cli.graph.mermaid import mermaid
-from walflow.cli.graph.picture import Picture, picture
-from walflow.cli.graph.svg import svg
-from walflow.diagnostics import render_all
-from walflow.plan import load
 
 EX_CONFIG = 78
 
@@ -22,13 +14,6 @@ class PictureFormat(StrEnum):
     mermaid = "mermaid"
     dot = "dot"
     svg = "svg"
-
-
-DRAW: Final[Mapping[PictureFormat, Callable[[Picture], str]]] = {
-    PictureFormat.mermaid: mermaid,
-    PictureFormat.dot: dot,
-    PictureFormat.svg: svg,
-}
 
 
 def graph(
@@ -43,6 +28,14 @@ def graph(
 ) -> None:
     """Draw flow files: connectors, pipelines, links, where ack domains begin and end, and which sink stops which
     source."""
+    from walflow.cli.graph.dot import dot
+    from walflow.cli.graph.mermaid import mermaid
+    from walflow.cli.graph.picture import picture
+    from walflow.cli.graph.svg import svg
+    from walflow.diagnostics import render_all
+    from walflow.plan import load
+
+    draw = {PictureFormat.mermaid: mermaid, PictureFormat.dot: dot, PictureFormat.svg: svg}[form]
     target = output.absolute() if output else None
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     try:
@@ -54,7 +47,7 @@ def graph(
     if assembly is None:
         typer.echo(render_all(diagnostics), err=True)
         raise typer.Exit(EX_CONFIG)
-    drawn = DRAW[form](picture(assembly))
+    drawn = draw(picture(assembly))
     if target is None:
         typer.echo(drawn, nl=False)
         return

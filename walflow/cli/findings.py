@@ -1,0 +1,133 @@
+"""What `walflow check` prints: as text for people, as one document for programs."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from walflow.cli.promises import PathPromises, Promise, chain
+from walflow.compile.region import compile_region
+from walflow.diagnostics import Diagnostic, error, first_of, render
+from walflow.plan import Assembly
+from walflow.plan.regions import regions
+
+EX_CONFIG = 78
+EX_FINDINGS = 1
+
+_COLOURS = {"error": "bold red", "warning": "bold yellow"}
+
+
+def sources(assembly: Assembly) -> Iterator[str]:
+    """The Python source of each pipeline's selects."""
+    for plan in assembly.pipelines:
+        for region in regions(plan):
+            yield compile_region(region).listing
+
+
+def probe(assembly: Assembly) -> list[Diagnostic]:
+    """Mistakes that only a trial finds."""
+    return [
+        error(
+            f"connector `{plan.id}`: {found.message}", plan.settings.get(found.key, plan.defined), found.hint or None
+        )
+        for plan in assembly.connectors
+        for found in plan.connector.probe()
+    ]
+
+
+def exit_code(
+    assembly: Assembly | None, diagnostics: Sequence[Diagnostic], promised: PathPromises | None, *, strict: bool
+) -> int:
+    if assembly is None:
+        return EX_CONFIG
+    warned = bool(diagnostics) or bool(promised and promised.warnings)
+    return EX_FINDINGS if strict and warned else 0
+
+
+def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> list[Text]:
+    """The report as lines: coloured on a terminal, with the same words everywhere."""
+    shown, more = first_of(diagnostics)
+    lines = [_coloured(diagnostic) for diagnostic in shown]
+    if more:
+        lines.append(Text(more))
+    if promised:
+        lines += [line for promise in promised.paths for line in _path(promise)]
+        if promised.more:
+            lines.append(Text(f"and more paths: these are the first {len(promised.paths)}"))
+        lines += [Text(sentence) for sentence in promised.stops]
+        lines += [_warning(f"{node}: {words}") for node, words in promised.warnings]
+    lines.append(_summary(diagnostics, promised))
+    return lines
+
+
+def _coloured(diagnostic: Diagnostic) -> Text:
+    text = Text(render(diagnostic))
+    text.highlight_regex(rf"(?<!\w){diagnostic.severity}:", _COLOURS[diagnostic.severity])
+    text.highlight_regex(r"(?m)^ +\| +\^+$", _COLOURS[diagnostic.severity])
+    text.highlight_regex(r"(?m)^      = .*$", "cyan")
+    return text
+
+
+def _path(promise: Promise) -> list[Text]:
+    path = promise.path
+    lines = [Text.assemble((f"{path.source.flow}: {chain(path)}", "bold"))]
+    if promise.source:
+        lines.append(Text(f"    {path.source.name}: {promise.source}"))
+    if promise.sink:
+        lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
+    lines += [Text(f"    {path.sink.name}: an event may still come twice: {why}") for why in promise.repeats]
+    if promise.ends_in:
+        lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
+    return lines
+
+
+def _warning(words: str) -> Text:
+    return Text.assemble(("warning:", _COLOURS["warning"]), f" {words}")
+
+
+def _summary(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> Text:
+    errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
+    warnings = len(diagnostics) - errors + len(promised.warnings if promised else ())
+    counts = [_count(errors, "error"), _count(warnings, "warning")]
+    return Text(", ".join(count for count in counts if count) or "ok")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
+
+
+def document(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> dict[str, object]:
+    return {
+        "diagnostics": [_diagnostic(diagnostic) for diagnostic in diagnostics],
+        "paths": [_promise(promise) for promise in promised.paths] if promised else [],
+        "more_paths": bool(promised and promised.more),
+        "stops": promised.stops if promised else [],
+        "warnings": [{"connector": str(node), "message": words} for node, words in promised.warnings]
+        if promised
+        else [],
+    }
+
+
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
+    known: dict[str, object] = {
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+    }
+    if diagnostic.span:
+        source = diagnostic.span.source
+        begin, end = source.position(diagnostic.span.start), source.position(diagnostic.span.end)
+        known |= {"file": source.name, "line": begin.line, "column": begin.column}
+        known |= {"end_line": end.line, "end_column": end.column}
+    return known
+
+
+def _promise(promise: Promise) -> dict[str, object]:
+    path = promise.path
+    return {
+        "flow": path.source.flow,
+        "chain": chain(path),
+        "source": {"connector": str(path.source), "port": path.links[0].source_port, "guarantee": promise.source},
+        "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
+        "may_come_twice": promise.repeats,
+        "ends_in_log": bool(promise.ends_in),
+    }
