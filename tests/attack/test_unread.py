@@ -212,6 +212,7 @@ def growth(flow: Served, good: Good, seconds: float) -> tuple[float, float]:
 
 
 @pytest.mark.alone
+@pytest.mark.nightly
 def test_a_hundred_that_keep_sending_cost_a_fifth_at_most(tmp_path: Path) -> None:
     with served(tmp_path, "uvloop", "unix_socket_server", write_timeout=1_000_000_000) as flow:
         with flow.connect() as sock, under_load(flow):

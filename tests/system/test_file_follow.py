@@ -191,12 +191,6 @@ def kill(directory: Path, times: int, seed: int) -> tuple[int, int]:
     return written, found.total() - written
 
 
-@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
-def test_three_kills_and_nothing_is_skipped(directory: Path) -> None:
-    written, _ = kill(directory, 3, 1)
-    assert written > 100
-
-
 @pytest.mark.nightly
 @pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
 def test_twenty_kills_and_nothing_is_skipped(directory: Path) -> None:

@@ -136,6 +136,7 @@ def test_a_file_that_is_replaced_gets_what_is_acked_from_then_on(
 # renamed, and killed at once
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("create", [True, False])
 def test_renamed_and_killed_at_once_each_line_is_there_once(tmp_path: Path, create: bool) -> None:
     flow, out = echo_flow(tmp_path), tmp_path / "out.log"
@@ -245,7 +246,10 @@ def hangup(pid: int) -> tuple[str, ...]:
     return ("postrotate", f"kill -HUP {pid}", "endscript")
 
 
-@pytest.mark.parametrize("rule", ["create", "nocreate", "dateext\ndateformat -%s"])
+@pytest.mark.parametrize(
+    "rule",
+    ["create", *(pytest.param(rule, marks=pytest.mark.nightly) for rule in ("nocreate", "dateext\ndateformat -%s"))],
+)
 def test_logrotate_renames_and_sends_sighup(tmp_path: Path, logrotate: str, rule: str) -> None:
     flow, out = echo_flow(tmp_path), tmp_path / "out.log"
     senders = [Sender(number) for number in range(CLIENTS)]

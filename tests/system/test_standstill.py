@@ -5,6 +5,8 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
 
@@ -26,6 +28,7 @@ LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'
 HOLDS = "server::peer holds "
 
 
+@pytest.mark.nightly  # it stands still for 10 s, and for 10 s more
 def test_a_peer_that_echoes_nothing_is_named_until_it_does(tmp_path: Path) -> None:
     flow = echo_flow(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener:

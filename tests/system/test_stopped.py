@@ -73,6 +73,7 @@ def _talk(client: Client, over: threading.Event) -> None:
         _read(client.socket, len(lines))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_clients_of_a_server_are_not_idle_for_it(tmp_path: Path, loop: str) -> None:
     flow = echo_flow(tmp_path)
@@ -93,6 +94,7 @@ def test_clients_of_a_server_are_not_idle_for_it(tmp_path: Path, loop: str) -> N
         silent.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_handshake_goes_on(tmp_path: Path, loop: str) -> None:
     authority = Authority(tmp_path)
@@ -114,6 +116,7 @@ def test_a_handshake_goes_on(tmp_path: Path, loop: str) -> None:
             assert came.pending
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_pong_that_waits_in_the_socket_counts(tmp_path: Path, loop: str) -> None:
     flow = echo_flow(tmp_path)
