@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -61,8 +62,7 @@ def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | T
 
 def known_modules(near: Sequence[str], folders: Sequence[Path | Traversable]) -> Iterator[str]:
     """For suggestions: the shipped modules, and those in the folders where `near` would be."""
-    for path in _walk(shipped(), ()):
-        yield "::".join(path)
+    yield from shipped_modules()
     for folder in folders:
         try:
             names = sorted(entry.name for entry in folder.joinpath(*near[:-1]).iterdir() if entry.is_file())
@@ -70,6 +70,11 @@ def known_modules(near: Sequence[str], folders: Sequence[Path | Traversable]) ->
             continue
         stems = (os.path.splitext(name) for name in names)
         yield from ("::".join([*near[:-1], stem]) for stem, suffix in stems if suffix in SUFFIXES)
+
+
+@cache
+def shipped_modules() -> list[str]:
+    return ["::".join(path) for path in _walk(shipped(), ())]
 
 
 def _walk(folder: Traversable, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -47,6 +47,7 @@ class Library:
         self._report = report
         self._read: dict[str, ModuleBlock | None] = {}
         self._reading: list[str] = []
+        self._beside: dict[tuple[str, ...], list[str]] = {}  # modules that a misspelt one may mean
 
     def file(self, source: Source) -> ModuleBlock:
         parsed = parse(source, self._report)
@@ -71,7 +72,7 @@ class Library:
         path = [name.text for name in use.path]
         found = files.find(path, self._folders)
         if found is None:
-            hint = did_you_mean(spelled(use.path), files.known_modules(path, self._folders)) or self._looked_in(path)
+            hint = did_you_mean(spelled(use.path), self._near(path)) or self._looked_in(path)
             self._report(error(f"unknown module `{spelled(use.path)}`", path_span(use.path), hint))
             return None
         if len(self._reading) > DEEPEST:
@@ -96,6 +97,12 @@ class Library:
                 self._read[path] = None
             self._reading.pop()
         return self._read[path]
+
+    def _near(self, path: Sequence[str]) -> list[str]:
+        folder = tuple(path[:-1])
+        if folder not in self._beside:
+            self._beside[folder] = list(files.known_modules(path, self._folders))
+        return self._beside[folder]
 
     def _looked_in(self, path: Sequence[str]) -> str:
         shipped = files.shipped()
