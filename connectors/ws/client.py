@@ -203,7 +203,10 @@ class WsClient(Ws):
 
 
 class WsConnection(Connection):
-    """Made when the handshake is done."""
+    """Made when the handshake is done.
+
+    What comes is parsed a turn at a time, and only as far as it is wanted; the rest stays as it came.
+    """
 
     _wire: FrameWire
 
@@ -216,6 +219,9 @@ class WsConnection(Connection):
         self._alive = self._pinged = self._time()
         self._opened = False
         self._leaving: asyncio.TimerHandle | None = None
+        self._unread = b""  # came, and was not parsed
+        self._has_turn = False  # the next one is asked for
+        self._peer_ended = False  # it is heard of behind what is unread
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport = cast(asyncio.Transport, transport)
@@ -256,11 +262,20 @@ class WsConnection(Connection):
         if not self.made.done():
             _, data = self._wire.receive_head(data)
             self._shake()
-        read = self._wire.receive(data)  # of a refusal this is the rest
         if not self._opened:
+            self._wire.receive(data)  # the rest of a refusal
             if not self.made.done():
                 self._shake()
             return
+        self._unread += data
+        if not self.feed.reading:
+            self.feed.still_paused()
+        elif not self._has_turn:
+            self._receive()
+
+    def _receive(self) -> None:
+        """A turn."""
+        read, self._unread = self._wire.receive_turn(self._unread)
         self._heard = self._heard or (self._wire.open and bool(read.messages or read.pongs))
         for payload in read.pongs:
             self._acks.pong(payload)
@@ -268,8 +283,28 @@ class WsConnection(Connection):
         if others:
             self._others(self, others)
         self._flush()
+        if self.ended.done():
+            return
         if not self._wire.open:
             self._closed()
+        elif self._unread:
+            self.feed.hold(self._ask_for_turn)
+            self._ask_for_turn()
+        else:
+            self.feed.release()
+            if self._peer_ended:
+                super().eof_received()
+                self.transport.close()
+
+    def _ask_for_turn(self) -> None:
+        if not self._has_turn and self.feed.wanted:
+            self._has_turn = True
+            self._client.out.next_turn(self._go_on)
+
+    def _go_on(self) -> None:
+        self._has_turn = False
+        if self.feed.wanted and not self.ended.done():
+            self._receive()
 
     def _shake(self) -> None:
         protocol = self._wire.protocol
@@ -293,6 +328,9 @@ class WsConnection(Connection):
         self.end(self._wire.ending(), orderly=True)
 
     def eof_received(self) -> bool:
+        if self._opened and self._unread and not self.ended.done():
+            self._peer_ended = True
+            return True
         if self._opened:
             return super().eof_received()
         self._wire.eof()  # an answer without a length ends here

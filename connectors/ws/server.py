@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import cast
 
 from pydantic import Field, field_validator
 from websockets.http11 import Request, Response
@@ -17,11 +17,6 @@ from walflow.net.peer import Peer
 from walflow.net.secrets import same_token
 from walflow.net.server import CLOSING, SINK, StreamServer
 from walflow.net.writing import Writing
-
-TURN_FRAMES: Final = 4096  # taken before others have their turn: empty ones take as long as full ones
-TURN_BYTES: Final = 256 << 10  # the same for what they hold
-SLICE: Final = 16 << 10  # parsed at once, 2,700 frames at most
-INFLATED_SLICE: Final = 4 << 10  # the same of what is compressed: it may hold a thousand times as much
 
 
 class WsServer(Ws, TcpListening):
@@ -68,8 +63,7 @@ class WsServer(Ws, TcpListening):
 class WsPeer(Peer):
     """`joined` once the handshake is done.
 
-    A read of 256 KiB may hold 40,000 empty frames, or 250 MB once it is inflated. So it is parsed a turn at a time,
-    and only as far as events are wanted; the rest stays as it came.
+    What comes is parsed a turn at a time, and only as far as events are wanted; the rest stays as it came.
     """
 
     def __init__(
@@ -175,10 +169,10 @@ class WsPeer(Peer):
     def _receive(self) -> None:
         """A turn."""
         self._receiving = True
-        messages = self._parse()
-        if messages and not self._closing:
+        read, self._unread = self._wire.receive_turn(self._unread)
+        if read.messages and not self._closing:
             self.heard()
-            self.stream.feed_messages(messages)
+            self.stream.feed_messages(read.messages)
         self._flush()
         self._receiving = False
         if not self._wire.open and not self._closing:
@@ -188,19 +182,6 @@ class WsPeer(Peer):
             self._yield_turn()
         elif self._ended and not self._unread:
             self._end()
-
-    def _parse(self) -> list[bytes]:
-        messages: list[bytes] = []
-        frames = size = at = 0
-        step = INFLATED_SLICE if self._protocol.extensions else SLICE
-        while at < len(self._unread) and frames < TURN_FRAMES and size < TURN_BYTES:
-            read = self._wire.receive(self._unread[at : at + step])
-            at += step
-            messages += read.messages
-            frames += read.frames
-            size += read.size
-        self._unread = self._unread[at:]
-        return messages
 
     def _closed(self) -> None:
         """By its goodbye, or by ours for what it did."""

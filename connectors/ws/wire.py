@@ -18,6 +18,10 @@ END_OF_HEAD: Final = b"\r\n\r\n"
 PING: Final = b"walflow"
 GOING_AWAY: Final = 1001
 SHOWN: Final = 60  # of a peer's words in a line of ours
+TURN_FRAMES: Final = 4096  # taken before others have their turn: empty ones take as long as full ones
+TURN_BYTES: Final = 256 << 10  # the same for what they hold
+SLICE: Final = 16 << 10  # parsed at once, 2,700 frames at most
+INFLATED_SLICE: Final = 4 << 10  # the same of what is compressed: it may hold a thousand times as much
 
 
 @dataclass
@@ -58,17 +62,19 @@ class FrameWire:
 
     def receive(self, data: bytes) -> FrameRead:
         read = FrameRead()
-        if self.protocol.reader.eof:
-            return read
-        self.protocol.receive_data(data)
-        for event in self.protocol.events_received():
-            if isinstance(event, Frame):
-                read.frames += 1
-                read.size += len(event.data)
-                self._take(event, read)
-            elif isinstance(event, Request):
-                read.requests.append(event)
+        self._receive(data, read)
         return read
+
+    def receive_turn(self, data: bytes) -> tuple[FrameRead, bytes]:
+        """As `receive`, for as much as one turn may take, and the rest. 256 KiB may hold 40,000 empty frames, or 250 MB
+        once they are inflated."""
+        step = INFLATED_SLICE if self.protocol.extensions else SLICE
+        read = FrameRead()
+        at = 0
+        while at < len(data) and read.frames < TURN_FRAMES and read.size < TURN_BYTES:
+            self._receive(data[at : at + step], read)
+            at += step
+        return read, data[at:]
 
     def receive_head(self, data: bytes) -> tuple[FrameRead, bytes]:
         """As `receive`, and what follows the head of the request or the answer: what there is in it must not end a
@@ -111,6 +117,18 @@ class FrameWire:
         if isinstance(self.protocol.parser_exc, (ProtocolError, UnicodeDecodeError)):
             return f"it breaks the protocol: {self.protocol.parser_exc}"[:SHOWN]
         return "the peer closed the connection"
+
+    def _receive(self, data: bytes, read: FrameRead) -> None:
+        if self.protocol.reader.eof:
+            return
+        self.protocol.receive_data(data)
+        for event in self.protocol.events_received():
+            if isinstance(event, Frame):
+                read.frames += 1
+                read.size += len(event.data)
+                self._take(event, read)
+            elif isinstance(event, Request):
+                read.requests.append(event)
 
     def _take(self, frame: Frame, read: FrameRead) -> None:
         opcode = frame.opcode

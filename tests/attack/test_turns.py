@@ -12,7 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 from websockets.sync.client import connect
 
 from tests.system.admin import LOOPBACK, Admin
@@ -120,12 +123,17 @@ def test_small_frames(tmp_path: Path, loop: str, data: bytes) -> None:
         assert daemon.terminate() == 0
 
 
+def megabyte(mask: bytes) -> bytes:
+    """A message that takes a kilobyte on its way."""
+    deflate = zlib.compressobj(wbits=-15)
+    small = deflate.compress(b'"' + b"0" * 999_998 + b'"') + deflate.flush(zlib.Z_FULL_FLUSH)[:-4]
+    return bytes([0xC1, 0x7E | (0x80 if mask else 0)]) + struct.pack("!H", len(small)) + mask + small
+
+
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_what_is_inflated_counts(tmp_path: Path, loop: str) -> None:
     """250 MB in 260 KB: no more of it is inflated than the window holds, and all of it comes."""
-    deflate = zlib.compressobj(wbits=-15)
-    small = deflate.compress(b'"' + b"0" * 999_998 + b'"') + deflate.flush(zlib.Z_FULL_FLUSH)[:-4]
-    message = bytes([0xC1, 0xFE]) + struct.pack("!H", len(small)) + bytes(4) + small
+    message = megabyte(mask=bytes(4))
     (tmp_path / "up").touch()
     flow = tmp_path / "held.troy"
     server = 'ws_server with codec = "json", config = {"url": "127.0.0.1:0", "compression": true} end'
@@ -152,3 +160,47 @@ def test_what_is_inflated_counts(tmp_path: Path, loop: str) -> None:
         assert daemon.memory <= idle + 8 * WINDOW
         client.socket.close()
         assert daemon.terminate() == 0
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize("ack", ["written", "pong"])
+def test_what_a_server_makes_a_client_inflate_counts(tmp_path: Path, loop: str, ack: str) -> None:
+    """The same from the other side, and the server closes right behind it."""
+    (tmp_path / "up").touch()
+    flow = tmp_path / "held.troy"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = {"url": f"127.0.0.1:{listener.getsockname()[1]}", "compression": True, "ack": ack}
+        client = f'ws_client with codec = "json", config = {json.dumps(config)} end'
+        flow.write_text(flow_of("client -> held", client=client, held=unready(tmp_path)))
+        with running(flow, tmp_path, "--loop", loop, admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            listener.settimeout(PATIENCE)
+            peer, _ = listener.accept()
+            with peer:
+                accept_compressed(peer)
+                idle = daemon.memory
+                peer.sendall(megabyte(mask=b"") * 250)
+                peer.shutdown(socket.SHUT_WR)
+
+                def received() -> float:
+                    return admin.metrics()["walflow_component_received_events_total", "client"]
+
+                wait_until(lambda: received() * 1_000_000 > WINDOW)
+                assert received() * 1_000_000 <= 2 * WINDOW
+                assert daemon.memory <= idle + 4 * WINDOW
+                (tmp_path / "ack").touch()
+                wait_until(lambda: received() == 250)
+                assert daemon.memory <= idle + 8 * WINDOW
+            assert daemon.terminate() == 0
+
+
+def accept_compressed(peer: socket.socket) -> None:
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += peer.recv(1 << 16)
+    answer = ServerProtocol(extensions=[ServerPerMessageDeflateFactory()])
+    answer.receive_data(head)
+    (asked,) = answer.events_received()
+    assert isinstance(asked, Request)
+    answer.send_response(answer.accept(asked))
+    peer.sendall(b"".join(answer.data_to_send()))

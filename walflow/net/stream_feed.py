@@ -23,6 +23,7 @@ class StreamFeed:
         self._pass_on = pass_on
         self._ahead = ahead
         self._paused = False  # what it reads is not wanted now
+        self._go_on: Callable[[], None] | None = None  # what was read is not parsed to its end
         self._unread: deque[Sequence[bytes]] = deque()  # read beside echoes, and not wanted yet
         self._unread_bytes = 0
 
@@ -33,6 +34,19 @@ class StreamFeed:
         self._unread.append(read)
         self._unread_bytes += sum(map(len, read))
         self._feed()
+        self._set_reading()
+
+    @property
+    def wanted(self) -> bool:
+        return not self._paused or (self._ahead and self._unread_bytes < READ_AHEAD)
+
+    def hold(self, go_on: Callable[[], None]) -> None:
+        """What was read is not parsed to its end: no more is read. `go_on` is called when its events are wanted again."""
+        self._go_on = go_on
+        self._set_reading()
+
+    def release(self) -> None:
+        self._go_on = None
         self._set_reading()
 
     def still_paused(self) -> None:
@@ -70,12 +84,14 @@ class StreamFeed:
         self._paused = False
         self._feed()
         self._set_reading()
+        if self._go_on is not None:
+            self._go_on()
 
     def _set_reading(self) -> None:
-        wanted = not self._paused or (self._ahead and self._unread_bytes < READ_AHEAD)
-        if wanted != self.reading and not self._transport.is_closing():
-            self.reading = wanted
-            if wanted:
+        reading = self.wanted and self._go_on is None
+        if reading != self.reading and not self._transport.is_closing():
+            self.reading = reading
+            if reading:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
