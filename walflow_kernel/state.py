@@ -20,7 +20,7 @@ Cell = list[Any]  # value, bytes at most, bytes that came in since they were cou
 State = dict[str, Cell]
 """Of a pipeline: by the names of the nodes that keep something. Each changes its own cell in place."""
 
-DEEPEST: Final = 512  # levels
+DEEPEST: Final = 128  # levels: deeper, `pickle` and `deepcopy` may end at the stack
 BOUND: Final = 64 << 20  # bytes that one script may keep
 SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
 SMALL: Final = frozenset({type(None), bool, int, float})
