@@ -39,8 +39,9 @@ from walflow_kernel.errors import CannotApply, Missing
 from walflow_kernel.extractors import NO_MATCH
 from walflow_kernel.moment import Moment
 from walflow_kernel.operators import BINARY, boolean, unary
+from walflow_kernel.state import DEEPEST, taken_apart
 from walflow_kernel.text import joined, spliced
-from walflow_kernel.values import is_out_of_range, kind_of, out_of_range
+from walflow_kernel.values import TOO_DEEP, is_out_of_range, kind_of, out_of_range
 
 
 class Outcome(NamedTuple):
@@ -81,8 +82,12 @@ def apart(value: object) -> object:
 
 
 class Interpreter:
-    def __init__(self, event: object, meta: dict[str, object], moment: Moment) -> None:
+    def __init__(
+        self, event: object, meta: dict[str, object], moment: Moment, kept: list[object] | None = None
+    ) -> None:
+        """`kept`: of one element, the state, which is made anew for each change."""
         self._event = event
+        self._kept = kept
         self._meta = meta
         self._moment = moment
         self._locals: dict[int, object] = {}
@@ -116,6 +121,9 @@ class Interpreter:
             case Const():
                 return term.value
             case WholeTerm():
+                if term.root == "state":
+                    assert self._kept is not None
+                    return self._kept[0]
                 return self._event if term.root == "event" else self._meta
             case ReadPath():
                 return self._read(term)
@@ -175,6 +183,9 @@ class Interpreter:
 
     def _let(self, term: LetOf) -> object:
         value = apart(self.value(term.value))
+        if isinstance(term.target, WholeTerm) and term.target.root == "state":
+            self._let_state(term, value)
+            return value
         if not term.steps:
             if isinstance(term.target, LocalTerm):
                 self._locals[term.target.slot] = value
@@ -197,6 +208,24 @@ class Interpreter:
                 within[key] = {}
                 within = within[key]
         return value
+
+    def _let_state(self, term: LetOf, value: object) -> None:
+        """All of it or nothing."""
+        assert self._kept is not None
+        keys = [step.key if isinstance(step, KeyStep) else self.value(step.key) for step in term.steps]
+        if taken_apart(value).depth + len(keys) > DEEPEST:
+            raise CannotApply(TOO_DEEP)
+        made = [apart(self._kept[0])]
+        within: Any = made
+        at: Any = 0
+        for key, step in zip(keys, term.steps, strict=True):
+            if not isinstance(key, str):
+                raise CannotApply(f"`{step.step.path}`: `{step.step.shown}` is {kind_of(key)}, not a key")
+            records.opened(within[at], step.step)
+            within, at = within[at], key
+            within.setdefault(at, {})
+        within[at] = value
+        self._kept[0] = made[0]
 
     def _invoke(self, term: InvokeOf) -> object:
         arguments = [apart(self.value(argument)) for argument in term.arguments]

@@ -31,6 +31,10 @@ PATHS = [
     "$m",
     "$.n.a",
 ]
+STATES = [
+    "state", "state.a", "state.b", "state.r", "state.r.a", "state[event.b]", "state.r[event.a]", "state.l[0]", "state.l",
+]  # fmt: skip
+BEGINS = ["{}", '{"a": 1, "r": {"a": {"b": 2}}}', "event", '{"r": event, "b": "a"}', '{"l": [event, 1], "a": event}']
 LITERALS = [
     "0",
     "1",
@@ -53,8 +57,10 @@ OPERATORS = ["==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", "|"
 class Writing:
     """An expression as it would be written."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, *, keeps: bool = False) -> None:
+        """`keeps`: a script with state."""
         self._chance = chance
+        self._keeps = keeps
 
     def condition(self, depth: int = 2) -> str:
         one = self._chance.random()
@@ -70,7 +76,7 @@ class Writing:
         return f"{self.value(1)} {self._chance.choice(OPERATORS[:6])} {self.value(1)}"
 
     def path(self) -> str:
-        return self._chance.choice(PATHS)
+        return self._chance.choice(STATES if self._keeps and self._chance.random() < 0.3 else PATHS)
 
     def value(self, depth: int = 2) -> str:
         chance = self._chance
@@ -154,6 +160,18 @@ class Writing:
             target = chance.choice(
                 ["x", "x", "event.a", "event.r", "event.r.b", 'event["new"]', "$.m", "x.a", "event[event.b]"]
             )
+            if self._keeps and chance.random() < 0.5:
+                target = chance.choice(
+                    [
+                        "state",
+                        "state.a",
+                        "state.r",
+                        "state.r.a",
+                        "state[event.b]",
+                        "state.r[event.a]",
+                        "state[state.b]",
+                    ]
+                )
             return f"let {target} = {chance.choice(['x', 'x.a', self.value(1)])}"
         if one < 0.8 and depth:
             cases = [f"case {self.pattern()} {self.guard()}=> {self.effects()}" for _ in range(chance.randint(1, 3))]
@@ -167,6 +185,8 @@ class Writing:
 
     def last(self) -> str:
         ends = ["event", "event", "emit", 'emit => "p"', "drop", "x", 'emit x => "p"', "let x = event", "null"]
+        if self._keeps:
+            ends += ["state", "emit state", "let x = state", "let state = x", "let state.a = state", "state.r"]
         return self._chance.choice([*ends, self.value(1)])
 
     def changes(self, depth: int) -> str:
@@ -202,7 +222,12 @@ def region(chance: Random) -> Region:
         places[name] = [rule(chance.choice(further)) for _ in range(chance.randint(1, 3))]
     scripts: dict[str, ScriptOf] = {}
     for name in ["k", "j"][: chance.choice([0, 0, 1, 2])]:
-        found = script_of(f"let x = {written.value(0)}; {written.script()}")
+        keeps = chance.random() < 0.5
+        first = (
+            f"match state of case null => let state = {chance.choice(BEGINS)} default => null end; " if keeps else ""
+        )
+        inner = Writing(chance, keeps=keeps)
+        found = script_of(f"{first}let x = {inner.value(0)}; {inner.script()}")
         if found is None:
             continue
         scripts[name] = found
@@ -287,10 +312,13 @@ class Ran:
 def interpret(region: Region, payloads: list[bytes], metas: list[dict[str, object]], made: frozenset[str]) -> Ran:
     """Event by event, depth first. `made`: exits whose events are written anew, if not all of them."""
     ran = Ran({exit: [] for exit in region.exits}, [], 0)
+    kept = {name: [script.begins] for name, script in region.scripts.items()}
     for number, payload in enumerate(payloads):
         moment = Moment(7, 3)
         moment.seed(number)
-        _Walk(region, ran, number, payload, metas[number], moment, made).at(region.entry, json.value(payload), None)
+        _Walk(region, ran, number, payload, metas[number], moment, made, kept).at(
+            region.entry, json.value(payload), None
+        )
     ran.refused.sort(key=lambda one: one[0])
     return ran
 
@@ -305,7 +333,9 @@ class _Walk:
         meta: dict[str, object],
         moment: Moment,
         made: frozenset[str],
+        kept: dict[str, list[object]],
     ) -> None:
+        self._kept = kept
         self._region, self._ran, self._number, self._payload = region, ran, number, payload
         self._meta, self._moment, self._made = meta, moment, made
 
@@ -331,7 +361,7 @@ class _Walk:
         self._ran.dropped += not taken
 
     def _run(self, place: str, event: object, anew: object) -> None:
-        interpreter = Interpreter(event, self._meta, self._moment)
+        interpreter = Interpreter(event, self._meta, self._moment, self._kept[place])
         before = self._meta
         try:
             port, value, kept = interpreter.run(self._region.scripts[place])

@@ -129,7 +129,7 @@ def test_what_has_no_value(text: str, why: str) -> None:
     [
         ("event.a + 1 / 0", "division by zero"),
         ("event[1.5]", "a key is a string, an index a whole number from 0 on"),
-        ("state", "`state` is not supported yet"),
+        ("state", "`state` is a script's: a select has none"),
         ("event + word", "unknown constant `word`"),
         ("present 1", "`present` takes a path"),
         ("present (event.a + 1)", "`present` takes a path"),

@@ -4,6 +4,7 @@ plain interpreter says of each event.
 `python -m tests.compile.test_differential PIPELINES EVENTS SEED` runs as long as one likes.
 """
 
+import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -18,6 +19,7 @@ from walflow.event import Block, Codec, Frames, Framing, Receipt, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, make
 from walflow.operators.select import Select
 from walflow_kernel import json
+from walflow_kernel.state import State
 
 PIPED = make([("separate", {"separator": "\x1e"})])
 
@@ -56,13 +58,21 @@ class Whole:
         return self._reader.decode(frames, codec, project=False)
 
 
-def run(compiled: Compiled, payloads: list[bytes], codec: Codec, framing: Framing) -> Ran:
+def run(
+    compiled: Compiled,
+    payloads: list[bytes],
+    codec: Codec,
+    framing: Framing,
+    state: State | None = None,
+    first: int = 0,
+) -> Ran:
+    """One block. `first`: the position of its first event."""
     takers = {exit: Taker() for exit in compiled.exits}
     errors, filtered, settled = Errors(), Counting(), list[Receipt]()
     count = len(payloads)
     frames = Frames(framing.join(payloads), count, framing)
     receipt = Receipt(settled.append, count)
-    metas = metas_of(count)
+    metas = metas_of(count, first)
     block = Block(
         StreamId("f::s", 1, 1),
         frames,
@@ -71,9 +81,9 @@ def run(compiled: Compiled, payloads: list[bytes], codec: Codec, framing: Framin
         ingest_ns=7,
         meta={"m": 1},
         event_metas=metas,
-        positions=range(count),
+        positions=range(first, first + count),
     )
-    Select(compiled, takers, errors, filtered, 3).accept(block)
+    Select(compiled, takers, errors, filtered, 3, compiled.new_state() if state is None else state).accept(block)
     assert [one.cause for one in settled] == [None]
     out: dict[str, list[tuple[int, object]]] = {}
     for exit, taker in takers.items():
@@ -86,8 +96,8 @@ def run(compiled: Compiled, payloads: list[bytes], codec: Codec, framing: Framin
     return Ran(out, errors.found, filtered.value)
 
 
-def metas_of(count: int) -> list[dict[str, object]]:
-    return [{"i": number, "n": {"a": number % 3}} for number in range(count)]
+def metas_of(count: int, first: int = 0) -> list[dict[str, object]]:
+    return [{"i": number, "n": {"a": number % 3}} for number in range(first, first + count)]
 
 
 def compare(of: Region, payloads: list[bytes]) -> None:
@@ -115,8 +125,24 @@ def ways(compiled: Compiled, payloads: list[bytes]) -> Iterator[tuple[str, Ran]]
     yield "projected", run(compiled, payloads, JSON, LINES)
     yield "by payload", run(compiled, payloads, JSON, PIPED)
     yield "behind lengths, sorted", run(compiled, payloads, JSON_SORTED, LENGTH_PREFIXED)
+    yield "event by event, from a snapshot each", by_event(compiled, payloads)
     object.__setattr__(compiled, "reader", Whole(compiled))
     yield "whole", run(compiled, payloads, JSON, LINES)
+
+
+def by_event(compiled: Compiled, payloads: list[bytes]) -> Ran:
+    """What the state is goes through bytes between any two events."""
+    kept = pickle.dumps(compiled.new_state())
+    ran = Ran({exit: [] for exit in compiled.exits}, [], 0)
+    for first, payload in enumerate(payloads):
+        state: State = pickle.loads(kept)
+        one = run(compiled, [payload], JSON, LINES, state, first)
+        kept = pickle.dumps(state)
+        for exit, found in one.out.items():
+            ran.out[exit] += found
+        ran.refused += one.refused
+        ran.dropped += one.dropped
+    return ran
 
 
 def once(seed: int, events: int) -> None:

@@ -51,10 +51,3 @@ def test_a_warning(text: str, said: str) -> None:
     found, messages = read_script(text)
     assert found is not None
     assert messages == [said]
-
-
-def test_state_is_refused() -> None:
-    for text in ("state.count", "let state.count = 1; event", "let state = {}; event"):
-        found, messages = read_script(text)
-        assert found is None
-        assert messages[0].startswith("`state` is not supported yet: what a script keeps")

@@ -135,7 +135,7 @@ class Script:
         count = len(events)
         metas = [dict(meta or {}) for _ in events]
         came = BlockCall(Moment(INGEST_NS), range(count), {}, metas, lambda number: KEPT)
-        outcome = self.compiled.run(Decoded(range(count), [*events]), came)
+        outcome = self.compiled.run(Decoded(range(count), [*events]), came, self.compiled.new_state())
         found: list[object] = [None] * count
         for port, rows in outcome.rows.items():
             for number, value in zip(rows.numbers, rows.values or [KEPT] * len(rows.numbers), strict=True):
@@ -143,13 +143,14 @@ class Script:
         for refusal in outcome.refused:
             found[refusal.number] = refusal.reason
         assert found.count(None) == outcome.dropped
-        interpreted = [self.interpreted(event, meta) for event in events]
+        kept = [self.script.begins]
+        interpreted = [self.interpreted(event, meta, kept) for event in events]
         assert found == interpreted, self.compiled.listing
         return found
 
-    def interpreted(self, event: object, meta: Mapping[str, object] | None) -> object:
+    def interpreted(self, event: object, meta: Mapping[str, object] | None, state: list[object]) -> object:
         try:
-            port, value, kept = Interpreter(event, dict(meta or {}), Moment(INGEST_NS)).run(self.script)
+            port, value, kept = Interpreter(event, dict(meta or {}), Moment(INGEST_NS), state).run(self.script)
         except CannotEvaluate as refused:
             return str(refused)
         return None if port is None else (port, KEPT if kept else value)

@@ -105,7 +105,7 @@ class Body:
         self.sets = set_roots(statements)
         self.unsure: list[int] = []
         self.ports: dict[str, None] = {"out": None} if kind == "script" else {}
-        self.recurs = False
+        self.recurs = self.keeps = False
 
     # ---- the scope around it
 
@@ -187,16 +187,17 @@ class Body:
     # ---- roots
 
     def root(self, node: Root) -> Term | None:
-        if node.word == "event" or node.word == "$":
-            if self._kind == "function":
-                hint = "hand it over as an argument"
-                self.report(error(f"a function sees its parameters alone, not `{node.word}`", node.span, hint))
-                return None
-            return WholeTerm("event" if node.word == "event" else "$", node.span)
-        if node.word == "state" and self._kind == "script":
-            self.report(error(STATE, node.span))
-        else:
+        if node.word not in {"event", "$", "state"}:
             self.report(error(f"`{node.word}` is not supported yet", node.span))
+        elif self._kind == "function":
+            hint = "hand it over as an argument"
+            self.report(error(f"a function sees its parameters alone, not `{node.word}`", node.span, hint))
+        elif node.word == "state" and self._kind == "select":
+            hint = "let a script before the select put into the event what the select needs"
+            self.report(error("`state` is a script's: a select has none", node.span, hint))
+        else:
+            self.keeps = self.keeps or node.word == "state"
+            return WholeTerm("state" if node.word == "state" else "event" if node.word == "event" else "$", node.span)
         return None
 
     # ---- statements
@@ -308,18 +309,17 @@ class Body:
         return LetOf(root, tuple(found), value, node.span)
 
     def _target(self, target: Expr, path: Expr, segments: Sequence[Segment]) -> WholeTerm | LocalTerm | None:
-        if isinstance(target, Root) and target.word in {"event", "$"}:
+        if isinstance(target, Root) and target.word in {"event", "$", "state"}:
             if target.word == "$" and not segments:
                 self.report(error("`let` takes a member of `$`, not all of it", path.span, "write `let $.name = …`"))
                 return None
             root = self.root(target)
             return root if isinstance(root, WholeTerm) else None
-        if isinstance(target, Root) and target.word == "state":
-            self.report(error(STATE, target.span))
-            return None
         if not isinstance(target, Reference) or len(target.path) != 1:
             word = f"`{target.word}`" if isinstance(target, Root) else "this"
-            self.report(error(f"{word} cannot be assigned to", path.span, "`let` takes a name, `event` or `$.name`"))
+            self.report(
+                error(f"{word} cannot be assigned to", path.span, "`let` takes a name, `event`, `state` or `$.name`")
+            )
             return None
         name = target.path[0]
         if not segments:
@@ -480,10 +480,6 @@ class Body:
         return ForCaseOf(key, value, guard, body, node.span)
 
 
-STATE: Final = (
-    "`state` is not supported yet: what a script keeps from one event to the next would be lost with events "
-    "that are acked already"
-)
 NO_ELEMENT: Final = "`let` assigns to a member of a record: an element of an array cannot be assigned to"
 _COMPARISONS: Final[Mapping[str, FieldWord]] = {
     "==": "==",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from walflow.compile.expressions import NAMES, Base, Expressions, Further, Here, Keys, Operand
+from walflow.compile.expressions import NAMES, Base, Expressions, Further, Here, Keys, Operand, is_kept
 from walflow.compile.listing import Listing
 from walflow.compile.program import (
     ArrayOf,
@@ -33,6 +33,7 @@ from walflow.compile.program import (
     Term,
     WholeTerm,
     ends,
+    has_effects,
     walk,
 )
 from walflow.diagnostics import Span
@@ -91,6 +92,8 @@ class Effects(Expressions):
     """`functions`: what is written in the language, as Python functions beside the helpers."""
 
     exits: ScriptExits | None = None
+    cell = ""  # of the script: where its state stands
+    bound = 0  # bytes that it may have
     _functions: Mapping[FunctionOf, str] = {}
     _unjudged: frozenset[str] = frozenset()  # locals that may hold a number out of range
 
@@ -159,6 +162,8 @@ class Effects(Expressions):
 
     def _let(self, term: LetOf, here: Here) -> Operand:
         value = self.atom(term.value, here)
+        if isinstance(term.target, WholeTerm) and term.target.root == "state":
+            return self._let_state(term, value, here)
         if isinstance(term.target, WholeTerm):
             name = here.base(term.target.root).name
             assert name is not None, "what is assigned to is needed whole"
@@ -180,6 +185,34 @@ class Effects(Expressions):
         ]
         steps = self.table.add("s", tuple(step.step for step in term.steps))
         self.listing.put(f"{name} = assigned({name}, ({', '.join(keys)},), {value}, {steps})", term.span)
+        return Operand(value)
+
+    def _let_state(self, term: LetOf, value: str, here: Here) -> Operand:
+        """In place: no container of the state stands anywhere else."""
+        name = here.base("state").name
+        bound = self.table.constant(self.bound)
+        if not term.steps:
+            with self.listing.block(f"if type({value}) in SMALL:", term.span):
+                self.listing.put(f"{name} = {self.cell}[0] = {value}", term.span)
+            with self.listing.block("else:", term.span):
+                self.listing.put(f"{name} = replaced({self.cell}, {value}, {bound})", term.span)
+            return Operand(value)
+        keys = [
+            self.table.constant(step.key) if isinstance(step, KeyStep) else self.atom(step.key, here)
+            for step in term.steps
+        ]
+        steps = self.table.add("s", tuple(step.step for step in term.steps))
+        full = f"assign({self.cell}, ({', '.join(keys)},), {value}, {steps}, {bound})"
+        if len(keys) > 1:
+            self.listing.put(full, term.span)
+            return Operand(value)
+        # a member that is there already, or that the script names, makes the state no larger than it may be
+        known = isinstance(term.steps[0], KeyStep) or f"type({keys[0]}) is str and {keys[0]} in {name}"
+        quick = f"type({value}) in SMALL and type({name}) is dict{'' if known is True else f' and {known}'}"
+        with self.listing.block(f"if {quick}:", term.span):
+            self.listing.put(f"{name}[{keys[0]}] = {value}", term.span)
+        with self.listing.block("else:", term.span):
+            self.listing.put(full, term.span)
         return Operand(value)
 
     # ---- scripts and functions
@@ -277,7 +310,7 @@ class Effects(Expressions):
     def _subject(self, term: MatchOf, here: Here) -> "_Subject":
         if term.reads is not None:
             assert isinstance(term.of, WholeTerm)
-            return _Subject(base=here.base(term.of.root))
+            return _Subject(base=here.base(term.of.root), kept=is_kept(term.of))
         if isinstance(term.of, ArrayOf) and all(
             case.bind is None
             and (
@@ -287,26 +320,29 @@ class Effects(Expressions):
             for case in term.cases
         ):
             return _Subject(elements=[self.atom(item, here) for item in term.of.items])
-        return _Subject(name=self.atom(term.of, here))
+        operand = self.operand(term.of, here)
+        if operand.kept and not any(has_effects(one) for case in term.cases for one in _asked(case)):
+            return _Subject(name=self.sound(operand._replace(kept=False), term.span), kept=True)
+        return _Subject(name=self.sound(operand, term.of.span))
 
     def _chained(self, term: MatchOf, subject: "_Subject", result: str, here: Here) -> None:
         word = "if"
         for case in term.cases:
             tested = self._tested(case, subject, ())
             if tested.test == _FITS and word == "if":
-                self._taken(case, tested, result, here)
+                self._taken(case, tested, subject, result, here)
                 return
             with self.listing.block("else:" if tested.test == _FITS else f"{word} {tested.test}:", case.span):
-                self._taken(case, tested, result, here)
+                self._taken(case, tested, subject, result, here)
             if tested.test == _FITS:
                 return
             word = "elif"
         with self.listing.block("else:"):
             self.listing.put("raise no_case()", term.span)
 
-    def _taken(self, case: CaseOf, tested: _Tested, result: str, here: Here) -> None:
+    def _taken(self, case: CaseOf, tested: _Tested, subject: "_Subject", result: str, here: Here) -> None:
         if case.bind is not None:
-            self._name(case.bind, tested.made)
+            self._name(case.bind, subject.bound(tested.made))
         self._body(case.body, result, here)
 
     def _flagged(self, term: MatchOf, subject: "_Subject", result: str, here: Here) -> None:
@@ -320,7 +356,7 @@ class Effects(Expressions):
                 tested = self._tested(case, subject, given)
                 with self._if(None if tested.test == _FITS else tested.test, case.span):
                     if case.bind is not None:
-                        self._name(case.bind, tested.made)
+                        self._name(case.bind, subject.bound(tested.made))
                     holds = None
                     if case.guard is not None:
                         holds = self.temporary()
@@ -459,6 +495,16 @@ class _Subject:
     name: str | None = None
     base: Base | None = None
     elements: Sequence[str] | None = None
+    kept: bool = False  # it stands in the state
+
+    def bound(self, made: str) -> str:
+        """What a pattern has made of it, for a local."""
+        return f"apart({made})" if self.kept else made
+
+
+def _asked(case: CaseOf) -> list[Term]:
+    """What is evaluated before the case is taken."""
+    return [*case.given, *([case.guard] if case.guard is not None else [])]
 
 
 def _all(tests: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ from walflow.compile.program import (
     has_effects,
 )
 from walflow.diagnostics import Span
-from walflow_kernel import bits, operators, paths, patterns, records, text, values
+from walflow_kernel import bits, operators, paths, patterns, records, state, text, values
 from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
 from walflow_kernel.extractors import NO_MATCH
 
@@ -65,22 +65,28 @@ class Base:
 
 @dataclass
 class Here:
-    """Where an expression is evaluated."""
+    """Where an expression is evaluated. `state`: of a script that has one."""
 
     event: Base
     meta: Base
+    state: Base | None = None
 
     def base(self, root: str) -> Base:
+        if root == "state":
+            assert self.state is not None, "what reads it is a script that has one"
+            return self.state
         return self.event if root == "event" else self.meta
 
 
 class Operand(NamedTuple):
-    """`name` is a local or a constant. `steps`: of a raw one; what its path is written with, by a name of the table."""
+    """`name` is a local or a constant. `steps`: of a raw one; what its path is written with, by a name of the table. `kept`:
+    it stands in the state, and what may keep it gets a copy."""
 
     name: str
     steps: str | None = None
     kind: type | None = None  # where it is known at load
     is_const: bool = False
+    kept: bool = False
 
 
 def named(name: str, refused: CannotApply) -> CannotApply:
@@ -103,6 +109,12 @@ GLOBALS: Final[Mapping[str, object]] = {
     "Missing": Missing,
     "SOMEWHERE": (),  # a value that is there
     "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
+    "SCALARS": frozenset({str, float, bool, type(None), bytes}),
+    "SMALL": state.SMALL,
+    "apart": state.apart,
+    "assign": state.assign,
+    "lent": state.lent,
+    "replaced": state.replaced,
     "TOO_DEEP": values.TOO_DEEP,
     "add": operators.add,
     "assigned": records.assigned,
@@ -161,6 +173,9 @@ NAMES: Final = {  # of the operators in full
 }
 OPERATORS: Final[Mapping[str, object]] = {name: operators.BINARY[symbol] for symbol, name in NAMES.items()}
 
+SCALAR_NAMES: Final = frozenset(
+    {"bool", "integer", "float", "number", "string", "binary", "null"}
+)  # of what functions give
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 _LOGICAL: Final = frozenset({"==", "!=", "xor"}) | _ORDER
 
@@ -243,6 +258,9 @@ class Expressions:
         name, steps = operand.name, operand.steps
         if steps is None:
             return name
+        if operand.kept:
+            plain = f"type({name}) in SCALARS or type({name}) is int and LEAST <= {name} <= MOST"
+            return self.put(f"{name} if {plain} else {checked(operand)}", span).name
         plain = f"type({name}) in PLAIN or type({name}) is int and LEAST <= {name} <= MOST"
         return self.put(f"{name} if {plain} else taken({name}, {steps})", span).name
 
@@ -264,17 +282,21 @@ class Expressions:
     def _whole(self, term: WholeTerm, here: Here) -> Operand:
         name = here.base(term.root).name
         assert name is not None, "the analysis has found that it is needed"
-        return Operand(name, "SOMEWHERE")
+        return Operand(name, "SOMEWHERE", kept=term.root == "state")
 
     def _read(self, term: ReadPath, here: Here) -> Operand:
         keys = bound_keys(term)
-        if keys and isinstance(term.of, WholeTerm | LocalTerm):
+        if is_kept(term.of) and any(isinstance(step, KeyBy) and has_effects(step.key) for step in term.steps):
+            keys, operand = (), Operand(self.atom(term.of, here))  # as it was before them
+        elif keys and isinstance(term.of, WholeTerm | LocalTerm):
             steps = tuple(step.step for step in term.steps[: len(keys)])
             operand = Operand(self._bound(term.of, keys, here, term.span), self.table.add("s", steps))
         elif isinstance(term.of, WholeTerm):
             operand = Operand(self._whole(term.of, here).name)
         else:
-            operand = Operand(self.atom(term.of, here))
+            operand = self.operand(term.of, here)
+            if not operand.kept:
+                operand = Operand(self.sound(operand, term.span))
         for step in term.steps[len(keys) :]:
             shown = self.table.add("s", step.step)
             of = operand.name
@@ -288,7 +310,7 @@ class Expressions:
                 begin = self.atom(step.begin, here)
                 code = f"part({of}, {begin}, {self.atom(step.end, here)}, {shown})"
             operand = Operand(self.put(code, term.span).name, "SOMEWHERE")
-        return operand
+        return operand._replace(kept=is_kept(term.of))
 
     def _bound(self, of: WholeTerm | LocalTerm, keys: Keys, here: Here, span: Span) -> str:
         """The local of a path, which may lead nowhere."""
@@ -420,7 +442,7 @@ class Expressions:
         return self.put(f"joined([{', '.join(names)}])", term.span, str)
 
     def _call(self, term: CallOf, here: Here) -> Operand:
-        names = [self.atom(argument.term, here) for argument in term.arguments]
+        names = [self._argument(term, at, here) for at in range(len(term.arguments))]
         given = [self._given(name, argument) for name, argument in zip(names, term.arguments, strict=True)]
         if term.function.when != "load":
             given = ["now", *given]
@@ -430,6 +452,16 @@ class Expressions:
         with self.listing.block("except CannotApply as why:"):
             self.listing.put(f"raise named({self.table.constant(term.name)}, why) from None", term.span)
         return Operand(name)
+
+    def _argument(self, call: CallOf, at: int, here: Here) -> str:
+        term = call.arguments[at].term
+        operand = self.operand(term, here)
+        if not operand.kept or call.function.gives not in SCALAR_NAMES:
+            return self.sound(operand, term.span)
+        if any(has_effects(later.term) for later in call.arguments[at + 1 :]):
+            return self.sound(operand, term.span)
+        # it gives nothing that could have a part of the state in it
+        return self.sound(operand._replace(kept=False), term.span)
 
     def _given(self, name: str, argument: Argument) -> str:
         if argument.take is None:
@@ -446,6 +478,8 @@ class Expressions:
 
     def _patch(self, term: PatchOf, here: Here) -> Operand:
         of = self.operand(term.of, here)
+        if of.kept:
+            of = Operand(self.sound(of, term.span))
         full = f"record_of({self.table.constant('patch')}, {checked(of)})"
         record = self.put(
             f"({of.name} if type({of.name}) is dict else {full}).copy()"
@@ -513,8 +547,17 @@ def _is_simple(term: Term) -> bool:
     return isinstance(term, Const | WholeTerm)
 
 
+def is_kept(term: Term) -> bool:
+    """Its value stands in the state."""
+    while isinstance(term, ReadPath):
+        term = term.of
+    return isinstance(term, WholeTerm) and term.root == "state"
+
+
 def checked(operand: Operand) -> str:
-    return operand.name if operand.steps is None else f"taken({operand.name}, {operand.steps})"
+    if operand.steps is None:
+        return operand.name
+    return f"{'lent' if operand.kept else 'taken'}({operand.name}, {operand.steps})"
 
 
 def _guard(operands: list[tuple[Operand, type]]) -> str | None:

@@ -14,9 +14,9 @@ from walflow.diagnostics import Span
 STEP: Final = "    "
 SHOWN: Final = 100  # characters of a line in a comment
 
-_locals = re.compile(r"\b[deimpqtwg]\d*\b").findall
-_in_passing = re.compile(r"\b([deimpqtwg]\d*) :=|\bfor ([dt]\d+), ([dt]\d+) in\b").findall
-_assigned = re.compile(r"^\s*([deimpqtwg]\d*) = ").match
+_locals = re.compile(r"\b[adeimpqtwg]\d*\b").findall
+_in_passing = re.compile(r"\b([adeimpqtwg]\d*) :=|\bfor ([dt]\d+), ([dt]\d+) in\b").findall
+_assigned = re.compile(r"^\s*([adeimpqtwg]\d*) = ").match
 
 
 class Table:

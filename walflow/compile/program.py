@@ -12,6 +12,7 @@ from walflow_kernel.bits import Put
 from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
 from walflow_kernel.patterns import Pattern
+from walflow_kernel.state import BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class WholeTerm:
-    """`event` or `$`, and nothing behind it."""
+    """`event`, `$` or `state`, and nothing behind it."""
 
-    root: Literal["event", "$"]
+    root: Literal["event", "$", "state"]
     span: Span
 
 
@@ -273,7 +274,8 @@ class RecurOf:
 
 class ScriptOf(NamedTuple):
     """`body` ends in an EmitOf or a DropOf on each way. `sets_event`, `sets_meta`: whether it assigns to them, or to what is
-    in them. `unsure`: slots that may be read before they have a value."""
+    in them. `unsure`: slots that may be read before they have a value. `keeps`: it has a `state`, which begins as `begins`
+    and has at most `bound` bytes."""
 
     name: str
     body: "Term"
@@ -282,6 +284,9 @@ class ScriptOf(NamedTuple):
     sets_meta: bool
     unsure: tuple[int, ...]
     span: Span
+    keeps: bool = False
+    begins: object = None
+    bound: int = BOUND
 
 
 Term = (

@@ -4,12 +4,15 @@ A region begins at a place (an input of a pipeline, an output of an operator) an
 streams. Each event passes depth first through all selects, in the order of the file, before the next one: what leaves by
 an exit stands in the order of the events. A select that fails ends its own branch of that event. The function never
 touches receipts: it says for each exit which events leave by it, by their numbers in the block, and the caller
-accounts for them. It reads no clock, and keeps nothing from one block to the next.
+accounts for them. It reads no clock. What nodes keep from one event to the next stands in a `State` that the caller
+hands over, one for all regions of a pipeline: two of them may lead to one script. Each node changes its own cell in place.
 
     region = Region("main::way/in", "in", {"in": [Rule(None, where, None, "out", span)]})
     compiled = compile_region(region)
-    outcome = compiled.run(compiled.reader.decode(frames, codec), call)
+    state = compiled.new_state()
+    outcome = compiled.run(compiled.reader.decode(frames, codec), call, state)
     outcome.rows["out"].numbers
+    outcome = compiled.tick(state, now_ns)
 
 `compiled.source` is what runs. `walflow check --python` prints it, and a traceback shows it.
 """
@@ -31,6 +34,7 @@ from walflow.compile.reads import BlockDecoder, Decoded, ReadShape, bind_whole
 from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.moment import Moment
+from walflow_kernel.state import Cell, State, cell, snapshot
 
 LONGEST_SHOWN: Final = 80  # characters of a constant
 DEEPEST: Final = 10  # indents within which a stream's selects stand in line
@@ -117,6 +121,9 @@ class BlockCall(NamedTuple):
     kept: Callable[[int], object]
 
 
+NO_EVENT: Final = -1  # the number of a row that came of no event of the block, but of time
+
+
 class Rows(NamedTuple):
     """What leaves by one exit. `numbers`: the event that each came of, never falling. `values` is None where all are
     events as they came, `metas` where none has other metadata than it came with."""
@@ -154,13 +161,26 @@ class Compiled:
     draws: bool
     made: frozenset[str]  # exits by which something leaves that is not as it came
     repeated: frozenset[str]  # exits by which one event may leave more than once
+    begins: Mapping[str, Cell]  # of the nodes that keep something: what they keep at first
     _run: Any
 
-    def run(self, decoded: Decoded, call: BlockCall) -> BlockOutcome:
+    @property
+    def has_state(self) -> bool:
+        return bool(self.begins)
+
+    def new_state(self) -> State:
+        return snapshot(self.begins)
+
+    def run(self, decoded: Decoded, call: BlockCall, state: State | None = None) -> BlockOutcome:
+        """Changes the state, which a region that has one must be given."""
         refused = [Refusal(number, reason, 0) for number, reason in decoded.refused]
-        found, more, dropped = self._run(decoded.numbers, decoded.events, *call)
+        found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state)
         rows = {exit: Rows(*pair) for exit, pair in zip(self.exits, found, strict=True)}
         return BlockOutcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
+
+    def tick(self, state: State, now_ns: int) -> BlockOutcome:
+        """What time alone lets go of: no event comes that is older than `now_ns`. The rows' numbers are NO_EVENT."""
+        return BlockOutcome({exit: Rows((), None) for exit in self.exits}, (), 0)
 
     @property
     def listing(self) -> str:
@@ -200,6 +220,8 @@ class _Compiling:
         all_terms = [term for rules in region.places.values() for rule in rules for term in _terms(rule)]
         all_terms += [script.body for script in region.scripts.values()]
         all_terms += [one.body for one in functions(all_terms) if one.body is not None]
+        self._cells: dict[str, str] = {}  # of the nodes that keep something: the local that holds the node's cell
+        self._begins: dict[str, Cell] = {}
         self._sets_meta = any(script.sets_meta for script in region.scripts.values())
         self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
         self._meta = ReadShape.of(all_terms, "$")
@@ -246,8 +268,10 @@ class _Compiling:
         came = Base("e" if self.reader.whole else None, self.reader.paths)
         self._place(self._region.entry, _Event(came, "e", self._meta_base, kept=True))
         whole = Listing()
-        with whole.block("def run(numbers, events, now, positions, meta, metas, kept):"):
+        with whole.block("def run(numbers, events, now, positions, meta, metas, kept, state):"):
             self._head(whole)
+            for place, local in self._cells.items():
+                whole.put(f"{local} = state[{self._table.constant(place)}]")
             for inner in [*self._helpers, *self._streams]:
                 whole.add(inner)
             whole.put("for i, e in zip(numbers, events):")
@@ -300,10 +324,18 @@ class _Compiling:
             self._draws,
             frozenset(self._mixed),
             self._region.repeated,
+            self._begins,
             scope["run"],
         )
 
     # ---- its parts
+
+    def _cell(self, place: str, begins: Cell) -> str:
+        """The local that holds what the node at this place keeps, in all of the function."""
+        if place not in self._cells:
+            self._cells[place] = f"l{len(self._cells)}"
+            self._begins[place] = begins
+        return self._cells[place]
 
     def _place(self, name: str, came: "_Event") -> None:
         if name in self._region.scripts:
@@ -363,8 +395,9 @@ class _Compiling:
             listing.put(f"{meta.name} = {came.meta.name}")
         for slot in script.unsure:
             listing.put(f"{make.slot(slot)} = ABSENT")
+        state = self._kept(name, script) if script.keeps else None
         with listing.block("try:"), listing.block("while True:"):
-            make.operand(script.body, Here(event, meta))
+            make.operand(script.body, Here(event, meta, state))
         failed = exits.number(Leaving("err", kept=False)) if self._region.reports(name) else -1
         for errors, reason in ERRORS:
             with listing.block(f"except {errors}:"):
@@ -386,6 +419,13 @@ class _Compiling:
         if exits.drops:
             with listing.block(f"{word} {exits.verdict} == {DROPPED}:"):
                 listing.put("dropped += 1")
+
+    def _kept(self, name: str, script: ScriptOf) -> Base:
+        make = self._expressions
+        make.cell, make.bound = self._cell(name, cell(script.begins)), script.bound
+        local = make.temporary("a")
+        self._listing.put(f"{local} = {make.cell}[0]")
+        return Base(local)
 
     @property
     def _meta_base(self) -> Base:
@@ -503,6 +543,7 @@ def _printable(text: str) -> str:
 _numbers = count(1)
 
 __all__ = [
+    "NO_EVENT",
     "BlockCall",
     "BlockOutcome",
     "CannotEvaluate",

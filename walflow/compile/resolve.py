@@ -15,6 +15,7 @@ from walflow.compile.program import Const, FunctionOf, ScriptOf, Term
 from walflow.compile.scope import Scope
 from walflow.compile.terms import term_of
 from walflow.diagnostics import Span
+from walflow_kernel.state import BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,26 @@ def resolved(node: Expr, scope: Scope) -> Expression | None:
     return None if constant is None else Expression(Const(constant.value, node.span), constant)
 
 
-def script(name: str, statements: Sequence[Expr], scope: Scope, span: Span) -> ScriptOf | None:
-    """None: something in it is wrong, which has been reported."""
+def script(
+    name: str, statements: Sequence[Expr], scope: Scope, span: Span, begins: object = None, bound: int = BOUND
+) -> ScriptOf | None:
+    """None: something in it is wrong, which has been reported. `begins`: its state."""
     body = Body(scope, "script", statements)
     term = body.outcome_of(statements, span)
     if term is None:
         return None
-    return ScriptOf(name, term, tuple(body.ports), "event" in body.sets, "$" in body.sets, tuple(body.unsure), span)
+    return ScriptOf(
+        name,
+        term,
+        tuple(body.ports),
+        "event" in body.sets,
+        "$" in body.sets,
+        tuple(body.unsure),
+        span,
+        body.keeps,
+        begins,
+        bound,
+    )
 
 
 def function(

@@ -1,8 +1,8 @@
 """`deploy flow x;` -> what there is to run: names looked up, args bound, every setting a constant."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from walflow.compile.bodies import STATE
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Expr, Name, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
@@ -36,6 +36,11 @@ from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
 from walflow_kernel.values import kind_of
+
+STATE: Final = (
+    "`state` is not supported yet: what a script keeps from one event to the next would be lost with events "
+    "that are acked already"
+)
 
 
 class Deployment:
@@ -243,6 +248,8 @@ class _Instance:
         hint = "a script sees its own args alone: declare `args x = …` and hand it on by `with`"
         names = Names(inner, args, self._report, hint)
         term = None if definition.body is None else script(create.name.text, definition.body, names, definition.span)
+        if term is not None and term.keeps:
+            self._report(error(STATE, term.span))
         return ScriptConfig(create.name, term)
 
     def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:

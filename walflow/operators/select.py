@@ -30,6 +30,7 @@ from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
+from walflow_kernel.state import State
 
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
@@ -37,9 +38,10 @@ BLOCK_EVENTS: Final = 4096
 
 
 class Select:
-    """All selects of one region. `salt`: what is drawn by chance follows from it and the event's position in its log."""
+    """All selects of one region. `salt`: what is drawn by chance follows from it and the event's position in its log.
+    `state`: of the pipeline, for a region that has some."""
 
-    __slots__ = ("_err", "_exits", "_filtered", "_passed", "_places", "_salt", "compiled")
+    __slots__ = ("_err", "_exits", "_filtered", "_passed", "_places", "_salt", "_state", "compiled")
 
     def __init__(
         self,
@@ -48,8 +50,10 @@ class Select:
         err: OperatorErr,
         filtered: Counter,
         salt: int | None = None,
+        state: State | None = None,
     ) -> None:
         self.compiled = compiled
+        self._state = state
         self._exits = [exits[name] for name in compiled.exits]
         self._err = err
         self._filtered = filtered
@@ -98,7 +102,7 @@ class Select:
         moment = Moment(block.ingest_ns, salt or 0)
         meta = dict(block.meta) if compiled.reads_meta else {}
         call = BlockCall(moment, positions or (), meta, block.event_metas, _Kept(block).event)
-        return compiled.run(compiled.reader.decode(block.frames, block.codec), call)
+        return compiled.run(compiled.reader.decode(block.frames, block.codec), call, self._state)
 
     def _own_salt(self) -> int:
         self._salt = randbits(64)

@@ -1,0 +1,170 @@
+"""What a script keeps from one event to the next, and what it may weigh.
+
+A cell is a list of three: the value, the bytes that it has at most, and the bytes that came in since they were last
+counted. It is plain, so that a copy of it is a snapshot. No container in the value stands anywhere else: what comes in is
+copied, what leaves is copied (`apart`). So it can be changed in place.
+
+The bytes are an estimate that only grows: what is overwritten is not subtracted. When it passes the bound the value is
+counted anew, but not before a sixteenth of the bound has come in since the last time. So the look at the whole value costs
+a constant for each byte that comes in.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.paths import PathStep, Steps, taken
+from walflow_kernel.values import LEAST, MOST, TOO_DEEP, OutOfRange, exact, kind_of, out_of_range
+
+Cell = list[Any]  # value, bytes at most, bytes that came in since they were counted
+State = dict[str, Cell]
+"""Of a pipeline: by the names of the nodes that keep something. Each changes its own cell in place."""
+
+DEEPEST: Final = 128  # levels: deeper, `pickle` and `deepcopy` may end at the stack
+BOUND: Final = 64 << 20  # bytes that one script may keep
+SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
+SMALL: Final = frozenset({type(None), bool, int, float})
+SMALL_BYTES: Final = 32
+ENTRY_BYTES: Final = 96  # of a record's member, without its value and the characters of its key
+HEAD_BYTES: Final = 64  # of a string, an array, a record
+
+
+class Apart(NamedTuple):
+    value: Any
+    size: int
+    depth: int
+
+
+def cell(value: object) -> Cell:
+    came = taken_apart(value)
+    return [came.value, came.size, 0]
+
+
+def apart(value: Any) -> Any:
+    """A copy that shares no container."""
+    kind = exact(value)
+    if kind is dict:
+        if all(exact(one) in SCALARS for one in value.values()):
+            return value.copy()
+    elif kind is list:
+        if all(exact(one) in SCALARS for one in value):
+            return value.copy()
+    else:
+        return value
+    top = value.copy()
+    waiting: list[Any] = [top]
+    while waiting:
+        one = waiting.pop()
+        for key, inner in one.items() if exact(one) is dict else enumerate(one):
+            if exact(inner) is dict or exact(inner) is list:
+                one[key] = copied = inner.copy()
+                waiting.append(copied)
+    return top
+
+
+def taken_apart(value: Any) -> Apart:
+    """`apart`, with what it weighs. Raises CannotApply for what cannot be kept."""
+    top = [value]
+    level: list[Any] = [top]
+    size = depth = 0
+    while level:
+        depth += 1
+        if depth > DEEPEST + 1:
+            raise CannotApply(TOO_DEEP)
+        below: list[Any] = []
+        for one in level:
+            if exact(one) is dict:
+                size += sum(map(len, one)) + ENTRY_BYTES * len(one)
+            for key, inner in one.items() if exact(one) is dict else enumerate(one):
+                kind = exact(inner)
+                if kind is dict or kind is list:
+                    one[key] = copied = inner.copy()
+                    below.append(copied)
+                    size += HEAD_BYTES
+                elif kind is str or kind is bytes:
+                    size += HEAD_BYTES + len(inner)
+                elif kind is OutOfRange or (kind is int and not LEAST <= inner <= MOST):
+                    raise out_of_range()
+                else:
+                    size += SMALL_BYTES
+        level = below
+    return Apart(top[0], size, depth - 1)
+
+
+def replaced(cell: Cell, value: object, bound: int) -> Any:
+    """`let state = value`: what is kept from here on."""
+    came = taken_apart(value)
+    if came.size > bound:
+        raise too_much(bound)
+    cell[:] = came.value, came.size, 0
+    return came.value
+
+
+def assign(cell: Cell, keys: Sequence[Any], value: object, steps: Sequence[PathStep], bound: int) -> None:
+    """`let state.a.b = value`. Records on the way are made where they are missing. Where it cannot, nothing has changed."""
+    came = taken_apart(value)
+    if came.depth + len(keys) > DEEPEST:
+        raise CannotApply(TOO_DEEP)
+    within = cell[0]
+    missing, holder = len(keys), within  # from this key on, in this record
+    for at, (key, step) in enumerate(zip(keys, steps, strict=True)):
+        if exact(key) is not str:
+            raise CannotApply(f"`{step.path}`: `{step.shown}` is {kind_of(key)}, not a key")
+        if at < missing:
+            if exact(within) is not dict:
+                raise CannotApply(f"`{step.path}`: {kind_of(within)} takes no member `{step.shown}`")
+            if at == len(keys) - 1 or key not in within:
+                missing, holder = at, within
+            else:
+                within = within[key]
+    made = came.value
+    size = came.size
+    for key in reversed(keys[missing + 1 :]):
+        made = {key: made}
+        size += HEAD_BYTES + ENTRY_BYTES + len(key)
+    _admit(cell, size + ENTRY_BYTES + len(keys[missing]), bound)
+    holder[keys[missing]] = made
+
+
+def _admit(cell: Cell, size: int, bound: int) -> None:
+    """Raises CannotApply where the value would be too large with so many bytes more."""
+    cell[2] += size
+    if cell[1] + size > bound:
+        if cell[2] * 16 >= bound:
+            cell[1], cell[2] = weight(cell[0]), 0
+        if cell[1] + size > bound:
+            raise too_much(bound)
+    cell[1] += size
+
+
+def weight(value: object) -> int:
+    """Bytes, as they are estimated."""
+    size = 0
+    waiting = [value]
+    while waiting:
+        one: Any = waiting.pop()
+        kind = exact(one)
+        if kind is dict:
+            size += HEAD_BYTES + sum(map(len, one)) + ENTRY_BYTES * len(one)
+            waiting += one.values()
+        elif kind is list:
+            size += HEAD_BYTES
+            waiting += one
+        else:
+            size += HEAD_BYTES + len(one) if kind is str or kind is bytes else SMALL_BYTES
+    return size
+
+
+def too_much(bound: int) -> CannotApply:
+    return CannotApply(f"`state` would be larger than {bound:,} bytes")
+
+
+def lent(value: Any, steps: Steps) -> Any:
+    """What a path into the state leads to, for what may keep it."""
+    return apart(taken(value, steps))
+
+
+def snapshot(state: Mapping[str, Cell]) -> State:
+    """A copy, from which `run` goes on as it would have gone on from the original."""
+    copied: State = apart(dict(state))
+    return copied
