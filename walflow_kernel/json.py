@@ -13,6 +13,9 @@ from walflow_kernel.values import LEAST, MOST, TOO_DEEP, OutOfRange, complaint
 
 _CHUNK: Final = 32  # values that are looked at together once one of many has no JSON form
 _LONGEST: Final = 4_000  # digits of an integer; Python refuses to read more than 4,300
+NOT_UTF_8: Final = "this is not UTF-8"
+# orjson says "expected 'null'" of all that begins like no value, as if null were wanted
+_PLAINER: Final = {"invalid literal": "no value", "input is a zero-length": "no value", "expecting value": "no value"}
 
 _decode = msgspec.json.Decoder().decode
 _encoder: Final = msgspec.json.Encoder()
@@ -32,10 +35,24 @@ def value(text: bytes) -> object:
 def _value_large(text: bytes) -> object:
     try:
         return json.loads(text.decode(), parse_float=_float, parse_int=_int, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise NotJson(found_wrong(error)) from error
+    except UnicodeDecodeError as error:
+        raise NotJson(NOT_UTF_8) from error
     except ValueError as error:
         raise NotJson(str(error)) from error
     except RecursionError:
         raise NotJson(TOO_DEEP) from None
+
+
+def found_wrong(error: json.JSONDecodeError) -> str:
+    """In words, with the column. The line is named only where the text has several: it has a number of its own in its file."""
+    if "UTF-8" in error.msg:
+        return NOT_UTF_8
+    what = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
+    what = _PLAINER.get(what.split(",")[0], what)
+    line = f"line {error.lineno}, " if "\n" in error.doc else ""
+    return f"{what} at {line}column {error.colno}"
 
 
 def _float(text: str) -> object:
@@ -49,7 +66,7 @@ def _int(text: str) -> object:
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is no value")
 
 
 def encoded(value: object) -> bytes:

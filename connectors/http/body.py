@@ -134,6 +134,8 @@ async def judge(body: bytes, kind: Kind, out: Outlet, limits: BodyLimits, *, all
         if good is not None:
             found += good.parts(good.sizes(BLOCK_BYTES, TURN_EVENTS))
     if refused and all_or_none:
+        if not body:
+            raise HttpRefusal(400, "the body is empty; nothing was taken")
         first = min(refused)
         hint = _hint(body, kind)
         raise HttpRefusal(400, f"{unit} {first.number}: {first.reason}{hint}; nothing was taken", refused)
@@ -272,8 +274,6 @@ def _too_many(most: int) -> HttpRefusal:
 
 
 def _hint(body: bytes, kind: Kind) -> str:
-    if not body:
-        return " (the body is empty)"
     if kind == "one" and b"\n" in body.strip():
         return " (for an event a line, send Content-Type: application/x-ndjson)"
     return ""

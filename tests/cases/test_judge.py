@@ -216,11 +216,11 @@ def test_what_is_refused(tmp_path: Path) -> None:
         tmp_path / "a", pipeline_trickle=text, error_txt="pipeline.trickle:1:8: error: unknown constant `evnt`\n"
     )
     assert problems(tmp_path / "b", pipeline_trickle=PASS, error_txt="pipeline.trickle:1:8: error: no\n") == [
-        "this is not refused:",
+        "no error, and one is expected:",
         "  - pipeline.trickle:1:8: error: no",
     ]
     assert problems(tmp_path / "c", pipeline_trickle=text, in_jsonl="1") == [
-        "this is refused, and is to be fine:",
+        "error, and none is expected:",
         "  + pipeline.trickle:1:8: error: unknown constant `evnt`",
     ]
 
@@ -231,7 +231,7 @@ def test_what_is_warned_of(tmp_path: Path) -> None:
     assert not problems(tmp_path / "a", pipeline_trickle=text, in_jsonl="")
     assert not problems(tmp_path / "a", pipeline_trickle=text, in_jsonl="", warning_txt=said)
     assert problems(tmp_path / "a", pipeline_trickle=text, in_jsonl="", warning_txt="") == [
-        "this is warned of, and is to be fine:",
+        "warning, and none is expected:",
         f"  + {said}".rstrip(),
     ]
 

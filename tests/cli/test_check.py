@@ -44,8 +44,8 @@ server: wal -> after_gd -> tcp_server
 server: tcp_server/err -> debug -> stdio
     tcp_server: as safe as TCP
     stdio: to stdout
-server::tcp_server feeds stdio and wal: while one of them is unavailable, tcp_server stops for all of them
-server::wal feeds server_out, stdio and tcp_server: while one of them is unavailable, wal stops for all of them
+server::tcp_server sends to stdio and wal: while one of them is unavailable, tcp_server sends to none of them
+server::wal sends to server_out, stdio and tcp_server: while one of them is unavailable, wal sends to none of them
 warning: server::wal: takes 102400 bytes
 6 warnings
 """.lstrip()

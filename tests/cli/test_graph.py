@@ -35,8 +35,8 @@ flowchart LR
     n5 --> n0
     n0 -.->|"err"| n6
     n6 --> n3
-    %% server::tcp_server feeds stdio and wal: while one of them is unavailable, tcp_server stops for all of them
-    %% server::wal feeds server_out, stdio and tcp_server: while one of them is unavailable, wal stops for all of them
+    %% server::tcp_server sends to stdio and wal: while one of them is unavailable, tcp_server sends to none of them
+    %% server::wal sends to server_out, stdio and tcp_server: while one of them is unavailable, wal sends to none of them
 """
 
 DOT = """\

@@ -277,7 +277,6 @@ async def test_a_gate_that_shuts_while_the_body_comes() -> None:
         (b"\n\n1\n\nx", NDJSON, "line", [5]),
         (b"1\n" * 5000 + b"x\n", NDJSON, "line", [5001]),
         (b"x", {}, "event", [1]),
-        (b"", {}, "event", [1]),
         (b"1\n2\n", {}, "event", [1]),
         (b'[1,"' + b"x" * 200 + b'",3]', ARRAY, "event", [2]),
     ],
@@ -291,6 +290,33 @@ async def test_a_bad_line_is_named_and_nothing_is_taken(
         assert said.body["error"].startswith(f"{unit} {numbers[0]}: ")
         assert [event[unit] for event in said.body["refused"]] == numbers
         assert server.events == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "error"),
+    [
+        (b"", {}, "the body is empty; nothing was taken"),
+        (b'{"a":nope}', {}, "event 1: not JSON: no value at column 6; nothing was taken"),
+        (
+            b'1\n{"a":1} 2\n',
+            NDJSON,
+            "line 2: not JSON: unexpected content after document at column 9; nothing was taken",
+        ),
+        (b'{"a":\n\xff}', NDJSON, "line 1: not JSON: unexpected end of data at column 6; nothing was taken"),
+        (b'{"a":\xff}', NDJSON, "line 1: not JSON: this is not UTF-8; nothing was taken"),
+        (
+            b'{\n"a" 1}',
+            {},
+            (
+                "event 1: not JSON: unexpected character, expected ':' after key at line 2, column 5 (for an event a line, "
+                "send Content-Type: application/x-ndjson); nothing was taken"
+            ),
+        ),
+    ],
+)
+async def test_a_refusal_names_one_line(body: bytes, headers: dict[str, str], error: str) -> None:
+    async with serving() as server:
+        assert (await ask(server, body, headers)).body["error"] == error
 
 
 async def test_on_demand_the_good_ones_are_taken_and_the_bad_ones_listed() -> None:

@@ -240,7 +240,7 @@ def test_check_says_who_stops_whom() -> None:
     text = FLOW.format(outputs="ws0, ws1, ws2", body=BODY, creates=creates, connects=connects)
     assert promises(assembled(text)).stops == [
         (
-            "main::ticks feeds to_ws0, to_ws1 and to_ws2 in turns, by p/rr: while one of them is unavailable, the others "
-            "get its share, and ticks stops when none is available"
+            "main::ticks sends to to_ws0, to_ws1 and to_ws2 in turns, by p/rr: while one of them is unavailable, the "
+            "others get its share; while none is available, ticks sends nothing"
         )
     ]

@@ -51,16 +51,16 @@ def _judged(case: Case) -> Judgement:
 
 
 def _of_load(case: Case, read: LoadedSubject) -> Iterator[str]:
-    yield from _of_lines("refused", case.refused or [], read.errors)
+    yield from _of_lines("error", case.refused or [], read.errors)
     if case.warned is not None:
-        yield from _of_lines("warned of", case.warned, read.warnings)
+        yield from _of_lines("warning", case.warned, read.warnings)
 
 
 def _of_lines(what: str, expected: Sequence[str], said: Sequence[str]) -> Iterator[str]:
     if expected and not said:
-        yield f"this is not {what}:"
+        yield f"no {what}, and one is expected:"
     elif expected != said:
-        yield f"what is {what} is something else:" if expected else f"this is {what}, and is to be fine:"
+        yield f"the {what} differs from what is expected:" if expected else f"{what}, and none is expected:"
     if expected != said:
         yield from (f"  - {line}" for line in expected if line not in said)
         yield from (f"  + {line}" for line in said if line not in expected)

@@ -83,8 +83,8 @@ def _stops(source: NodeId, graph: Graph) -> list[str]:
     sinks = sorted(sink for sink in stops.sinks if source in graph.sources_of(sink))
     sentences = [_in_turns(source, chooser, graph) for chooser in sorted(stops.choosers)]
     if len(sinks) > 1 or (sinks and sentences):
-        listed = f"{source} feeds {_listed(sinks)}"
-        sentences.append(f"{listed}: while one of them is unavailable, {source.name} stops for all of them")
+        listed = f"{source} sends to {_listed(sinks)}"
+        sentences.append(f"{listed}: while one of them is unavailable, {source.name} sends to none of them")
     return sentences
 
 
@@ -92,8 +92,8 @@ def _in_turns(source: NodeId, chooser: Port, graph: Graph) -> str:
     sinks = sorted({sink for exit in graph.exits(chooser) for sink in graph.sinks_behind(exit)})
     operator = f"{chooser.node.name}/{chooser.name}"
     return (
-        f"{source} feeds {_listed(sinks)} in turns, by {operator}: while one of them is unavailable, the others get its "
-        f"share, and {source.name} stops when none is available"
+        f"{source} sends to {_listed(sinks)} in turns, by {operator}: while one of them is unavailable, the others get its "
+        f"share; while none is available, {source.name} sends nothing"
     )
 
 

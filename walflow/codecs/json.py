@@ -168,7 +168,7 @@ def _refusal(payload: bytes) -> str | None:
     except orjson.JSONDecodeError as error:
         if b"\n" not in payload and _count_valid(payload + b"\n") == 1:
             return None  # a number beyond a double's range, which orjson alone refuses
-        return f"not JSON: {error}"
+        return f"not JSON: {json.found_wrong(error)}"
     return None
 
 

@@ -20,6 +20,8 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
     for here in range(begun, len(tokens) - 1):
         kind = tokens[here].type
         skipping = here >= at and here > begun
+        if kind == "USE" and "SCRIPT" in opened:
+            continue
         if kind in _STARTERS or kind == UNCLOSED:
             # no statement stands within a `with` or an expression: their `end` is missing, or lost in a string
             while opened and opened[-1] not in _BODIES:
@@ -35,13 +37,15 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
                 opened.pop()
             elif skipping and may_end and _closes_body(tokens, here):
                 return here
-        elif _opens(tokens, here):
+        elif _opens(tokens, here, opened):
             opened.append(kind)
     return len(tokens) - 1
 
 
-def _opens(tokens: Sequence[Token], at: int) -> bool:
+def _opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
     kind = tokens[at].type
+    if kind == "SCRIPT":  # of a window, the `with` before it has the one `end` already
+        return tokens[at - 1].type not in _NAMED and opened[-1:] != ["WITH"]
     return kind in _ENDED or (kind in _BODIES and tokens[at - 1].type not in _NAMED)
 
 

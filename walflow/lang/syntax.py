@@ -7,6 +7,7 @@ from lark.lexer import PatternStr
 
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error
 from walflow.lang.grammar import grammar
+from walflow.lang.mistakes import remedy
 from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, UNCLOSED, words
 
 _WORDS = {
@@ -57,7 +58,7 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error("a query declares no flow", span, "put it into a .troy file")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     hint = _end_too_many(source, tokens, at) if "DEPLOY" in expected else None
-    return error(message, span, hint or _hint(token, expected))
+    return error(message, span, hint or remedy(tokens, at, expected) or _hint(token, expected))
 
 
 def _end_too_many(source: Source, tokens: Sequence[Token], at: int) -> str | None:

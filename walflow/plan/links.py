@@ -145,7 +145,7 @@ def _check_pipeline(
         if outgoing[node, port]:
             continue
         if port in selected:
-            hint = "events selected into it end there, and count as delivered"
+            hint = "events that come to it end there, and count as delivered"
         elif port == ERR and rejects:
             hint = "events it rejects are logged, counted and dropped"
         else:

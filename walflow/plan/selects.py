@@ -205,5 +205,11 @@ def _warn_of_loose_ports(
 
 
 def _nothing_selected_from(what: str, shown: str, name: Name) -> Diagnostic:
-    hint = "events selected into it end there, and count as delivered"
+    _, of_port, port = shown.partition("/")
+    events = "events that leave it"
+    if what == "stream":
+        events = "events selected into it"
+    elif of_port:
+        events = f"events that it emits to `{port}`" if what == "script" else f"events that leave by `{port}`"
+    hint = f"{events} end there, and count as delivered"
     return warning(f"nothing is selected from {what} `{shown}`", name.span, hint)
