@@ -56,7 +56,7 @@ class Memory(Connector):
             "until that sink has acked or rejected it. A sink may get it twice. Events that are in memory when "
             "walflow stops or dies are lost",
             sink="an event is acked once it is in memory: it does not survive walflow",
-            warnings=(f"it holds up to {' and '.join(bounds)} in memory, then it stops its sources",),
+            notes=(f"it holds up to {' and '.join(bounds)} in memory, then it stops its sources",),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

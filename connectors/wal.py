@@ -92,7 +92,8 @@ class Wal(Connector):
         budget = self.chunk_size * self.max_chunks
         then = "it stops its sources" if self.on_full == "block" else "its oldest file is dropped"
         events = f" and {self.max_elements:,} events" if self.max_elements is not None else ""
-        warnings = [f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"]
+        bound = f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"
+        warnings = [] if self.on_full == "block" else [bound]
         if self.chunk_size < 1 << 20:
             warnings.append(
                 f"a chunk_size of {self.chunk_size:,} bytes costs a new file for every {self.chunk_size:,} bytes "
@@ -102,6 +103,7 @@ class Wal(Connector):
             source=self._delivers(),
             sink=self._acks(),
             warnings=tuple(warnings),
+            notes=() if warnings[:1] == [bound] else (bound,),
         )
 
     def _delivers(self) -> str:

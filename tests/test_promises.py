@@ -415,7 +415,7 @@ def sentences() -> Iterator[str]:
     for connector in MADE:
         for behind_log in (True, False):
             guarantee = connector.guarantee(behind_log=behind_log)
-            yield from filter(None, (guarantee.source, guarantee.sink, *guarantee.warnings))
+            yield from filter(None, (guarantee.source, guarantee.sink, *guarantee.warnings, *guarantee.notes))
 
 
 @pytest.mark.parametrize("sentence", sorted(set(sentences())))

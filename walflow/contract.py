@@ -42,15 +42,17 @@ class Claim(NamedTuple):
 class Guarantee(NamedTuple):
     """The guarantees of a connector, as sentences that `walflow check` prints.
 
-    `source`: which events are safe when they come in. `sink`: what an ack means. `warnings`: what an operator should
-    know before the start. A test holds each sentence. `once`: the sink recognises repeated events by their log
-    positions; `check` adds which parts of a path take the positions away.
+    `source`: which events are safe when they come in. `sink`: what an ack means. `warnings`: risks that an operator
+    should know before the start; `check --strict` fails on them. `notes`: facts to plan with, such as how much disk it
+    may use. A test holds each sentence. `once`: the sink recognises repeated events by their log positions; `check`
+    adds which parts of a path take the positions away.
     """
 
     source: str = ""
     sink: str = ""
     warnings: tuple[str, ...] = ()
     once: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Objection(NamedTuple):

@@ -29,7 +29,7 @@ class Spark(SparkConfig):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks
         kept = f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"
-        warnings = [f"{kept}; results take as much again where `out` is linked"]
+        warnings: list[str] = []
         if not self.address.loopback and self.tls is None and self.insecure is not None:
             warnings.append(f"{self.address} is open to the network without TLS: {self.insecure}")
         if self.token is not None and self.token.inline:
@@ -43,6 +43,7 @@ class Spark(SparkConfig):
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),
+            notes=(f"{kept}; results take as much again where `out` is linked",),
         )
 
     def probe(self) -> Sequence[Objection]:

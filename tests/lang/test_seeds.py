@@ -11,9 +11,6 @@ from walflow.plan.graph import Graph
 SEEDS = Path(__file__).parent / "seeds"
 
 WARNINGS = [
-    "warning: `err` of connector `server_out` is not linked",
-    "warning: `err` of connector `stdio` is not linked",
-    "warning: `err` of connector `wal` is not linked",
     "warning: pipeline `gd` is created, never linked",
     "warning: flow `client` declares nothing",
 ]

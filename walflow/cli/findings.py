@@ -55,6 +55,7 @@ def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> 
             lines.append(Text(f"and more paths: these are the first {len(promised.paths)}"))
         lines += [Text(sentence) for sentence in promised.stops]
         lines += [_warning(f"{node}: {words}") for node, words in promised.warnings]
+        lines += [Text(f"note: {note}") for note in promised.notes]
     lines.append(_summary(diagnostics, promised))
     return lines
 
@@ -101,6 +102,7 @@ def document(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -
         "paths": [_promise(promise) for promise in promised.paths] if promised else [],
         "more_paths": bool(promised and promised.more),
         "stops": promised.stops if promised else [],
+        "notes": promised.notes if promised else [],
         "warnings": [{"connector": str(node), "message": words} for node, words in promised.warnings]
         if promised
         else [],

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from walflow.contract import Guarantee
 from walflow.plan import Assembly, NodeId
-from walflow.plan.graph import Graph, Path, Port
+from walflow.plan.graph import ERR, Graph, Path, Port
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
@@ -28,6 +28,7 @@ class PathPromises(NamedTuple):
     more: bool  # paths than these
     stops: list[str]
     warnings: list[tuple[NodeId, str]]
+    notes: list[str]
 
 
 def promises(assembly: Assembly) -> PathPromises:
@@ -39,7 +40,24 @@ def promises(assembly: Assembly) -> PathPromises:
         len(paths) > MOST_PATHS,
         [sentence for node in graph.connectors for sentence in _stops(node, graph)],
         [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings],
+        [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes] + _unlinked(assembly),
     )
+
+
+def _unlinked(assembly: Assembly) -> list[str]:
+    """A sentence a flow: whose rejected events no link takes."""
+    taken = {link.source for link in assembly.links if link.source_port == ERR}
+    linked = {node for link in assembly.links for node in (link.source, link.target)}
+    rejecting = [plan.id for plan in assembly.connectors if ERR in plan.connector.ports_used().outputs]
+    rejecting += [plan.id for plan in assembly.pipelines if ERR in plan.outputs and plan.may_reject]
+    left: dict[str, list[NodeId]] = {}
+    for node in rejecting:
+        if node in linked and node not in taken and "/" not in node.name:
+            left.setdefault(node.flow, []).append(node)
+    return [
+        f"{flow}: an event that {_listed(nodes, 'or')} rejects is logged, counted and dropped; a link from its `err` keeps it"
+        for flow, nodes in left.items()
+    ]
 
 
 def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
@@ -97,9 +115,9 @@ def _in_turns(source: NodeId, chooser: Port, graph: Graph) -> str:
     )
 
 
-def _listed(nodes: Sequence[NodeId]) -> str:
+def _listed(nodes: Sequence[NodeId], last: str = "and") -> str:
     names = [node.name for node in nodes]
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def chain(path: Path) -> str:

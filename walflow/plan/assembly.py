@@ -118,6 +118,11 @@ class PipelinePlan:
         return {**self.id.labels, "type": "pipeline"}
 
     @property
+    def may_reject(self) -> bool:
+        """What it does to an event can fail."""
+        return bool(self.scripts) or any(not select.plain for select in self.selects)
+
+    @property
     def places(self) -> tuple[str, ...]:
         """Where events are within it: what a select may be from, scripts and operators."""
         exits = [exit for exits in self.through.values() for exit in exits]

@@ -115,9 +115,6 @@ def check_unlinked(
 def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
     assert at.ports is not None
     reads = any(outgoing[node, port] for port in at.ports.outputs)
-    if ERR in at.ports.outputs and not outgoing[node, ERR]:
-        hint = "events it rejects are logged, counted and dropped"
-        report(warning(f"`err` of connector `{node.name}` is not linked", at.created, hint))
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
         # a server or a console that is only written to is nothing odd; a log without a reader fills up
@@ -140,14 +137,7 @@ def _check_pipeline(
     if not incoming[node]:
         report(warning(f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it"))
     selected = {select.target for select in plan.selects}
-    rejects = any(not select.plain for select in plan.selects)
     for port in plan.outputs:
-        if outgoing[node, port]:
-            continue
-        if port in selected:
+        if port in selected and not outgoing[node, port]:
             hint = "events that come to it end there, and count as delivered"
-        elif port == ERR and rejects:
-            hint = "events it rejects are logged, counted and dropped"
-        else:
-            continue
-        report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))
+            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))

@@ -212,9 +212,9 @@ async def test_results_come_back_where_out_is_linked(tmp_path: Path) -> None:
 
 
 def test_what_check_says() -> None:
-    warnings = Spark(path="w").guarantee(behind_log=False).warnings
-    assert len(warnings) == 1
-    assert "in w takes up to 1,073,741,824 bytes on disk, then it stops its sources" in warnings[0]
+    said = Spark(path="w").guarantee(behind_log=False)
+    assert said.warnings == ()
+    assert "in w takes up to 1,073,741,824 bytes on disk, then it stops its sources" in said.notes[0]
     spark = Spark.model_validate(
         {"path": "w", "url": "0.0.0.0:1", "insecure": "a lab", "token": "t", "consumers": ["a", "b"]}
     )
