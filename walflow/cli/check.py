@@ -18,6 +18,14 @@ def check(
     spark: Annotated[
         bool, typer.Option("--spark", help="Let Spark check the queries too. It takes ten seconds for each.")
     ] = False,
+    args: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
+        ),
+    ] = [],  # noqa: B006  # typer copies it
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -44,7 +52,7 @@ def check(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at, allow_cycles=allow_cycles)
+    assembly, diagnostics = load(found_at, args=args, allow_cycles=allow_cycles)
     if spark and assembly is not None:
         objections = probe(assembly)
         diagnostics = in_order([*diagnostics, *objections])

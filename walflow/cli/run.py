@@ -51,6 +51,14 @@ def run(
             help="A file with the token for that address. Required if the address is not loopback.",
         ),
     ] = None,
+    args: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
+        ),
+    ] = [],  # noqa: B006  # typer copies it
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -76,7 +84,7 @@ def run(
         os.chdir(workdir)
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
-    assembly, diagnostics = load(files, allow_cycles=allow_cycles)
+    assembly, diagnostics = load(files, args=args, allow_cycles=allow_cycles)
     if diagnostics:
         stderr.write(render_all(diagnostics))
     if assembly is None:

@@ -11,14 +11,18 @@ from walflow.lang.deploy import Deployment
 from walflow.lang.files import read
 from walflow.lang.legacy import Legacy
 from walflow.lang.modules import Library, ModuleBlock
+from walflow.lang.outside import OutsideArgs
 
 __all__ = ["load"]
 
 
-def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
-    """All files together, as one `run` starts them. The FlowConfig holds what could be read, errors or not."""
+def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowConfig, list[Diagnostic]]:
+    """All files together, as one `run` starts them. The FlowConfig holds what could be read, errors or not. `args`:
+    NAME=VALUE, from the command line."""
     found: list[Diagnostic] = []
-    deployment = Deployment(found.append)
+    outside = OutsideArgs(found.append)
+    outside.read(args)
+    deployment = Deployment(found.append, outside)
     legacy = Legacy(found.append)
     files: list[ModuleBlock] = []
     for order, path in enumerate(paths):
@@ -37,6 +41,7 @@ def load(paths: Sequence[str | Path]) -> tuple[FlowConfig, list[Diagnostic]]:
     if not has_errors(found):  # else a `deploy` may be among what went wrong
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
+        found += outside.unused()
     return replace(config, sound=not has_errors(found)), in_order(found)
 
 

@@ -34,6 +34,7 @@ from walflow.lang.config import (
 )
 from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock
+from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
 from walflow_kernel.values import kind_of
 
@@ -46,8 +47,9 @@ STATE: Final = (
 class Deployment:
     """All that the files given deploy. `library` differs by file: a module is looked for beside its user."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, outside: OutsideArgs) -> None:
         self._report = report
+        self._outside = outside
         self._flows: dict[str, Flow] = {}
         self._used: set[Span] = set()  # by where they are defined
 
@@ -87,6 +89,7 @@ class Deployment:
             Names(file, None, self._report),
             f"flow `{definition.name.text}`",
             alias,
+            self._outside.of(alias.text, [arg.name.text for arg in definition.args]),
         )
         if not definition.body and home.whole:
             hint = "deployed, it does nothing"

@@ -253,8 +253,10 @@ def bind(
     outer: Names,
     what: str,
     where: Name,
+    outside: Mapping[str, Constant] | None = None,
 ) -> Args:
-    """The args of one instance: what its `with` gives (read in `outer`), else the defaults (read in `inner`)."""
+    """The args of one instance: of a flow what the command line gives (`outside`), else what its `with` gives (read in
+    `outer`), else the defaults (read in `inner`)."""
     names = [arg.name.text for arg in declared]
     values = settings(given, outer)
     for setting in given:
@@ -264,12 +266,15 @@ def bind(
             outer.report(error(f"unknown arg `{setting.name.text}` of {what}", setting.name.span, hint))
     args: dict[str, Constant | None] = {}
     for arg in declared:
-        if arg.name.text in values:
+        if outside is not None and arg.name.text in outside:
+            args[arg.name.text] = outside[arg.name.text]
+        elif arg.name.text in values:
             args[arg.name.text] = values[arg.name.text]
         elif arg.default is not None:
             args[arg.name.text] = fold(arg.default, inner)
         else:
             hint = f"give it: `with {arg.name.text} = … end`"
+            hint += f", or start with `--set {arg.name.text}=…`" if outside is not None else ""
             outer.report(error(f"missing arg `{arg.name.text}` of {what}", where.span, hint))
             args[arg.name.text] = None
     return args

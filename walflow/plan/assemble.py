@@ -26,11 +26,15 @@ from walflow.registry import Registry, connectors
 
 
 def load(
-    files: Sequence[str | Path], registry: Registry | None = None, *, allow_cycles: bool = False
+    files: Sequence[str | Path],
+    registry: Registry | None = None,
+    *,
+    args: Sequence[str] = (),
+    allow_cycles: bool = False,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
-    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case.
-    `allow_cycles`: a flow may feed itself through a log."""
-    config, found = lang.load(files)
+    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case. `args`: args
+    of the flows, NAME=VALUE each. `allow_cycles`: a flow may feed itself through a log."""
+    config, found = lang.load(files, args)
     try:
         # now, and not when the first event of a log is decoded: what goes wrong is an error of the start
         codecs.registered()

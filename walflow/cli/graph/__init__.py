@@ -24,6 +24,14 @@ def graph(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file to write to. Default: stdout.")
     ] = None,
+    args: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
+        ),
+    ] = [],  # noqa: B006  # typer copies it
     workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
 ) -> None:
     """Draw flow files: connectors, pipelines, links, where ack domains begin and end, and which sink stops which
@@ -43,7 +51,7 @@ def graph(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at, allow_cycles=True)  # a picture shows them
+    assembly, diagnostics = load(found_at, args=args, allow_cycles=True)  # a picture shows them
     if assembly is None:
         typer.echo(render_all(diagnostics), err=True)
         raise typer.Exit(EX_CONFIG)
