@@ -110,7 +110,8 @@ def _get(endpoint: "Endpoint", path: str, headers: dict[str, str]) -> tuple[int,
         return response.status, response.read()
     except (OSError, http.client.HTTPException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-        raise NoAnswer(f"no daemon answers at {endpoint}: {why}") from None
+        elsewhere = "name a daemon's own --admin, or set WALFLOW_ADMIN"
+        raise NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}") from None
     finally:
         connection.close()
 
