@@ -13,11 +13,9 @@ from rich.text import Text
 from walflow.cli.promises import PathPromises, Promise, chain, promises
 from walflow.compile.region import compile_region
 from walflow.diagnostics import Diagnostic, error, first_of, in_order, render
+from walflow.exit_codes import EX_CONFIG, EX_FINDINGS
 from walflow.plan import Assembly, load
 from walflow.plan.regions import regions
-
-EX_CONFIG = 78
-EX_FINDINGS = 1
 
 _COLOURS = {"error": "bold red", "warning": "bold yellow"}
 

@@ -11,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
+from walflow.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
     from walflow.admin.endpoint import Endpoint
 
-EX_USAGE = 2
-EX_UNAVAILABLE = 69
 PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
 
 _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}

@@ -13,9 +13,8 @@ from walflow.cli.graph.mermaid import mermaid
 from walflow.cli.graph.picture import Picture, picture
 from walflow.cli.graph.svg import svg
 from walflow.diagnostics import render_all
+from walflow.exit_codes import EX_CONFIG
 from walflow.plan import load
-
-EX_CONFIG = 78
 
 
 class PictureFormat(StrEnum):
