@@ -4,7 +4,7 @@
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/walflow
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE walflow_command.py ./
 COPY walflow walflow
 COPY connectors connectors
 COPY pyspark_walflow pyspark_walflow

@@ -1,5 +1,5 @@
 """`python -m walflow`."""
 
-from walflow.cli import main
+from walflow_command import main
 
 main()

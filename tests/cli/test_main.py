@@ -12,6 +12,22 @@ from tests.system.daemon import ROOT
 FLOW = ROOT / "flows" / "echo" / "server.troy"
 FULL = Path("/dev/full")
 
+# What a terminal's Ctrl-C is, at the moment at which a module is looked for.
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+
+module = sys.argv.pop(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, CtrlC())
+from walflow_command import main
+main()
+"""
+
 
 def walflow(*arguments: str | Path, stdout: int | None = None, **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "walflow", *map(str, arguments)]
@@ -47,3 +63,12 @@ def test_a_name_that_is_no_text_is_told_once_it_is_made(tmp_path: Path) -> None:
     ended = walflow("new", tmp_path / os.fsdecode(b"a \xff"), PYTHONIOENCODING="utf-8:strict")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert f"cd '{tmp_path}/a \\udcff'".encode() in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "module", ["walflow", "msgspec", "typer", "walflow.cli.check", "lark", "walflow.runtime.daemon"]
+)
+def test_an_interrupt_while_it_imports_is_silent(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT, module, "run" if "runtime" in module else "check", str(FLOW)]
+    ended = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

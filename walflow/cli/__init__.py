@@ -11,9 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from walflow import __version__
-
-EX_SOFTWARE = 70
-EX_IOERR = 74
+from walflow.exit_codes import EX_IOERR, EX_SOFTWARE
 
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what a redirected stdout may meet
 

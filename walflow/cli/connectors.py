@@ -14,10 +14,9 @@ from rich.table import Table
 from walflow.cli.examples import guarantees
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
+from walflow.exit_codes import EX_CONFIG
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors as registered
-
-EX_CONFIG = 78
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")]
 

@@ -7,11 +7,9 @@ from rich.text import Text
 from walflow.cli.promises import PathPromises, Promise, chain
 from walflow.compile.region import compile_region
 from walflow.diagnostics import Diagnostic, error, first_of, render
+from walflow.exit_codes import EX_CONFIG, EX_FINDINGS
 from walflow.plan import Assembly
 from walflow.plan.regions import regions
-
-EX_CONFIG = 78
-EX_FINDINGS = 1
 
 _COLOURS = {"error": "bold red", "warning": "bold yellow"}
 

@@ -15,13 +15,12 @@ import typer
 from walflow.admin.text import printable
 from walflow.cli import logs
 from walflow.cli.stderr import Stderr
+from walflow.exit_codes import EX_CONFIG, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.token import TokenFile
     from walflow.runtime.daemon import Beside
 
-EX_USAGE = 2
-EX_CONFIG = 78
 CREDENTIAL: Final = "admin-token"
 
 

@@ -11,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
+from walflow.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
     from walflow.admin.endpoint import Endpoint
 
-EX_USAGE = 2
-EX_UNAVAILABLE = 69
 PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
 
 _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
@@ -110,7 +109,8 @@ def _get(endpoint: "Endpoint", path: str, headers: dict[str, str]) -> tuple[int,
         return response.status, response.read()
     except (OSError, http.client.HTTPException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-        raise NoAnswer(f"no daemon answers at {endpoint}: {why}") from None
+        elsewhere = "name a daemon's own --admin, or set WALFLOW_ADMIN"
+        raise NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}") from None
     finally:
         connection.close()
 

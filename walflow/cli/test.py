@@ -10,15 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
+from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement
     from walflow.cases.junit import Timed
-
-EX_FINDINGS = 1
-EX_DATAERR = 65
-EX_NOINPUT = 66
-EX_CANTCREAT = 73
 
 
 def run_cases(

@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,7 +17,7 @@ from walflow.errors import Unavailable, WalflowError
 from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.standstill import EVERY, Standstills
-from walflow.plan import Assembly
+from walflow.plan import Assembly, ConnectorPlan
 from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.loop import Awake, LoopScheduler
@@ -25,6 +25,7 @@ from walflow.runtime.readiness import Readiness
 from walflow.runtime.runner import run_connector
 
 DRAIN_SECONDS: Final = 10.0
+AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
 
 log = structlog.get_logger()
 
@@ -103,7 +104,7 @@ class Daemon:
             operator.node.end()
         for scheduler in schedulers:
             await scheduler.close()
-        log.info("stopped", left=left, **self._totals())
+        log.info("stopped", left=left, **totals(self.metrics, self.assembly.connectors))
         return 0
 
     def _watch(self) -> None:
@@ -154,12 +155,16 @@ class Daemon:
         for nodes in self.nodes.connectors:
             nodes.sink.abandon()
 
-    def _totals(self) -> dict[str, int]:
-        totals: dict[str, int] = {}
-        for name, _, value in self.metrics:
-            if value:
-                totals[name] = totals.get(name, 0) + value
-        return totals
+
+def totals(metrics: Metrics, connectors: Sequence[ConnectorPlan]) -> dict[str, int]:
+    """The sum of each counter that is not 0. Logs and buffers are left out of what is received and acked: an event
+    would count again for each of them."""
+    inner = [plan.labels for plan in connectors if plan.connector.forwards]
+    sums: dict[str, int] = {}
+    for name, labels, value in metrics:
+        if value and not (name in AT_EACH_END and labels in inner):
+            sums[name] = sums.get(name, 0) + value
+    return sums
 
 
 def _raise_descriptor_limit() -> None:

@@ -9,12 +9,7 @@ from typing import Final, NoReturn
 import structlog
 
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
-
-EX_UNAVAILABLE: Final = 69
-EX_SOFTWARE: Final = 70
-EX_IOERR: Final = 74
-EX_TEMPFAIL: Final = 75
-EX_CONFIG: Final = 78
+from walflow.exit_codes import EX_CONFIG, EX_IOERR, EX_SOFTWARE, EX_TEMPFAIL, EX_UNAVAILABLE
 
 EXIT_CODES: Final[dict[type[WalflowError], int]] = {
     DirectoryLocked: EX_TEMPFAIL,

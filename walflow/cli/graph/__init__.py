@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-EX_CONFIG = 78
+from walflow.exit_codes import EX_CONFIG
 
 
 class PictureFormat(StrEnum):

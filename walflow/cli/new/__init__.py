@@ -13,10 +13,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from walflow import codecs, framing
+from walflow.exit_codes import EX_CANTCREAT, EX_USAGE
 from walflow.registry import connectors
-
-EX_USAGE = 2
-EX_CANTCREAT = 73
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 OURS: Final = ("connectors", "pyspark_walflow", "walflow", "walflow_kernel")

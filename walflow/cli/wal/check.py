@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.wal.terminal import EX_FINDINGS, AsJson, At, progress, told
+from walflow.cli.wal.terminal import AsJson, At, progress, told
+from walflow.exit_codes import EX_FINDINGS
 
 if TYPE_CHECKING:
     from walflow.wal.inspect import Finding, View

@@ -4,21 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from walflow.cli.wal.terminal import (
-    EVERYTHING,
-    EX_FINDINGS,
-    EX_USAGE,
-    At,
-    From,
-    To,
-    end,
-    gap_line,
-    in_order,
-    progress,
-    stdout,
-    tell,
-    told,
-)
+from walflow.cli.wal.terminal import EVERYTHING, At, From, To, end, gap_line, in_order, progress, stdout, tell, told
+from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,19 +4,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from walflow.cli.wal.terminal import (
-    EVERYTHING,
-    EX_FINDINGS,
-    At,
-    From,
-    To,
-    gap_line,
-    in_order,
-    progress,
-    stdout,
-    tell,
-    told,
-)
+from walflow.cli.wal.terminal import EVERYTHING, At, From, To, gap_line, in_order, progress, stdout, tell, told
+from walflow.exit_codes import EX_FINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.wal.terminal import (
-    EX_CANTCREAT,
-    EX_DATAERR,
-    EX_NOINPUT,
-    EX_USAGE,
-    AsJson,
-    end,
-    progress,
-    told,
-)
+from walflow.cli.wal.terminal import AsJson, end, progress, told
 from walflow.errors import WalflowError
+from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cli.wal.lines import ExportLine, LogLine

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.wal.terminal import EX_FINDINGS, EX_USAGE, AsJson, At, agreed, end, progress, told
+from walflow.cli.wal.terminal import AsJson, At, agreed, end, progress, told
 from walflow.errors import WalflowError
+from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.disk import Disk

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.wal.terminal import (
-    EX_FINDINGS,
-    EX_USAGE,
-    AsJson,
-    At,
-    a_position,
-    end,
-    gap_line,
-    progress,
-    told,
-)
+from walflow.cli.wal.terminal import AsJson, At, a_position, end, gap_line, progress, told
+from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cli.wal.events import Event

@@ -13,18 +13,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from walflow.admin.text import printable
 from walflow.errors import DirectoryLocked, WalflowError
+from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.wal import Gap
     from walflow.wal.inspect import Read
 
-EX_FINDINGS = 1
-EX_USAGE = 2
-EX_DATAERR = 65
-EX_NOINPUT = 66
-EX_CANTCREAT = 73
-EX_IOERR = 74
-EX_TEMPFAIL = 75
 EVERYTHING = (1 << 64) - 1  # the highest position
 
 At = Annotated[
