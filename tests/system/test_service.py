@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import socket
 import stat
@@ -182,6 +184,35 @@ def test_status_has_the_graph_and_rates(tmp_path: Path) -> None:
         scripted = walflow("status", "--json", WALFLOW_ADMIN=admin.address)
         assert json.loads(scripted.stdout)["pid"] == daemon.pid
         client.close()
+
+
+def test_status_is_watched_until_ctrl_c_and_over_the_end_of_the_daemon(tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    with running(echo_flow(tmp_path), tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        watching = subprocess.Popen(
+            [*WALFLOW, "status", "--watch", "--admin", admin.address],
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "80"},
+            start_new_session=True,
+        )
+        os.close(end)
+        _until_shown(terminal, b"pid %d" % daemon.pid)
+        assert daemon.terminate() == 0
+    _until_shown(terminal, b"no daemon answers")
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(PATIENCE) == 0
+    os.close(terminal)
+
+
+def _until_shown(terminal: int, words: bytes) -> None:
+    shown = b""
+    while words not in shown:
+        assert select.select([terminal], [], [], PATIENCE)[0], shown
+        shown += os.read(terminal, 1 << 16)
 
 
 def test_prometheus_may_ask_in_either_format_and_twice_on_one_connection(tmp_path: Path) -> None:

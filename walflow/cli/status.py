@@ -2,11 +2,14 @@
 
 import http.client
 import socket
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
     from walflow.admin.endpoint import Endpoint
 
+WATCHED_EVERY = 1.0  # seconds
 PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
 
 _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
@@ -37,6 +41,10 @@ def status(
             "--ready", help="Only check whether the daemon is ready (exit code 69 if not), and show what has stopped."
         ),
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show it anew every second, until Ctrl-C; also over a restart of the daemon."),
+    ] = False,
     admin_token_file: Annotated[
         Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The daemon's own --admin-token-file.")
     ] = None,
@@ -50,9 +58,13 @@ def status(
         raise _end(f"--admin {error}", EX_USAGE) from None
     if endpoint is None:
         raise _end("--admin off: a daemon without this interface cannot be asked", EX_USAGE)
+    if watch and (ready or as_json):
+        raise _end("--watch excludes --ready and --json", EX_USAGE)
     try:
         if ready:
             _ask_ready(endpoint)
+        elif watch:
+            _watch(endpoint, _authorization(admin_token_file))
         else:
             _show(_ask(endpoint, "/status", _authorization(admin_token_file)), as_json=as_json)
     except NoAnswer as error:
@@ -124,22 +136,51 @@ def _ask_ready(endpoint: "Endpoint") -> None:
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{endpoint} answers {code}")
 
 
+def _watch(endpoint: "Endpoint", headers: dict[str, str]) -> None:
+    console = _console()
+    live = Live(console=console, screen=True, auto_refresh=False) if console.is_terminal else None
+    try:
+        with live or nullcontext():
+            while True:
+                try:
+                    shown = Group(*report(_read(_ask(endpoint, "/status", headers))))
+                except NoAnswer as error:  # it may be restarting
+                    shown = Group(Text(printable(str(error)), "bold red"))
+                if live is not None:
+                    live.update(shown, refresh=True)
+                else:
+                    console.print(shown)
+                time.sleep(WATCHED_EVERY)
+    except KeyboardInterrupt:
+        return
+
+
 def _show(body: bytes, *, as_json: bool) -> None:
+    import msgspec
+
+    known = _read(body)
+    if as_json:
+        typer.echo(msgspec.json.format(body, indent=2).decode())
+    else:
+        _console().print(*report(known), sep="\n")
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # for a program that reads it line by line
+    return console
+
+
+def _read(body: bytes) -> "Status":
     import msgspec
 
     from walflow.admin.document import Status
 
     try:
-        known = msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError as error:
         raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
-    if as_json:
-        typer.echo(msgspec.json.format(body, indent=2).decode())
-    else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = 200  # for whatever reads it line by line
-        console.print(*report(known), sep="\n")
 
 
 def report(known: "Status") -> "list[Table | Text]":
