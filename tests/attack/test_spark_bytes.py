@@ -70,6 +70,7 @@ def test_who_has_proved_nothing_holds_nothing(tmp_path: Path, pushed: str) -> No
         assert lake.daemon.memory <= idle + OURS
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("request_bytes", [WAIT, LONG + bytes(wire.MAX_CONTROL)], ids=["requests", "one long one"])
 def test_who_has_the_token_and_does_not_wait_for_answers_is_bounded(tmp_path: Path, request_bytes: bytes) -> None:
     with Lake(tmp_path / "lake") as lake, ExitStack() as stack, served(lake):

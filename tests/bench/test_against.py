@@ -48,6 +48,7 @@ def against(repository: Path, revision: str, *options: str) -> subprocess.Comple
     return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.nightly
 @in_git
 def test_both_are_measured_and_the_worktree_goes(clone: Path) -> None:
     done = against(clone, "HEAD", "--floor", "0")
@@ -58,6 +59,7 @@ def test_both_are_measured_and_the_worktree_goes(clone: Path) -> None:
     assert not (clone / "bench" / ".work").exists()
 
 
+@pytest.mark.nightly
 @in_git
 def test_a_row_below_the_floor_ends_it_with_1(clone: Path) -> None:
     done = against(clone, "HEAD", "--floor", "1000")
@@ -65,6 +67,7 @@ def test_a_row_below_the_floor_ends_it_with_1(clone: Path) -> None:
     assert "below 1000" in done.stdout
 
 
+@pytest.mark.nightly
 @in_git
 def test_it_is_the_older_one_that_runs(clone: Path) -> None:
     done = against(clone, "silent")

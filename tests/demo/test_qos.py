@@ -36,6 +36,7 @@ def test_both_ends_of_the_log_on_disk_are_killed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("walflow-demo-*"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with start(tmp_path, "walflow-dies", "--pace", "0.1") as demo:

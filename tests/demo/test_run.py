@@ -60,6 +60,7 @@ def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("walflow-demo-*"))
 
 
+@pytest.mark.nightly
 def test_a_flow_that_loses_lines_is_found_out(tmp_path: Path) -> None:
     flow = tmp_path / "forgetful.troy"
     text = (FLOWS / "server.troy").read_text()

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.test
 LOGS = small_logs()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", LOGS)
 def test_flipped_bits_all_over_it(name: str) -> None:
     small = LOGS[name]

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.test
 LOGS = small_logs()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", LOGS)
 def test_files_that_were_cut(name: str) -> None:
     outcomes = sweep(LOGS[name], list(cut_anywhere(LOGS[name]))[::5])

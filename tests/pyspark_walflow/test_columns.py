@@ -54,7 +54,7 @@ def read(
     return rows(list(Columns(binary=binary, crc=find_crc()).batches(seed, data, first, end)))
 
 
-@pytest.mark.test
+@pytest.mark.nightly
 @settings(max_examples=50)  # each of them is written to the disk
 @given(st.lists(given_blocks(), min_size=1, max_size=8), st.data())
 def test_a_range_of_a_log(blocks: list[Given], data: st.DataObject) -> None:

@@ -305,6 +305,7 @@ def test_logrotate_copytruncate_leaves_no_hole(tmp_path: Path, logrotate: str) -
     assert lines
 
 
+@pytest.mark.nightly
 def test_a_file_that_is_cut_all_the_time_has_no_hole(tmp_path: Path) -> None:
     flow, out = echo_flow(tmp_path), tmp_path / "out.log"
     senders = [Sender(number) for number in range(CLIENTS)]

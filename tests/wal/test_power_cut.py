@@ -30,14 +30,14 @@ FOUND = (501, 759, 838, 898, 1056, 3134, 6267)
 FIRST: list[tuple[Source, Sequence[int], int]] = [
     (Generated, FOUND, 2_500),
     (scripted, range(1, len(SCRIPTS), 4), 1_900),
-    (scripted, range(2, len(SCRIPTS), 4), 1_900),
-    (scripted, range(3, len(SCRIPTS), 4), 1_900),
-    (Import, range(8), 1_500),
-    (Repair, range(len(DAMAGES)), 150),
     (Relayed, range(8), 3_500),
     (Sidecar, range(2), 7_400),
 ]
 LONG: list[tuple[Source, Sequence[int], int]] = [
+    (scripted, range(2, len(SCRIPTS), 4), 1_900),
+    (scripted, range(3, len(SCRIPTS), 4), 1_900),
+    (Import, range(8), 1_500),
+    (Repair, range(len(DAMAGES)), 150),
     (scripted, range(0, len(SCRIPTS), 4), 23_700),
     *[(Sidecar, range(first, first + 2), 7_400) for first in range(2, 10, 2)],
     (Sidecar, range(10, 12), 5_600),

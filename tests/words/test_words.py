@@ -101,6 +101,7 @@ def _demands(
 # ---- tests
 
 
+@pytest.mark.nightly
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(strategies.integers(0, 2**32))
 def test_what_is_said_is_so(seed: int) -> None:
@@ -117,6 +118,7 @@ def test_a_log_behind_a_log_is_said_to_repeat() -> None:
         tried(two_logs(), seed)
 
 
+@pytest.mark.nightly
 def test_without_that_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault that was reported: `check` promised none twice behind two logs."""
     monkeypatch.setattr("walflow.cli.promises._repeats", lambda path, graph: [])
