@@ -377,7 +377,7 @@ WRITTEN = {
         f"{READER}test_a_second_query_is_refused_soon_and_told_of_both",
         "pyspark_walflow/test_bad_input.py::test_a_stream_says_what_is_wrong",
     ],
-    ("reference/spark-source.md", "so is a query that reads the stream of one consumer twice"): [
+    ("reference/spark-source.md", "So is a query that reads the stream of one consumer twice"): [
         f"{STREAM}test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back",
     ],
     ("reference/spark-source.md", "A query that ends or fails gives its consumer back."): [

@@ -245,7 +245,8 @@ class Inlet(Half, Protocol):
         ...
 
     def reject(self, block: Block, reason: str) -> None:
-        """The block can never succeed: all its events leave by the err port. The path from there decides their outcome."""
+        """The block can never succeed. Each of its events leaves by the err port, as a record of the reason and the event. The
+        path from there decides their outcome."""
         ...
 
     def trigger(self, reason: str) -> None:

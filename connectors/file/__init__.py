@@ -36,6 +36,10 @@ class File(Connector):
     the file that has its name now. If a file is cut (`copytruncate`) or overwritten, walflow reads it from its beginning. A
     last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)).
 
+    If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with `exit`.
+    Meanwhile the daemon is not ready, and the log line `connector failed` and `walflow status` name the file. With
+    `follow`, a file that does not exist is no error: it is read once it is there.
+
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
     `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
     Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has after one second,
@@ -91,6 +95,7 @@ class File(Connector):
 
     follow: bool = Field(
         default=False,
+        examples=[False, True],
         description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
         "preprocessor may then be `separate`.",
     )

@@ -13,7 +13,9 @@ from walflow.net.sockets import listen_tcp
 
 class HttpServer(Exposed):
     """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
-    acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata."""
+    acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata.
+
+    [HTTP](http.md) has all answers and what each means for the events, and the metadata of an event."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL

@@ -55,7 +55,11 @@ def test_show_says_what_is_guaranteed() -> None:
     )
     assert 'source (mode = "read"): ' in run("show", "file").output
     shown = json.loads(run("show", "file", "--json").output)["guarantee"]
-    assert [one["where"] for one in shown][:2] == ['mode = "read"', 'mode = "write"']
+    assert [one["where"] for one in shown][:3] == [
+        'mode = "read"',
+        'mode = "read", follow = true',
+        'mode = "write"',
+    ]
 
 
 def test_each_of_ours_says_what_it_guarantees() -> None:

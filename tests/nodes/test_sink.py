@@ -7,10 +7,11 @@ import pytest
 from tests.nodes.world import Taker, World
 from walflow import Block, Codec, Frames, Framing, Receipt, StreamId
 from walflow.codecs import JSON, JSON_SORTED, STRING
-from walflow.framing import LINES, WHOLE, make
+from walflow.framing import LINES, WHOLE, make, outgoing
 from walflow.nodes.fanout import Fanout
 from walflow.nodes.sink import SinkNode
 
+DEEP = b"[" * 512 + b"]" * 512
 PIPED = make([("separate", {"separator": "|"})])
 
 
@@ -78,12 +79,36 @@ def test_what_cannot_be_encoded_leaves_by_err_and_the_rest_is_written() -> None:
     got = served(sink)
     sink.accept(block(b'{"a":1}\n1e999\n{"b":2}\n', settled))
     assert got[0].frames.data == b'{"a":1}\n{"b":2}\n'
-    assert [set(value) for value in err.blocks[0].values] == [{"error", "source", "stream_id"}]  # type: ignore[call-overload]
+    assert err.blocks[0].frames.data.endswith(b'"source":"f::sink","stream_id":1,"event":1e999}\n')
     assert not settled
     sink.ack(got[0])
     err.ack_all()
     assert settled[0].cause is None
     assert world.count("rejected_events_total") == 1
+
+
+REJECTED = {"error": "it is no order", "source": "f::sink", "stream_id": 1}
+
+
+@pytest.mark.parametrize(
+    ("codec", "postprocessors", "told"),
+    [
+        (JSON, [("separate", {})], [{"event": {"a": [1]}}, {"event": "b"}, {}]),
+        (STRING, [("length-prefixed", {})], [{"event": '{"a":[1]}'}, {"event": "b"}, {}]),
+        (JSON, [("compress", {"algorithm": "gzip"}), ("length-prefixed", {})], [{}, {}, {}]),
+    ],
+    ids=["and nests too deep", "in another codec", "encoded by a postprocessor"],
+)
+def test_an_event_that_the_connector_rejects_leaves_by_err_with_its_reason(
+    codec: Codec, postprocessors: list[tuple[str, dict[str, object]]], told: list[dict[str, object]]
+) -> None:
+    world, err = World(), Taker("f::err")
+    sink = world.sink(codec, outgoing(postprocessors), err=err)
+    got = served(sink)
+    sink.accept(block(b'{"a": [1]}\n"b"\n%b\n' % DEEP, []))
+    sink.reject(got[0], "it is no order")
+    assert err.blocks[0].values == [{**REJECTED, **event} for event in told]
+    err.ack_all()
 
 
 def test_an_error_that_is_rejected_again_is_not_sent_round() -> None:

@@ -241,7 +241,9 @@ def test_max_attempts_sends_the_event_out_by_err(path: Path) -> None:
     relay.give(*range(8))
     relay.scheduler.advance(60)
     assert choosy.acked == [0, 1, 2, 3, 6, 7, 4]
-    assert err.blocks[0].values == [{"error": "failed 6 times", "source": "f::wal", "stream_id": 1}]
+    assert err.blocks[0].values == [
+        {"error": "failed 6 times", "source": "f::wal", "stream_id": 1, "event": {"id": 5, "x": ""}}
+    ]
     assert relay.reader.backlog() == 0
     relay.close()
 

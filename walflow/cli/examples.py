@@ -1,5 +1,6 @@
 """A connector as it is where nothing but what must be given is, to ask it what it guarantees."""
 
+import json
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal, get_args, get_origin
@@ -12,12 +13,16 @@ from walflow.contract import Connector, Guarantee
 
 def guarantees(connector: type[Connector]) -> Iterator[tuple[str, Guarantee]]:
     """One for each choice that must be made (`mode = "read"`), behind a log. Where more is needed than can be guessed,
-    `examples` of a field say it; nothing for a connector that needs more and has none."""
-    fields = connector.model_fields.items()
-    required = {name: _values(name, field) for name, field in fields if field.is_required() or field.examples}
-    for values in product(*required.values()):
-        config = dict(zip(required, values, strict=True))
-        chosen = ", ".join(f'{name} = "{value}"' for name, value in config.items() if len(required[name]) > 1)
+    `examples` of a field say it, also where another value than the default makes another guarantee. Nothing for a connector
+    that needs more and has none."""
+    fields = connector.model_fields
+    tried = {name: _values(name, field) for name, field in fields.items() if field.is_required() or field.examples}
+    for values in product(*tried.values()):
+        config = dict(zip(tried, values, strict=True))
+        choices = {name: value for name, value in config.items() if len(tried[name]) > 1}
+        chosen = ", ".join(
+            f"{name} = {json.dumps(value)}" for name, value in choices.items() if value != fields[name].default
+        )
         try:
             yield chosen, connector.model_validate(config).guarantee(behind_log=True)
         except (ValidationError, NotImplementedError):
@@ -26,7 +31,7 @@ def guarantees(connector: type[Connector]) -> Iterator[tuple[str, Guarantee]]:
 
 def _values(name: str, field: FieldInfo) -> list[Any]:
     if field.examples:
-        return field.examples[:1]
+        return field.examples
     if get_origin(field.annotation) is Literal:
         return list(get_args(field.annotation))
     if field.annotation is int:

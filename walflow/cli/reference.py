@@ -25,8 +25,8 @@ CONNECTORS: Final = """\
 # Connectors
 
 The connector types that `define connector NAME from TYPE` may name, and the keys of their `config`. Durations are in
-nanoseconds, sizes in bytes. Each guarantee below holds with default keys and a log upstream; `walflow check` prints those of
-your own flow. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
+nanoseconds, sizes in bytes. Each guarantee below holds with default keys, that of a sink with a log upstream; `walflow check`
+prints those of your own flow. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
 packages. This page is generated from the code.
 """
 
@@ -89,12 +89,17 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
         where = f" (`{chosen}`)" if chosen else ""
         for half, words in (("As a source", guarantee.source), ("As a sink", guarantee.sink)):
             if words:
-                yield f"\n{half}{where}: {words}.\n"
+                yield f"\n{half}{where}: {_placeholders_shown(words)}.\n"
     listed = keys(connector)
     if listed:
         yield "\n| key | type | default | |\n|---|---|---|---|\n"
         yield from map(_row, listed)
     yield from (f"\n{paragraph}\n" for paragraph in details(connector))
+
+
+def _placeholders_shown(words: str) -> str:
+    """`<path>` would be a tag."""
+    return re.sub(r"<\w+>", lambda name: f"`{name[0]}`", words)
 
 
 def operators_page() -> str:

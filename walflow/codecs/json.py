@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
-from walflow.event import Frames, Framing, Verdict
+from walflow.event import Codec, Frames, Framing, Verdict
 from walflow.framing import LINES
 from walflow.plugins import known_keys
 from walflow_kernel import json
@@ -170,6 +170,19 @@ def _refusal(payload: bytes) -> str | None:
             return None  # a number beyond a double's range, which orjson alone refuses
         return f"not JSON: {json.found_wrong(error)}"
     return None
+
+
+def within_record(codec: Codec, payload: bytes) -> bytes | None:
+    """A payload of `codec` as JSON on one line. None for what has no JSON form, or nests so deep that no record may be
+    around it."""
+    if not isinstance(codec, Json):
+        try:
+            payload = JSON.encode(codec.decode(payload))
+        except (CannotDecode, CannotEncode):
+            return None
+    if payload.count(b"[") + payload.count(b"{") >= DEEPEST:
+        return None
+    return payload.replace(b"\n", b" ")  # a newline in JSON is a space
 
 
 JSON: Final = Json(sort=False)

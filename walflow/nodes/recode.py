@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Codec, Frames
 from walflow.framing import MESSAGES, Outgoing
-from walflow.nodes.rejects import ErrPort
+from walflow.nodes.rejects import ErrPort, RejectedEvents
 
 
 class Recoder:
@@ -50,20 +50,23 @@ class Recoder:
         codec, framing = self._codec, self.framing
         payloads: list[bytes] = []
         reasons: list[str] = []
+        rejected: list[bytes] = []
         for payload in block.frames.payloads():
             try:
                 payloads.append(codec.encode(block.codec.decode(payload)))
             except (CannotDecode, CannotEncode) as error:
                 reasons.append(str(error))
+                rejected.append(payload)
+        events = RejectedEvents(block.codec, rejected)
         if not payloads:
-            self._err.take(block, reasons)
+            self._err.take(block, reasons, events)
             return None
         frames = Frames(framing.join(self._encode(payloads)), len(payloads), framing)
         if not reasons:
             return block.with_frames(frames, codec)
         block.receipt.fork(1)
         refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
-        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons)
+        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons, events)
         return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
 
     def _encode(self, payloads: Sequence[bytes]) -> Sequence[bytes]:

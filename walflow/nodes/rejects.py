@@ -1,13 +1,14 @@
-"""Where events go that can never succeed: out by the err port as {"error", "source", "stream_id"}, one line each. Where it is
-known, `at` says which place in a flow file failed, and `event` is the event."""
+"""Where events go that can never succeed: out by the err port as {"error", "source", "stream_id"}, one line each. Where they are
+known, `at` is the place in a flow file that failed, and `event` is the event."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
-from walflow.event import Block, Frames, Node
+from walflow.codecs.json import within_record
+from walflow.event import Block, Codec, Frames, Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.operators.operator import RejectionDetails
@@ -15,6 +16,19 @@ from walflow.operators.operator import RejectionDetails
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
 ERROR_META: Final = {"rejected": True}  # an error that is itself rejected is not sent round again
+
+
+class RejectedEvents(NamedTuple):
+    """The events that a connector rejects, with the codec that they are valid in."""
+
+    codec: Codec
+    payloads: Sequence[bytes]
+
+    def at(self, number: int) -> None:
+        """No place in a flow file has failed."""
+
+    def event(self, number: int) -> bytes | None:
+        return within_record(self.codec, self.payloads[number])
 
 
 class ErrPort:

@@ -10,7 +10,7 @@ from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
 from walflow.nodes.recode import Recoder
-from walflow.nodes.rejects import ErrPort
+from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf, Signal
 
 
@@ -202,7 +202,9 @@ class SinkNode(RunHalf):
 
     def reject(self, block: Block, reason: str) -> None:
         self._let_go(block.frames)
-        self._err.take(block, [reason] * block.frames.count)
+        encoded = self._recoder is not None and self._recoder.encoded  # by postprocessors: no event can be read of it
+        events = None if encoded else RejectedEvents(block.codec, block.frames.payloads())
+        self._err.take(block, [reason] * block.frames.count, events)
 
     def triggered(self) -> bool:
         return self.reason is not None

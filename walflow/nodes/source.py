@@ -11,7 +11,7 @@ from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.message import cut
-from walflow.nodes.rejects import ErrPort
+from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf
 from walflow.nodes.streams import SourcePorts, Streams, log_bug
 from walflow.nodes.turns import Turns
@@ -190,7 +190,8 @@ class RunOutlet(RunHalf, SendWindow):
         return cut(message, self._node.ports.incoming, self.max_event_bytes)
 
     def reject(self, block: Block, reason: str) -> None:
-        self._node.ports.err.take(block, [reason] * block.frames.count)
+        events = RejectedEvents(block.codec, block.frames.payloads())
+        self._node.ports.err.take(block, [reason] * block.frames.count, events)
 
     def backlog(self, count: Callable[[], int]) -> None:
         self._backlog = count

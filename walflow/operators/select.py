@@ -22,9 +22,9 @@ from typing import Final
 import msgspec
 
 from walflow.codecs import JSON, JSON_SORTED
+from walflow.codecs.json import within_record
 from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
-from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Frames, Node
 from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
@@ -147,16 +147,7 @@ class _Refused:
         return self._place(self._refused[number].line)
 
     def event(self, number: int) -> bytes | None:
-        """None for what has no JSON form, or nests so deep that no record may be around it."""
-        payload = self._kept.payload(self._refused[number].number)
-        try:
-            if self._codec not in (JSON, JSON_SORTED):
-                payload = JSON.encode(self._codec.decode(payload))
-        except (CannotDecode, CannotEncode):
-            return None
-        if payload.count(b"[") + payload.count(b"{") >= DEEPEST:
-            return None
-        return payload.replace(b"\n", b" ")
+        return within_record(self._codec, self._kept.payload(self._refused[number].number))
 
 
 def _held(rows: Rows, refused: list[Refusal]) -> Rows:
