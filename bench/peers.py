@@ -54,7 +54,7 @@ class Rsyslog:
                 workdir=workdir, port=port, forwards_to=forwards_to, queue=self._queue, looks=self._looks
             )
         )
-        command: list[str | Path] = [daemon, "-n", "-f", config, "-i", workdir / "pid", "-M", _modules(daemon)]
+        command: list[str | Path] = [daemon, "-n", "-f", config, "-i", workdir / "pid", "-M", modules_of(daemon)]
         with started(command, workdir, port, environment(RSYSLOG)) as pid:
             yield Target(port, pid, forwards_to)
 
@@ -147,7 +147,7 @@ def _count_entries(port: int) -> int:
         return int(answers.readline().lstrip(b":"))
 
 
-def _modules(daemon: Path) -> Path:
+def modules_of(daemon: Path) -> Path:
     own: Package = RSYSLOG
     places = libraries(own) if own.place in daemon.parents else [*Path("/usr/lib").glob("*-linux-gnu")]
     return next(
