@@ -4,7 +4,7 @@
 events are decoded whole; generated code looks at the type of what it gets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from walflow_kernel.paths import ABSENT
@@ -37,6 +37,36 @@ def classes(wanted: Wanted) -> Mapping[str, type]:
 def kind(made: type) -> Any:
     """With what is no record at its place, so that it does not fail the block."""
     return Union[made, None, bool, int, float, str, list[Any]]  # noqa: UP007
+
+
+class EventDecoder(NamedTuple):
+    """Both raise ValueError or RecursionError. `lines`: an event a line."""
+
+    one: Callable[[bytes], object]
+    lines: Callable[[bytes], Sequence[object]]
+
+
+def event_decoder(of: Any) -> EventDecoder | None:
+    """`of`: what `kind` made; None for the whole event. None where msgspec is missing."""
+    if msgspec is None:
+        return None
+    decoder: Any = msgspec.json.Decoder(Any if of is None else of)
+    bad = msgspec.MsgspecError
+
+    def one(text: bytes) -> object:
+        try:
+            return decoder.decode(text)
+        except bad as error:
+            raise ValueError(str(error)) from None
+
+    def lines(data: bytes) -> Sequence[object]:
+        try:
+            found: Sequence[object] = decoder.decode_lines(data)
+        except bad as error:
+            raise ValueError(str(error)) from None
+        return found
+
+    return EventDecoder(one, lines)
 
 
 def _class_of(wanted: Wanted, found: dict[str, type]) -> type:

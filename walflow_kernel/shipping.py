@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from walflow_kernel.functions import Function
@@ -50,6 +49,23 @@ class Shipped(NamedTuple):
         return self.places[line - 1] if 0 < line <= len(self.places) else None
 
 
+class ShippedPipeline(NamedTuple):
+    """`source`: what an error event calls it. `regions`: what runs, by the input port that events come to. `salt`: what is
+    drawn by chance follows from it and the event's position."""
+
+    source: str
+    outputs: tuple[str, ...]
+    regions: Mapping[str, Shipped]
+    salt: int
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted({need for region in self.regions.values() for need in region.needs}))
+
+    def packed(self) -> bytes:
+        return pickle.dumps(self, protocol=5)
+
+
 class Revived(NamedTuple):
     """`kind`: what msgspec decodes an event into; None where it is decoded whole."""
 
@@ -67,8 +83,16 @@ def revive(shipped: Shipped) -> Revived:
 
 
 def missing(needs: Iterable[tuple[str, str]]) -> list[str]:
-    """The distributions among them that are not installed here."""
-    return sorted({distribution for module, distribution in needs if find_spec(module) is None})
+    """The distributions among them that cannot be imported here."""
+    return sorted({distribution for module, distribution in needs if not _is_there(module)})
+
+
+def _is_there(module: str) -> bool:
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True
 
 
 class _Table(pickle.Unpickler):
