@@ -153,4 +153,5 @@ def _lacking(needs: tuple[tuple[str, str], ...], batches: "Iterable[pa.RecordBat
 
     for _ in batches:
         pass
-    yield pa.RecordBatch.from_arrays([pa.array(missing(needs), pa.string())], names=["name"])
+    made: Any = pa.RecordBatch
+    yield made.from_arrays([pa.array(missing(needs), pa.string())], names=["name"])

@@ -42,10 +42,9 @@ class RowBlock:
     @property
     def payloads(self) -> Sequence[bytes | None]:
         if self._payloads is None:
-            if self.lines is not None:
-                self._payloads = self.lines.split(b"\n")[:-1]
-            else:
-                self._payloads = self.values.cast(pa.binary()).to_pylist()
+            lines, values = self.lines, self.values
+            self._payloads = values.cast(pa.binary()).to_pylist() if lines is None else lines.split(b"\n")[:-1]
+        assert self._payloads is not None
         return self._payloads
 
     def payload(self, number: int) -> bytes:
@@ -125,7 +124,7 @@ class BlockRunner:
         time: int,
     ) -> list[Any]:
         moment = Moment(time, self._salt)
-        found, refused, _ = self._run(numbers, events, moment, rows.positions, {}, metas, rows.kept)
+        found, refused, _ = self._run(numbers, events, moment, rows.positions, {}, metas, rows.kept, None)
         rows.refused += [RefusedRow(number, reason, self._shipped.place(line)) for number, reason, line in refused]
         return list(found)
 
@@ -183,7 +182,7 @@ class BlockRunner:
 
     def _meta(self, text: str | None) -> Mapping[str, object]:
         if text not in self._known:
-            found = {} if text is None else json.value(text.encode())
+            found: object = None if text is None else json.value(text.encode())
             if len(self._known) >= 4096:
                 self._known.clear()
             self._known[text] = found if is_record(found) else {}

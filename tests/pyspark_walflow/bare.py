@@ -16,7 +16,7 @@ class Blocked:
 
 
 def main(bundle: str, request: str) -> None:
-    sys.meta_path.insert(0, Blocked())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Blocked())
     sys.path.insert(0, bundle)
     from base64 import b64decode
 

@@ -28,7 +28,7 @@ def run_bare(trial: SparkTrial, directory: Path) -> subprocess.CompletedProcess[
     request = directory / "request.json"
     request.write_text(json.dumps(trial.request(seed=1)))
     bundle.write(directory)
-    command = [sys.executable, "-I", HERE / "bare.py", directory, request]
+    command = [sys.executable, "-I", str(HERE / "bare.py"), str(directory), str(request)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, timeout=120)
 
 

@@ -47,7 +47,7 @@ EXPECTED = {
     "out": ['{"n":20}', '{"n":30}'],
     "small": ['{"n": 1}'],
     "err": [
-        "not JSON: unexpected character, expected a JSON value: line 1 column 1 (char 0)",
+        "not JSON: unexpected character, expected a JSON value at column 1",
         "`>=` cannot be applied to a string and a whole number",
         "`<` cannot be applied to a string and a whole number",
     ],

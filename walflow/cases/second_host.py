@@ -28,7 +28,7 @@ from walflow_kernel.shipping import ShippedPipeline
 MODULE: Final = "pyspark_walflow.trial"
 MOST_BATCHES: Final = 6  # micro-batches; each takes some 0.3 s
 
-Row = list[object]
+Row = Sequence[object]
 
 
 class NoSpark(WalflowError):

@@ -42,8 +42,12 @@ def ship_pipeline(plan: PipelinePlan, report: Report) -> ShippedPipeline | None:
             report(diagnostic)
         if foreign:
             return None
+        compiled = compile_region(region)
+        if compiled.has_state:
+            report(error(f"pipeline `{plan.id}` keeps state, which does not run on Spark yet"))
+            return None
         try:
-            regions[port] = ship(compile_region(region))
+            regions[port] = ship(compiled)
         except NotShippable as why:
             report(error(f"pipeline `{plan.id}` cannot go to Spark's executors: {why} is not part of walflow"))
             return None
