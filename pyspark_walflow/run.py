@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Generator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -188,7 +188,7 @@ def _session(given: argparse.Namespace, conf: Mapping[str, str], scratch: str) -
 
 
 @contextmanager
-def _quiet_java(log: Path) -> Iterator[None]:
+def _quiet_java(log: Path) -> Generator[None]:
     """A JVM that starts within writes to a file what it would write to stderr."""
     sys.stderr.flush()
     kept = os.dup(2)
@@ -233,7 +233,7 @@ def _write(made: "DataFrame", ports: AbstractSet[str], given: argparse.Namespace
 
 
 @contextmanager
-def _progress(spark: "SparkSession", *, quiet: bool) -> Iterator[None]:
+def _progress(spark: "SparkSession", *, quiet: bool) -> Generator[None]:
     """How many tasks of what runs are done, a line when that has changed."""
     ended = threading.Event()
     watcher = threading.Thread(target=_tell, args=(spark.sparkContext.statusTracker(), ended), daemon=True)
