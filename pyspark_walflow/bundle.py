@@ -1,15 +1,19 @@
-"""`python -m pyspark_walflow.bundle [DIRECTORY]`: this package as one file, pyspark_walflow.py, for `--py-files`.
+"""`python -m pyspark_walflow.bundle [DIRECTORY]`: this package, and the kernel that compiled pipelines call, as one file,
+pyspark_walflow.py, for `--py-files`.
 
 Why not a zip: the process in which Spark looks for data sources has no zip of `--py-files` on its path, nor has the one
 of an executor that reads what was found in this way. Single files are on the path of all of them.
 """
 
 import sys
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = "pyspark_walflow"
+KERNEL: Final = "walflow_kernel"
 HEAD: Final = '''\
 """The Spark half of walflow in one file, for `spark-submit --py-files`. Made by `python -m pyspark_walflow.bundle`."""
 
@@ -29,11 +33,14 @@ class _Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path, target=None):
         return importlib.util.spec_from_loader(name, self) if name in SOURCES else None
 
+    def is_package(self, name):
+        return any(other.startswith(name + ".") for other in SOURCES)
+
     def get_source(self, name):
         return SOURCES[name]
 
     def get_code(self, name):
-        return self.source_to_code(SOURCES[name], f"{__file__}/{name.partition('.')[2]}.py")
+        return self.source_to_code(SOURCES[name], f"{__file__}/{name}.py")
 
 
 def show_to_planners(directory):
@@ -53,12 +60,25 @@ exec(SOURCES[__name__], globals())
 
 def bundle() -> str:
     """What goes into the file."""
-    modules = [file for file in files(PACKAGE).iterdir() if file.name.endswith(".py")]
     lines = [HEAD]
-    for file in sorted(modules, key=lambda module: module.name):
-        name = f"{PACKAGE}.{file.name.removesuffix('.py')}".removesuffix(".__init__")
-        lines.append(f"    {name!r}: {file.read_text(encoding='utf-8')!r},\n")
+    for package in (PACKAGE, KERNEL):
+        for name, text in sorted(modules(package)):
+            lines.append(f"    {name!r}: {text!r},\n")
     return "".join([*lines, TAIL])
+
+
+def modules(package: str) -> Iterator[tuple[str, str]]:
+    """Their names and what is in them."""
+    yield from _below(package, files(package))
+
+
+def _below(name: str, folder: Traversable) -> Iterator[tuple[str, str]]:
+    for entry in folder.iterdir():
+        if entry.name.endswith(".py"):
+            module = f"{name}.{entry.name.removesuffix('.py')}".removesuffix(".__init__")
+            yield module, entry.read_text(encoding="utf-8")
+        elif entry.is_dir() and entry.joinpath("__init__.py").is_file():
+            yield from _below(f"{name}.{entry.name}", entry)
 
 
 def write(directory: str | Path = ".") -> Path:

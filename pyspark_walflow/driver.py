@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.java import NoJava, find_java
-from pyspark_walflow.pipeline import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
 from pyspark_walflow.progress import Progress
+from pyspark_walflow.query import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -73,13 +73,13 @@ def _follow_daemon(stop: Stop) -> None:
 
 
 def _run(plan: Plan, report: Report, stop: Stop) -> int:
-    versions = _versions()
+    found = versions()
     if plan.job is not None:
         compile_job(plan.job)
     elif not plan.check:
         refuse_change(plan)
     spark = session(plan)
-    report.say("session", master=plan.chosen_master, **versions)
+    report.say("session", master=plan.chosen_master, **found)
     if plan.check:
         check(spark, plan)
         report.say("sound")
@@ -92,7 +92,7 @@ def _run(plan: Plan, report: Report, stop: Stop) -> int:
     return 0
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Raises JobRefusal, with the line to type."""
     try:
         java = find_java()

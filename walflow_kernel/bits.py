@@ -5,6 +5,7 @@ field has no room for are dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from walflow_kernel.errors import CannotApply
@@ -50,34 +51,34 @@ def packed(fields: Sequence[Bits]) -> bytes:
 
 
 def number(bits: int, *, signed: bool, little: bool) -> Put:
-    mask = (1 << bits) - 1
-
-    def put(value: object) -> Bits:
-        if is_out_of_range(value):
-            raise out_of_range()
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise CannotApply(f"`<< … >>` takes a whole number, not {kind_of(value)}")
-        if value < 0 and not signed:
-            raise CannotApply("`<< … >>`: an unsigned number is not negative")
-        number = value & mask
-        if little and bits > 8:
-            number = int.from_bytes(number.to_bytes(bits // 8, "little"), "big")
-        return Bits(number, bits)
-
-    return put
+    return partial(_number, bits, signed, little)
 
 
 def binary(size: int | None) -> Put:
-    def put(value: object) -> Bits:
-        try:
-            data = value.encode() if isinstance(value, str) else value
-        except UnicodeEncodeError:  # half of a surrogate pair
-            raise CannotApply("`<< … >>`: a character that UTF-8 cannot hold") from None
-        if not isinstance(data, bytes):
-            raise CannotApply(f"`<< … >>` takes binary data or a string, not {kind_of(value)}")
-        if size is not None and len(data) < size:
-            raise CannotApply(f"`<< … >>`: {len(data)} bytes where {size} are taken")
-        data = data[:size]
-        return Bits(int.from_bytes(data, "big"), 8 * len(data))
+    return partial(_binary, size)
 
-    return put
+
+def _number(bits: int, signed: bool, little: bool, value: object) -> Bits:
+    if is_out_of_range(value):
+        raise out_of_range()
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CannotApply(f"`<< … >>` takes a whole number, not {kind_of(value)}")
+    if value < 0 and not signed:
+        raise CannotApply("`<< … >>`: an unsigned number is not negative")
+    number = value & (1 << bits) - 1
+    if little and bits > 8:
+        number = int.from_bytes(number.to_bytes(bits // 8, "little"), "big")
+    return Bits(number, bits)
+
+
+def _binary(size: int | None, value: object) -> Bits:
+    try:
+        data = value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise CannotApply("`<< … >>`: a character that UTF-8 cannot hold") from None
+    if not isinstance(data, bytes):
+        raise CannotApply(f"`<< … >>` takes binary data or a string, not {kind_of(value)}")
+    if size is not None and len(data) < size:
+        raise CannotApply(f"`<< … >>`: {len(data)} bytes where {size} are taken")
+    data = data[:size]
+    return Bits(int.from_bytes(data, "big"), 8 * len(data))

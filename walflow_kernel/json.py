@@ -1,40 +1,50 @@
-"""JSON text <-> value, whole. Numbers that are out of range come as such, see `values`."""
+"""JSON text <-> value, whole. Numbers that are out of range come as such, see `values`.
+
+Where msgspec and orjson are installed they do the work, elsewhere the standard library: an executor of Spark may have
+nothing else. The answers are equal, to the last byte.
+"""
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-import orjson
-
 from walflow_kernel.errors import NotJson
-from walflow_kernel.values import LEAST, MOST, TOO_DEEP, OutOfRange, complaint
+from walflow_kernel.values import TOO_DEEP, complaint
 
+try:
+    from walflow_kernel import json_quick as json_by
+except ImportError:
+    from walflow_kernel import json_plain as json_by  # type: ignore[no-redef]
+
+DEEPEST: Final = 512  # levels that an event may nest
 _CHUNK: Final = 32  # values that are looked at together once one of many has no JSON form
-_LONGEST: Final = 4_000  # digits of an integer; Python refuses to read more than 4,300
 NOT_UTF_8: Final = "this is not UTF-8"
 # orjson says "expected 'null'" of all that begins like no value, as if null were wanted
 _PLAINER: Final = {"invalid literal": "no value", "input is a zero-length": "no value", "expecting value": "no value"}
 
-_decode = msgspec.json.Decoder().decode
-_encoder: Final = msgspec.json.Encoder()
-_sorting: Final = msgspec.json.Encoder(order="sorted")
+__all__ = [
+    "DEEPEST",
+    "all_hold",
+    "encoded",
+    "found_wrong",
+    "is_raw",
+    "json_by",
+    "lines",
+    "raw",
+    "refusals",
+    "sorted_text",
+    "text",
+    "value",
+]
+
+raw = json_by.raw
+is_raw = json_by.is_raw
 
 
 def value(text: bytes) -> object:
     """Raises NotJson."""
     try:
-        return _decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _value_large(text)  # perhaps only for a number out of range
-    except RecursionError:
-        raise NotJson(TOO_DEEP) from None
-
-
-def _value_large(text: bytes) -> object:
-    try:
-        return json.loads(text.decode(), parse_float=_float, parse_int=_int, parse_constant=_no_constant)
+        return json_by.decode(text)
     except json.JSONDecodeError as error:
         raise NotJson(found_wrong(error)) from error
     except UnicodeDecodeError as error:
@@ -55,26 +65,12 @@ def found_wrong(error: json.JSONDecodeError) -> str:
     return f"{what} at {line}column {error.colno}"
 
 
-def _float(text: str) -> object:
-    number = float(text)
-    return number if math.isfinite(number) else OutOfRange(text)
-
-
-def _int(text: str) -> object:
-    number = int(text) if len(text) < _LONGEST else None
-    return number if number is not None and LEAST <= number <= MOST else OutOfRange(text)
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no value")
-
-
 def encoded(value: object) -> bytes:
     """Raises NotJson."""
     refusal = refusals([value])[0]
     if refusal is not None:
         raise NotJson(refusal)
-    return _encode(value)
+    return json_by.encode(value)
 
 
 def sorted_text(value: object) -> bytes:
@@ -82,7 +78,7 @@ def sorted_text(value: object) -> bytes:
     refusal = refusals([value])[0]
     if refusal is not None:
         raise NotJson(refusal)
-    return _sorting.encode(value)
+    return json_by.encode_sorted(value)
 
 
 def text(value: object) -> str:
@@ -92,32 +88,23 @@ def text(value: object) -> str:
 
 def lines(values: Sequence[object]) -> bytes:
     """Values that `refusals` has found nothing against, a line each."""
-    return _encoder.encode_lines(values)
+    return json_by.encode_lines(values)
 
 
 def refusals(values: Sequence[object]) -> Sequence[str | None]:
-    """For each value why JSON cannot hold it. msgspec writes what is none, in silence; orjson is asked instead, and
-    takes a list of them as fast as it is written."""
-    if _holds(values):
+    """For each value why JSON cannot hold it."""
+    if json_by.all_hold(values):
         return [None] * len(values)
     found: list[str | None] = []
     for start in range(0, len(values), _CHUNK):
         some = values[start : start + _CHUNK]
-        found += [None] * len(some) if _holds(some) else [_refusal(one) for one in some]
+        found += [None] * len(some) if json_by.all_hold(some) else [_refusal(one) for one in some]
     return found
 
 
 def all_hold(values: Sequence[object]) -> bool:
     """Whether `refusals` may be spared."""
-    return _holds(values)
-
-
-def _holds(values: Sequence[object]) -> bool:
-    try:
-        orjson.dumps(values)
-    except TypeError:
-        return False
-    return True
+    return json_by.all_hold(values)
 
 
 def _refusal(value: object) -> str | None:
@@ -125,10 +112,7 @@ def _refusal(value: object) -> str | None:
     if reason is not None:
         return reason
     try:
-        _encode(value)
-    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError, TypeError):
+        json_by.encode(value)
+    except RecursionError:
         return TOO_DEEP
     return None
-
-
-_encode = _encoder.encode

@@ -20,6 +20,9 @@ class Absent:
     def __repr__(self) -> str:
         return "ABSENT"
 
+    def __reduce__(self) -> str:
+        return "ABSENT"  # there is one on an executor, too
+
 
 ABSENT: Final = Absent()
 

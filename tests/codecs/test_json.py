@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from walflow.codecs import JSON, JSON_SORTED
-from walflow.codecs.json import DEEPEST
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Codec
 from walflow.framing import LINES, WHOLE
+from walflow_kernel.json import DEEPEST
 
 
 def by_line(data: bytes) -> list[bool]:

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_walflow.condense import SHOWN, JobRefusal, condense, one_line
 from pyspark_walflow.discreet import LEFT_OUT, TRACEBACK
-from pyspark_walflow.pipeline import load_job
+from pyspark_walflow.query import load_job
 
 
 class AnalysisException(Exception):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from walflow.cases.compare import differences
 from walflow.cases.folder import BadCase, Case, ExpectedPort
-from walflow.cases.host import Came, run
+from walflow.cases.host import Came, Ran, run
 from walflow.cases.subject import LoadedSubject, read_subject
 from walflow.cases.values import canonical
 from walflow.diagnostics import did_you_mean, one_of
@@ -18,12 +18,13 @@ ERROR_KEYS: Final = ("error", "at", "event")
 
 class Judgement(NamedTuple):
     """`problems`: lines for a person, none where all is as expected. `bad`: the case could not be run at all. `events`:
-    of the input."""
+    of the input. `left_out`: why this host does not run it."""
 
     case: Case
     problems: Sequence[str]
     bad: bool = False
     events: int = 0
+    left_out: str | None = None
 
 
 def judge(case: Case) -> Judgement:
@@ -48,6 +49,15 @@ def _judged(case: Case) -> Judgement:
         if problems:
             problems.insert(0, "as expected in one block, but not one event at a time:")
     return Judgement(case, problems, events=sum(one.payload is not None for one in given))
+
+
+def judged_by(case: Case, ran: Ran | None) -> Iterator[str]:
+    """What another host than the daemon's nodes made of it; None where it is not run."""
+    read, expected = read_subject(case), case.expected()
+    yield from _of_load(case, read)
+    if ran is not None and read.subject is not None:
+        _check_ports(case, expected, read.subject.exits.values())
+        yield from (*ran.troubles, *_of_events(ran.came, expected))
 
 
 def _of_load(case: Case, read: LoadedSubject) -> Iterator[str]:

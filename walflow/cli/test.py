@@ -1,8 +1,11 @@
 """`walflow test`: folders with a pipeline or a flow, an input, and what is expected of it."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
+from secrets import randbits
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,11 +13,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
-from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT
+from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement
     from walflow.cases.junit import Timed
+
+
+class Engine(StrEnum):
+    DAEMON = "daemon"
+    SPARK = "spark"
 
 
 def run_cases(
@@ -33,6 +41,19 @@ def run_cases(
     update: Annotated[
         bool, typer.Option("--update", help="Write the actual output into the files of expected output.")
     ] = False,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="Where pipelines run: in walflow's own nodes, or on Spark.")
+    ] = Engine.DAEMON,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", metavar="N", help="How the input is cut into micro-batches of Spark. Default: at random."
+        ),
+    ] = None,
+    python: Annotated[
+        str,
+        typer.Option("--python", metavar="FILE", help="The Python interpreter that has pyspark, for --engine spark."),
+    ] = sys.executable,
     junit: Annotated[
         Path | None,
         typer.Option("--junit", metavar="FILE", help="Also write the results to this file, as JUnit's XML."),
@@ -44,7 +65,11 @@ def run_cases(
     port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow that is refused. No file of
     the flow is opened and nothing is sent: the input takes the place of the connectors, and the events set the time.
 
-    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case.
+    With `--engine spark`, all pipelines that Spark can host run in one session, and their input comes in micro-batches.
+    What Spark cannot host is listed with the reason, and does not fail the test.
+
+    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69 Spark
+    cannot be run.
     """
     from walflow.cases import find
 
@@ -55,9 +80,11 @@ def run_cases(
         raise _end("no case there" if not found.cases else "no case has that name, or that tag", EX_NOINPUT)
     for bad in stray:
         typer.echo(f"BAD  {printable(str(bad))}")
+    if update and engine is not Engine.DAEMON:
+        raise _end("--update writes what walflow's own nodes made: take --engine out", EX_USAGE)
     if update:
         raise typer.Exit(_update(cases, failed=bool(stray)))
-    timed = list(_judged(cases))
+    timed = list(_judged(cases) if engine is Engine.DAEMON else _judged_on_spark(cases, seed, python))
     if junit is not None:
         _write_junit(junit, timed)
     judged = [one.judgement for one in timed]
@@ -102,10 +129,34 @@ def _judged(cases: "Sequence[Case]") -> "Iterator[Timed]":
             bar.advance(task)
             if judgement.problems:
                 bar.stop()  # else it would stand between the lines
-                typer.echo(f"{'BAD ' if judgement.bad else 'FAIL'} {printable(case.name)}")
-                for line in judgement.problems:
-                    typer.echo(f"  {printable(line)}")
+                _tell(judgement)
                 bar.start()
+
+
+def _judged_on_spark(cases: "Sequence[Case]", seed: int | None, python: str) -> "Iterator[Timed]":
+    from walflow.cases.junit import Timed
+    from walflow.cases.second_host import NoSpark, judge_on_spark
+
+    begin = time.perf_counter()
+    seed = randbits(32) if seed is None else seed
+    try:
+        judged = list(judge_on_spark(cases, seed, python))
+    except NoSpark as error:
+        raise _end(f"Spark: {error}", EX_UNAVAILABLE) from None
+    for one in judged:
+        _tell(one)
+    for one in judged:
+        if one.left_out is not None:
+            typer.echo(f"OUT  {printable(one.case.name)}: {printable(one.left_out)}")
+    seconds = (time.perf_counter() - begin) / max(len(judged), 1)
+    yield from (Timed(one, seconds) for one in judged)
+
+
+def _tell(judgement: "Judgement") -> None:
+    if judgement.problems:
+        typer.echo(f"{'BAD ' if judgement.bad else 'FAIL'} {printable(judgement.case.name)}")
+        for line in judgement.problems:
+            typer.echo(f"  {printable(line)}")
 
 
 def _progress(count: int) -> Progress:
@@ -133,8 +184,9 @@ def _update(cases: "Sequence[Case]", *, failed: bool) -> int:
 
 def _summary(judged: "Sequence[Judgement]", bad: int, seconds: float) -> str:
     failed = sum(bool(one.problems) and not one.bad for one in judged)
-    passed = sum(not one.problems for one in judged)
-    counts = [(passed, "passed"), (failed, "failed"), (bad, "cannot be run")]
+    left_out = sum(one.left_out is not None for one in judged)
+    passed = sum(not one.problems for one in judged) - left_out
+    counts = [(passed, "passed"), (failed, "failed"), (bad, "cannot be run"), (left_out, "not for Spark")]
     shown = ", ".join(f"{count} {what}" for count, what in counts if count)
     return f"{shown}; {sum(one.events for one in judged)} events, {seconds:.2f} s"
 

@@ -1,36 +1,20 @@
-"""JSON, validated without building values, and passed on as the bytes it came in.
-
-Validating whole reads at once is four times as fast as parsing line by line, and easy to get wrong: the batch
-parser takes two values on one line, a value over several lines, and nothing at all, for good. So a batch counts
-as valid only if it has as many values as newlines, is UTF-8, and joins up again to the very bytes it was; all else
-is looked at again in slices of 64 lines, and then line by line. A wrong count would shift every later position.
+"""JSON, validated without building values (`walflow_kernel.sound`), and passed on as the bytes it came in.
 
 Differs from tremor: an unchanged event keeps its white space, doubled keys and numbers of any size; a number beyond the
 range of a double (1e999) or of 64 bits passes through, and is refused only where it is read, or written anew.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
-
-import msgspec
-import orjson
 
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
 from walflow.event import Codec, Frames, Framing, Verdict
 from walflow.framing import LINES
 from walflow.plugins import known_keys
-from walflow_kernel import json
+from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 
-DEEPEST: Final = 512  # levels; decoders have bounds of their own, which depend on how deep their callers stand
-_LONG: Final = 2 * (DEEPEST + 1)  # bytes of the shortest line that nests deeper
 SLICE: Final = 64  # lines tried together after a whole read failed: one bad line then costs 64 parses, not 2,600
-
-_raw_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
-# From newline to newline, each at most _LONG bytes on: 9 us for 256 KiB, a loop over `rfind` takes 31. No way back (`*+`).
-_is_all_short = re.compile(rb"(?s:(?:.{0,%d}\n)*+)" % (_LONG - 1)).fullmatch
-_brackets = re.compile(rb"[\[{\]}\"\\]").finditer
 
 
 class Json:
@@ -46,7 +30,7 @@ class Json:
 
     def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         if framing is LINES:
-            valid = _count_valid(data, count)
+            valid = sound.count(data, count)
             if valid is not None:
                 return Verdict(Frames(data, valid, framing))
         return _sift(data, framing)
@@ -68,81 +52,13 @@ class Json:
         return payload[-1:] not in b"0123456789" if payload else True
 
 
-def _count_valid(data: bytes, lines: int | None = None) -> int | None:
-    """How many lines of JSON `data` is, each one value; None: not known to be that, look closer. `lines`: how many it
-    has, if it is known."""
-    try:
-        raws = _raw_lines(data)
-        count = len(raws)
-        if count != (LINES.count(data) if lines is None else lines):
-            return None
-        if not data.isascii():
-            data.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if (b"\n".join(raws) == data[:-1] or b"\r\n".join(raws) == data[:-2]) and _is_flat(data):
-        return count
-    return None
-
-
-def _is_flat(data: bytes) -> bool:
-    """No line nests deeper than DEEPEST. Looked at are only lines that are long enough to."""
-    if _is_all_short(data):
-        return True
-    # An array takes 2 bytes a level, an object 5: `{"":{"":{}}}`. Few arrays, and a line must be longer yet.
-    objects = max(DEEPEST + 1 - _count(b"[", data), 0)
-    long = max(_LONG, 2 * (DEEPEST + 1) + 3 * objects - 3)
-    begin = 0
-    while len(data) - begin > long:
-        newline = data.rfind(b"\n", begin, begin + long)
-        if newline < 0:
-            newline = data.find(b"\n", begin)
-            if _is_deep(data[begin:newline]):
-                return False
-        begin = newline + 1
-    return True
-
-
-def _count(bracket: bytes, data: bytes) -> int:
-    return len(data) - len(data.replace(bracket, b""))  # several times as fast as bytes.count where it is rare
-
-
-def _is_deep(payload: bytes) -> bool:
-    """Of what is JSON but for its depth."""
-    if _count(b"[", payload) + payload.count(b"{") <= DEEPEST:
-        return False
-    try:
-        orjson.dumps(orjson.loads(payload))  # goes 254 deep (its README), and is 10 times as fast as what follows
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return _scan_depth(payload) > DEEPEST
-    return False
-
-
-def _scan_depth(payload: bytes) -> int:
-    deepest = depth = 0
-    within = False
-    skip = -1
-    for match in _brackets(payload):
-        at, one = match.start(), match[0]
-        if at == skip:
-            continue
-        if one == b"\\":
-            skip = at + 1
-        elif one == b'"':
-            within = not within
-        elif not within:
-            depth += 1 if one in b"[{" else -1
-            deepest = max(deepest, depth)
-    return deepest
-
-
 def _sift(data: bytes, framing: Framing) -> Verdict:
     payloads = framing.payloads(data)
     good: list[bytes] = []
     bad: list[tuple[bytes, str]] = []
     for start in range(0, len(payloads), SLICE):
         some = payloads[start : start + SLICE]
-        if framing is LINES and _count_valid(LINES.join(some)) == len(some):
+        if framing is LINES and sound.count(LINES.join(some)) == len(some):
             good += some
         else:
             _sort_out(some, good, bad)
@@ -153,23 +69,11 @@ def _sift(data: bytes, framing: Framing) -> Verdict:
 
 def _sort_out(payloads: Sequence[bytes], good: list[bytes], bad: list[tuple[bytes, str]]) -> None:
     for payload in payloads:
-        reason = _refusal(payload)
+        reason = sound.refusal(payload)
         if reason is None:
             good.append(payload)
         else:
             bad.append((payload, reason))
-
-
-def _refusal(payload: bytes) -> str | None:
-    if _is_deep(payload):
-        return f"not JSON that is supported: nested deeper than {DEEPEST}"
-    try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        if b"\n" not in payload and _count_valid(payload + b"\n") == 1:
-            return None  # a number beyond a double's range, which orjson alone refuses
-        return f"not JSON: {json.found_wrong(error)}"
-    return None
 
 
 def within_record(codec: Codec, payload: bytes) -> bytes | None:
@@ -180,7 +84,7 @@ def within_record(codec: Codec, payload: bytes) -> bytes | None:
             payload = JSON.encode(codec.decode(payload))
         except (CannotDecode, CannotEncode):
             return None
-    if payload.count(b"[") + payload.count(b"{") >= DEEPEST:
+    if payload.count(b"[") + payload.count(b"{") >= json.DEEPEST:
         return None
     return payload.replace(b"\n", b" ")  # a newline in JSON is a space
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from walflow.compile.expressions import NAMES, Base, Expressions, Further, Here, Keys, Operand, is_kept
+from walflow.compile.expressions import Base, Expressions, Further, Here, Keys, Operand, is_kept
 from walflow.compile.listing import Listing
 from walflow.compile.program import (
     ArrayOf,
@@ -37,6 +37,7 @@ from walflow.compile.program import (
     walk,
 )
 from walflow.diagnostics import Span
+from walflow_kernel.generated import NAMES
 from walflow_kernel.patterns import (
     Anything,
     Equals,

@@ -44,9 +44,7 @@ from walflow.compile.program import (
     has_effects,
 )
 from walflow.diagnostics import Span
-from walflow_kernel import bits, operators, paths, patterns, records, state, text, values
-from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
-from walflow_kernel.extractors import NO_MATCH
+from walflow_kernel.generated import NAMES
 
 INLINE: Final = 15  # indents
 
@@ -88,90 +86,6 @@ class Operand(NamedTuple):
     is_const: bool = False
     kept: bool = False
 
-
-def named(name: str, refused: CannotApply) -> CannotApply:
-    """An error of a function, with its name before it."""
-    return CannotApply(f"`{name}`: {refused}")
-
-
-def no_verdict(word: str, value: object) -> CannotApply:
-    return CannotApply(f"`{word}` takes true or false, not {values.kind_of(value)}")
-
-
-GLOBALS: Final[Mapping[str, object]] = {
-    "ABSENT": paths.ABSENT,
-    "BEYOND": values.MOST + 1,
-    "CannotApply": CannotApply,
-    "CannotEvaluate": CannotEvaluate,
-    "LEAST": values.LEAST,
-    "MOST": values.MOST,
-    "Lost": paths.LostWay,
-    "Missing": Missing,
-    "SOMEWHERE": (),  # a value that is there
-    "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
-    "SCALARS": frozenset({str, float, bool, type(None), bytes}),
-    "SMALL": state.SMALL,
-    "apart": state.apart,
-    "assign": state.assign,
-    "lent": state.lent,
-    "replaced": state.replaced,
-    "TOO_DEEP": values.TOO_DEEP,
-    "add": operators.add,
-    "assigned": records.assigned,
-    "boolean": operators.boolean,
-    "endless": records.endless,
-    "entries": records.entries,
-    "fits": patterns.fits,
-    "holds": patterns.holds,
-    "no_case": patterns.no_case,
-    "NO_MATCH": NO_MATCH,
-    "opened": records.opened,
-    "same": patterns.same,
-    "unset": paths.unset,
-    "copy": records.copy,
-    "default_all": records.default_all,
-    "found": paths.found,
-    "joined": text.joined,
-    "member": paths.member,
-    "member_by": paths.member_by,
-    "merge_all": records.merge_all,
-    "merge_at": records.merge_at,
-    "merged": records.merged,
-    "move": records.move,
-    "named": named,
-    "no_verdict": no_verdict,
-    "occupied": records.occupied,
-    "packed": bits.packed,
-    "part": paths.part,
-    "reach": paths.reach,
-    "record_of": records.record_of,
-    "spliced": text.spliced,
-    "taken": paths.taken,
-    "unary": operators.unary,
-    "vacant": records.vacant,
-}
-
-NAMES: Final = {  # of the operators in full
-    "==": "equal",
-    "!=": "unequal",
-    "<": "less",
-    "<=": "at_most",
-    ">": "more",
-    ">=": "at_least",
-    "+": "add",
-    "-": "subtract",
-    "*": "multiply",
-    "/": "divide",
-    "%": "remainder",
-    "&": "bit_and",
-    "|": "bit_or",
-    "^": "bit_xor",
-    "<<": "shift_left",
-    ">>": "shift_right",
-    ">>>": "shift_right_unsigned",
-    "xor": "xor",
-}
-OPERATORS: Final[Mapping[str, object]] = {name: operators.BINARY[symbol] for symbol, name in NAMES.items()}
 
 SCALAR_NAMES: Final = frozenset(
     {"bool", "integer", "float", "number", "string", "binary", "null"}

@@ -9,7 +9,7 @@ whole, and alone; both give the same answer, as what is read says it is out of r
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Final, NamedTuple, Union
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from walflow.compile.program import ReadPath, Term, WholeTerm, parts
 from walflow.errors import CannotDecode
 from walflow.event import Codec, Frames
 from walflow.framing import LINES
-from walflow_kernel.paths import ABSENT
+from walflow_kernel.projection import Wanted, classes, kind
 
 
 @dataclass
@@ -68,7 +68,6 @@ class _Node:
     def __init__(self) -> None:
         self.wanted: str | None = None
         self.members: dict[str, _Node] = {}
-        self.struct: type = dict
         self.name = ""
 
 
@@ -93,6 +92,7 @@ class BlockDecoder:
         self._keypaths = {keys: table.add("k", keys) for keys in shape.paths}
         self._table = table
         self.whole = shape.whole
+        self.wanted: Wanted | None = None
         self._top = _Node()
         self._json: Any = None
         self._msgpack: Any = None
@@ -102,8 +102,10 @@ class BlockDecoder:
                 for key in keys:
                     node = node.members.setdefault(key, _Node())
                 node.wanted = name
-            self._struct(self._top)
-            self._kind: Any = _one_of(self._top.struct)
+            self.wanted = self._shape(self._top)
+            made = classes(self.wanted)
+            table.names |= made
+            self._kind: Any = kind(made[self.wanted.name])
             self._json = msgspec.json.Decoder(self._kind)
 
     @property
@@ -111,16 +113,12 @@ class BlockDecoder:
         """Not even whether it is a record."""
         return not self.whole and not self.paths
 
-    def _struct(self, node: _Node) -> None:
-        fields: list[Any] = []
-        for number, (key, member) in enumerate(node.members.items()):
-            kind: Any = Any
-            if member.wanted is None:
-                self._struct(member)
-                kind = _one_of(member.struct)
-            fields.append((f"f{number}", kind, msgspec.field(name=key, default=ABSENT)))
-        node.struct = msgspec.defstruct("ReadPath", fields, gc=False)
-        node.name = self._table.add("R", node.struct)
+    def _shape(self, node: _Node) -> Wanted:
+        members = tuple(
+            (key, None if member.wanted is not None else self._shape(member)) for key, member in node.members.items()
+        )
+        node.name = self._table.add("R", None)
+        return Wanted(node.name, members)
 
     # ---- the head
 
@@ -178,11 +176,6 @@ class BlockDecoder:
         if self._msgpack is None:
             self._msgpack = msgspec.msgpack.Decoder(self._kind)  # binary data does not fit and is decoded whole
         return self._msgpack
-
-
-def _one_of(struct: Any) -> Any:
-    """With what is no record at its place, so that it does not fail the block."""
-    return Union[struct, None, bool, int, float, str, list[Any]]  # noqa: UP007
 
 
 def _each(

@@ -23,16 +23,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from walflow.compile.effects import DROPPED, Effects, Leaving, ScriptExits
-from walflow.compile.expressions import GLOBALS, OPERATORS, Base, Here, Keys
+from walflow.compile.expressions import Base, Here, Keys
 from walflow.compile.listing import Listing, Table
 from walflow.compile.program import CallOf, EmitOf, ScriptOf, Term, WholeTerm, functions, walk
 from walflow.compile.reads import BlockDecoder, Decoded, ReadShape, bind_whole
 from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
+from walflow_kernel.generated import define
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Cell, State, cell, snapshot
 
@@ -159,10 +159,12 @@ class Compiled:
     constants: Mapping[str, object]
     reads_meta: bool
     draws: bool
+    asks: bool  # what time it is
     made: frozenset[str]  # exits by which something leaves that is not as it came
     repeated: frozenset[str]  # exits by which one event may leave more than once
     begins: Mapping[str, Cell]  # of the nodes that keep something: what they keep at first
     _run: Any
+    names: Mapping[str, object]  # that the source has
 
     @property
     def has_state(self) -> bool:
@@ -225,9 +227,9 @@ class _Compiling:
         self._sets_meta = any(script.sets_meta for script in region.scripts.values())
         self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
         self._meta = ReadShape.of(all_terms, "$")
-        self._draws = any(
-            isinstance(t, CallOf) and t.function.when == "chance" for term in all_terms for t in walk(term)
-        )
+        asked = {t.function.when for term in all_terms for t in walk(term) if isinstance(t, CallOf)}
+        self._draws = "chance" in asked
+        self._asks = bool(asked & {"time", "event"})
         self._meta_paths, self._meta_keys = self._locals(self._meta, "m")
 
     def _made_places(self) -> list[str]:
@@ -306,11 +308,7 @@ class _Compiling:
         source = "\n".join(whole.lines) + "\n"
         file = f"<walflow {_printable(self._region.name)} {next(_numbers)}>"
 
-        def line(error: BaseException) -> int:
-            return _line(error.__traceback__, file)
-
-        scope: dict[str, Any] = {**GLOBALS, **OPERATORS, **self._table.names, "line": line}
-        exec(compile(source, file, "exec"), scope)  # noqa: S102 - made of a fixed alphabet, see listing.py
+        run = define(file, source, self._table.names)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         constants = {name: value for name, value in self._table.names.items() if name[0] == "c"}
         return Compiled(
@@ -322,10 +320,12 @@ class _Compiling:
             constants,
             self._reads_meta,
             self._draws,
+            self._asks,
             frozenset(self._mixed),
             self._region.repeated,
             self._begins,
-            scope["run"],
+            run,
+            self._table.names,
         )
 
     # ---- its parts
@@ -525,15 +525,6 @@ def _terms(rule: Rule) -> list[Term]:
 def _at_event(rule: Rule) -> list[Term]:
     """What sees the event as it comes to the select."""
     return [term for term in (rule.what, rule.where, rule.having if rule.what is None else None) if term is not None]
-
-
-def _line(trace: TracebackType | None, file: str) -> int:
-    found = 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            found = trace.tb_lineno
-        trace = trace.tb_next
-    return found
 
 
 def _printable(text: str) -> str:

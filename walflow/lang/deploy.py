@@ -105,6 +105,15 @@ def pipeline(alias: Name, definition: DefinePipeline, name: Name, library: Libra
     return _Instance(alias, home, {}, library, report).pipeline_of(create, definition, home)
 
 
+def pipeline_alone(
+    alias: Name, create: Create, definition: DefinePipeline, home: ModuleBlock, library: Library, report: Report
+) -> PipelineConfig:
+    """One instance of a pipeline that no flow deploys. `home`: the block that defines it."""
+    constants(home, report)
+    functions(home, report)
+    return _Instance(alias, home, {}, library, report).pipeline_of(create, definition, home)
+
+
 class _Instance:
     """One deployment of one flow: its nodes and links."""
 

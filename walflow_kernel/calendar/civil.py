@@ -27,6 +27,9 @@ class Zone(NamedTuple):
     offset: int
     area: ZoneInfo | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return zone, (self.name,)  # a ZoneInfo that comes from a package is not pickled
+
 
 UTC: Final = Zone("UTC", 0)
 

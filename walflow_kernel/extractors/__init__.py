@@ -17,7 +17,6 @@ NEEDS: Final = {
     "glob": ("google-re2",),
     "grok": ("google-re2",),
     "influx": ("line-protocol-parser",),
-    "json": ("msgspec", "orjson"),
     "re": ("google-re2",),
     "rerg": ("google-re2",),
 }

@@ -1,6 +1,7 @@
 """What all extractors have in common."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 Extract = Callable[[object], object]
@@ -17,32 +18,35 @@ class NoMatch:
     def __repr__(self) -> str:
         return "NO_MATCH"
 
+    def __reduce__(self) -> str:
+        return "NO_MATCH"  # there is one on an executor, too
+
 
 NO_MATCH: Final = NoMatch()
 
 
 def of_string(extract: Callable[[str], object]) -> Extract:
     """Nothing but a string has anything to extract."""
-
-    def extracted(value: object) -> object:
-        return extract(value) if type(value) is str else NO_MATCH
-
-    return extracted
+    return partial(_of_string, extract)  # no function within: it goes to Spark's executors, by its name
 
 
 def of_bytes(extract: Callable[[bytes], object]) -> Extract:
     """The same for one that takes a string's UTF-8."""
+    return partial(_of_bytes, extract)
 
-    def extracted(value: object) -> object:
-        if type(value) is not str:
-            return NO_MATCH
-        try:
-            data = value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
-            return NO_MATCH
-        return extract(data)
 
-    return extracted
+def _of_string(extract: Callable[[str], object], value: object) -> object:
+    return extract(value) if type(value) is str else NO_MATCH
+
+
+def _of_bytes(extract: Callable[[bytes], object], value: object) -> object:
+    if type(value) is not str:
+        return NO_MATCH
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+        return NO_MATCH
+    return extract(data)
 
 
 def takes_nothing(argument: str) -> None:

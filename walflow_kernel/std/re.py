@@ -27,10 +27,14 @@ class Match(Protocol):
 
 
 class Pattern:
-    def __init__(self, regex: Any) -> None:
+    def __init__(self, regex: Any, text: str) -> None:
         self._regex = regex
+        self._text = text
         self.named: Sequence[tuple[str, int]] = tuple(regex.groupindex.items())
         self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *regex.groupindex])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pattern, (self._text,)
 
     def is_in(self, text: bytes) -> bool:
         return self._regex.search(text) is not None
@@ -60,7 +64,7 @@ def pattern(text: str) -> Pattern:
     options.max_mem = _MOST_MEMORY
     options.log_errors = False
     try:
-        return Pattern(_re2.compile(text, options))
+        return Pattern(_re2.compile(text, options), text)
     except _re2.error as refused:
         [reason] = refused.args
         raise CannotApply(f"the pattern cannot be read: {reason.decode(errors='replace')}") from None

@@ -211,7 +211,7 @@ class Measures:
 
 
 def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch: Path) -> dict[str, object]:
-    """The plan for the driver: `pyspark_walflow.pipeline.Plan`, except the address that it reports to. Raises OSError."""
+    """The plan for the driver: `pyspark_walflow.query.Plan`, except the address that it reports to. Raises OSError."""
     scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "host": _reachable(address, config.master),

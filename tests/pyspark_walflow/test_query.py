@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyspark_walflow.condense import JobRefusal
-from pyspark_walflow.pipeline import PROCESSORS, Plan, compile_job, keep_query, load_job, refuse_change
+from pyspark_walflow.query import PROCESSORS, Plan, compile_job, keep_query, load_job, refuse_change
 
 PLAN = Plan(
     name="main::counts",

@@ -1,0 +1,196 @@
+"""A compiled pipeline over Arrow batches: rows in, rows out, on an executor. It needs the kernel and pyarrow.
+
+    value string or binary, position long, ingest_ns long, meta string, port string         in; see `INPUT`
+    port, position, nth, ingest_ns, meta, value, error                                      out; see `SCHEMA`
+
+A batch is one block: its events are judged, decoded and run together, as the daemon does. What fails is a row of the port
+`err`; no event ends the query.
+"""
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.region import BlockRunner, Column, LeavingRows, RefusedRow, RowBlock
+from walflow_kernel import json
+from walflow_kernel.shipping import ShippedPipeline, missing, revive
+
+_arrow: Any = pa
+_compute: Any = pyarrow.compute
+
+INPUT: Final = ("value", "position", "ingest_ns", "meta", "port")
+SCHEMA: Final = "port string, position long, nth int, ingest_ns long, meta string, value string, error string"
+COLUMNS: Final = ("port", "position", "nth", "ingest_ns", "meta", "value", "error")
+ERR: Final = "err"
+ERROR_META: Final = '{"rejected":true}'
+
+_SCHEMA: Final = pa.schema(
+    (
+        pa.field("port", pa.string()),
+        pa.field("position", pa.int64()),
+        pa.field("nth", pa.int32()),
+        pa.field("ingest_ns", pa.int64()),
+        pa.field("meta", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("error", pa.string()),
+    )
+)
+
+
+def run_stage(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What `mapInArrow` is given, behind the pipeline."""
+    stage = _stage(packed)
+    first = 0
+    for batch in batches:
+        yield from stage.run(batch, first)
+        first += batch.num_rows
+
+
+@lru_cache(16)
+def _stage(packed: bytes) -> "Stage":
+    """A worker runs many tasks of one query."""
+    pipeline: ShippedPipeline = pickle.loads(packed)
+    lacking = missing(pipeline.needs)
+    if lacking:
+        raise WalflowError(
+            f"pipeline {pipeline.source} needs {', '.join(lacking)} on each executor: put it into the Python of the "
+            "executors, or ship an environment with --archives"
+        )
+    return Stage(pipeline)
+
+
+class Stage:
+    def __init__(self, pipeline: ShippedPipeline) -> None:
+        self._source = pipeline.source
+        self._regions = {
+            port: BlockRunner(revive(region), pipeline.salt) for port, region in pipeline.regions.items()
+        }
+
+    def run(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch]:
+        """`first`: how many rows of this task came before; for rows without a position."""
+        columns = _columns(batch)
+        ports: Column = columns.get("port")
+        if ports is None:
+            [region] = self._regions.values()
+            yield from self._run(region, columns, first)
+            return
+        for port, region in self._regions.items():
+            picked = batch.filter(_compute.equal(ports, port))
+            yield from self._run(region, _columns(picked), first)
+
+    def _run(self, region: "BlockRunner", columns: Mapping[str, Column], first: int) -> Iterator[pa.RecordBatch]:
+        values: Column = columns["value"]
+        count = len(values)
+        if not count:
+            return
+        positions: Column = columns.get("position") if region.draws else None
+        rows = RowBlock(
+            values,
+            range(first, first + count) if positions is None else positions.to_pylist(),
+            _listed(columns.get("ingest_ns"), count) if region.asks else (),
+            _listed(columns.get("meta"), count) if region.reads_meta else (),
+        )
+        for exit, out in region.run(rows).items():
+            yield self._batch(exit, out, columns)
+        if rows.refused:
+            yield self._errors(rows, columns)
+
+    def _batch(self, exit: str, out: "LeavingRows", columns: Mapping[str, Column]) -> pa.RecordBatch:
+        numbers = pa.array(out.numbers, pa.int64())
+        nth: Column = pa.array(_nth(out.numbers), pa.int32()) if out.repeats else _zeros(len(out.numbers))
+        if out.values is None:
+            value = columns["value"].take(numbers).cast(pa.string())
+        else:
+            value = _strings(json.lines(out.values), len(out.values))
+        meta = _taken(columns.get("meta"), numbers, pa.string())
+        if out.metas is not None:
+            meta = pa.array(out.metas, pa.string())
+        return _rows(exit, columns, numbers, nth, meta, value, pa.nulls(len(numbers), pa.string()))
+
+    def _errors(self, rows: RowBlock, columns: Mapping[str, Column]) -> pa.RecordBatch:
+        refused = sorted(rows.refused, key=lambda one: one.number)
+        numbers = [one.number for one in refused]
+        values = [self._error(rows, one) for one in refused]
+        return _rows(
+            ERR,
+            columns,
+            pa.array(numbers, pa.int64()),
+            pa.array(_nth(numbers), pa.int32()),
+            pa.array([ERROR_META] * len(refused), pa.string()),
+            pa.array(values, pa.string()),
+            pa.array([one.reason for one in refused], pa.string()),
+        )
+
+    def _error(self, rows: RowBlock, one: RefusedRow) -> str:
+        """As the daemon writes it."""
+        told: dict[str, object] = {"error": one.reason, "source": self._source, "stream_id": 0}
+        if one.at is not None:
+            told["at"] = one.at
+        if one.text is not None:
+            told["text"] = one.text
+            return json.text(told)
+        payload = rows.payload(one.number)
+        text = json.text(told)
+        if payload.count(b"[") + payload.count(b"{") >= json.DEEPEST:
+            return text
+        event = payload.replace(b"\n", b" ").decode()
+        return f'{text[:-1]},"event":{event}}}'
+
+
+def _columns(batch: Any) -> dict[str, Column]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _nth(numbers: Sequence[int]) -> list[int]:
+    """Of what one event has made, the first one, the second one, …"""
+    seen: Counter[int] = Counter()
+    found: list[int] = []
+    for number in numbers:
+        found.append(seen[number])
+        seen[number] += 1
+    return found
+
+
+def _listed(column: Column, count: int) -> Sequence[Any]:
+    return [None] * count if column is None else column.to_pylist()
+
+
+def _taken(column: Column, numbers: Column, kind: Any) -> Column:
+    found: Column = _arrow.nulls(len(numbers), kind) if column is None else column.take(numbers)
+    return found
+
+
+def _zeros(count: int) -> Column:
+    return pa.array(np.zeros(count, np.int32))
+
+
+def _strings(lines: bytes, count: int) -> Column:
+    """One string a line, without its newline. Text that is made has no other."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == 10)
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = ends - np.arange(count)
+    data = lines.replace(b"\n", b"")
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets.data), pa.py_buffer(data)])
+
+
+def _rows(
+    port: str, columns: Mapping[str, Column], numbers: Column, nth: Column, meta: Column, value: Column, error: Column
+) -> pa.RecordBatch:
+    arrays: list[Column] = [
+        _arrow.repeat(port, len(numbers)),
+        _taken(columns.get("position"), numbers, pa.int64()),
+        nth,
+        _taken(columns.get("ingest_ns"), numbers, pa.int64()),
+        meta,
+        value,
+        error,
+    ]
+    batch: pa.RecordBatch = _arrow.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+    return batch
