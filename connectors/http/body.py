@@ -1,22 +1,16 @@
-"""A request's body: read within limits that count inflated bytes, cut into events, and judged before any is taken."""
+"""A request's body, cut into events, which are judged before any is taken."""
 
-import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
-from aiohttp import web
 
-from connectors.http.memory import BodyReading
-from connectors.http.refusal import LISTED, HttpRefusal, RefusedEvent
+from connectors.http.refusal import LISTED, HttpRefusal, RefusedEvent, too_large
 from walflow import Codec, Frames, Outlet
 from walflow.framing import LINES, frames_of
-from walflow.framing.compression import Corrupt, Members
-from walflow.net.deadline import within
 
 LINE_TYPES: Final = {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
-ENCODINGS: Final = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "zlib", "zstd": "zstd"}
 TURN_EVENTS: Final = 4096  # judged before others have their turn, and the most of a block
 BLOCK_BYTES: Final = 256 << 10
 ELEMENTS: Final = 4  # an array with so many commas for each event allowed is counted before it is decoded
@@ -44,75 +38,6 @@ def kind_of(content_type: str, out: Outlet, *, split_arrays: bool) -> Kind:
     return "array" if split_arrays and content_type == "application/json" and out.codec.name == "json" else "one"
 
 
-async def read(request: web.BaseRequest, reading: BodyReading, limit: int, seconds: float) -> bytes:
-    """Raises HttpRefusal. `reading` makes no room for others any more when this returns."""
-    members = _members(request.headers.get("Content-Encoding", ""))
-    if (request.content_length or 0) > limit:
-        raise _too_large(limit)
-    if request.content.is_eof():  # all of it came with the head
-        return await _read(request, reading, members, limit)
-    try:
-        async with within(seconds):
-            return await _read(request, reading, members, limit)
-    except TimeoutError:
-        raise HttpRefusal(408, f"the body has not come within {seconds:g} s", closes=True) from None
-
-
-async def _read(request: web.BaseRequest, reading: BodyReading, members: Members | None, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    try:
-        while data := await request.content.readany():
-            for part in _inflated(members, data):
-                size += len(part)
-                if size > limit:
-                    raise _too_large(limit)
-                reading.add(len(part))
-                parts.append(part)
-        if members is not None:
-            members.end()
-        reading.is_read()
-    except asyncio.CancelledError:
-        refusal = reading.made_room()
-        if refusal is None:
-            raise
-        parts.clear()  # the frame lives as long as the error
-        raise refusal from None
-    except HttpRefusal:
-        parts.clear()
-        raise
-    except Corrupt as error:
-        raise HttpRefusal(400, str(error), closes=True) from None
-    except (web.RequestPayloadError, ConnectionError, asyncio.IncompleteReadError) as error:
-        raise HttpRefusal(400, f"the body is broken off or badly chunked: {_words(error)}", closes=True) from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _members(encoding: str) -> Members | None:
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return None
-    if encoding not in ENCODINGS:
-        raise HttpRefusal(415, "Content-Encoding may be gzip, deflate or zstd, and only one of them", closes=True)
-    return Members(ENCODINGS[encoding])
-
-
-def _inflated(members: Members | None, data: bytes) -> Iterator[bytes]:
-    if members is None:
-        yield data
-        return
-    members.feed(data)
-    while (read := members.read()) is not None:
-        yield read[0]
-
-
-def _too_large(limit: int) -> HttpRefusal:
-    return HttpRefusal(413, f"the body has more than max_body_bytes, {limit}, inflated", closes=True)
-
-
-# events
-
-
 class _Slice(NamedTuple):
     """Events to be judged at once, with the number of each."""
 
@@ -120,15 +45,18 @@ class _Slice(NamedTuple):
     frames: Frames
 
 
-async def judge(body: bytes, kind: Kind, out: Outlet, limits: BodyLimits, *, all_or_none: bool) -> Judged:
-    """Raises HttpRefusal, with `all_or_none` also for the first events that are bad."""
+def judge(
+    body: bytes, kind: Kind, out: Outlet, limits: BodyLimits, *, all_or_none: bool
+) -> Generator[None, None, Judged]:
+    """In turns: it yields where others may have theirs. Raises HttpRefusal, with `all_or_none` also for the first events
+    that are bad."""
     unit = "line" if kind == "lines" else "event"
     refused: list[RefusedEvent] = []
     found: list[Frames] = []
     for turn, part in enumerate(_slices(body, kind, out, limits, refused)):
         if turn:
-            await asyncio.sleep(0)
-        good = _judge(part, out.codec, limits.event, unit, refused)
+            yield
+        good = _judge(part, kind, out.codec, limits.event, refused)
         if refused and all_or_none:
             break
         if good is not None:
@@ -142,13 +70,24 @@ async def judge(body: bytes, kind: Kind, out: Outlet, limits: BodyLimits, *, all
     return Judged(found, refused)
 
 
-def _judge(part: _Slice, codec: Codec, limit: int, unit: str, refused: list[RefusedEvent]) -> Frames | None:
-    frames = part.frames
-    if len(frames.data) <= limit:
-        verdict = codec.validate(frames.data, frames.framing, frames.count)
-        if not verdict.bad:
-            return verdict.good
-    return _one_by_one(part, codec, limit, unit, refused)
+def _judge(part: _Slice, kind: Kind, codec: Codec, limit: int, refused: list[RefusedEvent]) -> Frames | None:
+    # An empty line is no JSON, so there it is looked for only in what is bad: the search costs half of the validation.
+    if kind == "lines" and (codec.name != "json" or b"\r" in part.frames.data):
+        part = _with_content(part)
+    good = _all_good(part.frames, codec, limit)
+    if good is None and kind == "lines" and b"" in part.frames.payloads():
+        part = _with_content(part)
+        good = _all_good(part.frames, codec, limit)
+    if good is not None:
+        return good
+    return _one_by_one(part, codec, limit, "line" if kind == "lines" else "event", refused)
+
+
+def _all_good(frames: Frames, codec: Codec, limit: int) -> Frames | None:
+    if not frames.count or (len(frames.data) > limit and max(map(len, frames.payloads())) > limit):
+        return None
+    verdict = codec.validate(frames.data, frames.framing, frames.count)
+    return None if verdict.bad else verdict.good
 
 
 def _one_by_one(part: _Slice, codec: Codec, limit: int, unit: str, refused: list[RefusedEvent]) -> Frames | None:
@@ -186,18 +125,20 @@ def _lines(body: bytes, most: int) -> Iterator[_Slice]:
         raise _too_many(most)
     if not data:
         return
-    if b"\r\n" in data or b"\n\n" in data or data.startswith(b"\n"):
-        lines = [(number, line.removesuffix(b"\r")) for number, line in enumerate(LINES.payloads(data), 1)]
-        full = [(number, line) for number, line in lines if line]
-        for at in range(0, len(full), TURN_EVENTS):
-            some = full[at : at + TURN_EVENTS]
-            yield _Slice([number for number, _ in some], _frames([line for _, line in some]))
-        return
     whole = Frames(data, count, LINES)
     first = 1
     for frames in whole.parts(whole.sizes(len(data), TURN_EVENTS)):
         yield _Slice(range(first, first + frames.count), frames)
         first += frames.count
+
+
+def _with_content(part: _Slice) -> _Slice:
+    """Without empty lines, and without the carriage return that a line may end with."""
+    lines = [
+        (number, line.removesuffix(b"\r")) for number, line in zip(part.numbers, part.frames.payloads(), strict=True)
+    ]
+    full = [(number, line) for number, line in lines if line]
+    return _Slice([number for number, _ in full], _frames([line for _, line in full]))
 
 
 def _sliced(payloads: Sequence[bytes]) -> Iterator[_Slice]:
@@ -246,7 +187,7 @@ def _framed(body: bytes, out: Outlet, limits: BodyLimits, refused: list[RefusedE
     for piece in out.cut(body):
         size += piece.size
         if size > limits.body:
-            raise _too_large(limits.body)
+            raise too_large(limits.body)
         if piece.event is None and piece.refused is None:
             continue
         number += 1

@@ -1,8 +1,6 @@
 """A request's events on their way, and what became of them."""
 
-import asyncio
 import time
-from asyncio import Future
 from collections.abc import Callable, Mapping, Sequence
 
 from walflow import Block, Frames, Outlet, Receipt, StreamId
@@ -16,46 +14,99 @@ class RestNotSent(Exception):
     """The rest of a request, whose sender was told that it is not safe."""
 
 
+class RequestOutcome:
+    """Of all events of a request. `cause`: why they failed; None: all are acked."""
+
+    __slots__ = ("_waiting", "cause", "settled")
+
+    def __init__(self) -> None:
+        self.settled = False
+        self.cause: BaseException | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Possibly at once."""
+        if self.settled:
+            call()
+        else:
+            self._waiting.append(call)
+
+    def settle(self, cause: BaseException | None) -> None:
+        self.settled = True
+        self.cause = cause
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
+
 class Departures:
     """Sends blocks, and waits where the window is full."""
 
     def __init__(self, out: Outlet) -> None:
         self._out = out
-        self._waiting: list[Future[None]] = []
+        self._waiting: list[_Departure] = []
         out.on_ready(self._wake)
 
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def send(
+    def send(
         self,
         stream: StreamId,
         frames: Sequence[Frames],
         meta: Mapping[str, object],
         settled: Callable[[Receipt], None],
+        sent: Callable[[], None],
     ) -> None:
-        """All of them are one request. `settled` is called once, when the last of them is. Raises NotTaken where none was
-        sent: then it is called before."""
-        sizes = [some.count for some in frames]
-        parts = Receipt(settled, sum(sizes)).split(sizes)
+        """All of them are one request. `settled` is called once, when the last of them is; `sent` once all are in the
+        flow. Raises NotTaken where none was sent: then `settled` is called before."""
+        if len(frames) == 1:
+            receipts = [Receipt(settled, frames[0].count)]
+        else:
+            sizes = [some.count for some in frames]
+            receipts = Receipt(settled, sum(sizes)).split(sizes)
         now = time.time_ns()
-        sent = 0
-        try:
-            for some, receipt in zip(frames, parts, strict=True):
-                block = Block(stream, some, self._out.codec, receipt, ingest_ns=now, meta=meta)
-                while not self._out.send(block):
-                    if not sent:
-                        raise NotTaken
-                    await self._ready()
-                sent += 1
-        finally:
-            for receipt in parts[sent:]:
-                receipt.fail(RestNotSent("the flow took no more events of the request"))
+        codec = self._out.codec
+        blocks = [
+            Block(stream, some, codec, receipt, ingest_ns=now, meta=meta)
+            for some, receipt in zip(frames, receipts, strict=True)
+        ]
+        departure = _Departure(blocks, sent)
+        if departure.go(self._out):
+            return
+        if not departure.sent_some:
+            departure.give_up()
+            raise NotTaken
+        self._waiting.append(departure)
 
-    async def _ready(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        await waiter
+    def close(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for departure in waiting:
+            departure.give_up()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._waiting += [departure for departure in waiting if not departure.go(self._out)]
+
+
+class _Departure:
+    __slots__ = ("_blocks", "_next", "_sent")
+
+    def __init__(self, blocks: Sequence[Block], sent: Callable[[], None]) -> None:
+        self._blocks = blocks
+        self._next = 0
+        self._sent = sent
+
+    @property
+    def sent_some(self) -> bool:
+        return self._next > 0
+
+    def go(self, out: Outlet) -> bool:
+        """True once all are sent."""
+        while self._next < len(self._blocks):
+            if not out.send(self._blocks[self._next]):
+                return False
+            self._next += 1
+        self._sent()
+        return True
+
+    def give_up(self) -> None:
+        for block in self._blocks[self._next :]:
+            block.receipt.fail(RestNotSent("the flow took no more events of the request"))

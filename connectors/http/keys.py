@@ -1,19 +1,19 @@
 """Requests that were sent before, recognised by their `Idempotency-Key`."""
 
-from asyncio import Future
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
+from connectors.http.delivery import RequestOutcome
 from connectors.http.refusal import HttpRefusal
 
 
 class KnownRequest(NamedTuple):
-    """`outcome`: None once it is acked, or why not. `answer`: what its sender was told, or will be."""
+    """`answer`: what its sender was told, or will be."""
 
     until: float
     digest: bytes
-    outcome: "Future[BaseException | None]"
+    outcome: RequestOutcome
     answer: bytes
 
 
@@ -40,16 +40,15 @@ class KeyWindow:
             raise HttpRefusal(422, "this Idempotency-Key came before, with another body")
         return known
 
-    def keep(self, key: str, digest: bytes, outcome: "Future[BaseException | None]", answer: bytes) -> None:
+    def keep(self, key: str, digest: bytes, outcome: RequestOutcome, answer: bytes) -> None:
         while len(self._known) >= self._most:
             self._known.popitem(last=False)
         known = KnownRequest(self._time() + self._seconds, digest, outcome, answer)
         self._known[key] = known
-        outcome.add_done_callback(lambda done: self._settled(key, known))
+        outcome.then(lambda: self._settled(key, known))
 
     def _settled(self, key: str, known: KnownRequest) -> None:
-        failed = known.outcome.cancelled() or known.outcome.result() is not None
-        if failed and self._known.get(key) is known:
+        if known.outcome.cause is not None and self._known.get(key) is known:
             del self._known[key]
 
     def _forget_old(self) -> None:

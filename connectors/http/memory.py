@@ -4,7 +4,7 @@ A client that sends its body slowly must not keep the others out. So where there
 longest makes it: a good client's body is there soon.
 """
 
-import asyncio
+from collections.abc import Callable
 
 from connectors.http.refusal import HttpRefusal
 
@@ -18,9 +18,9 @@ class RequestMemory:
     def __repr__(self) -> str:
         return f"<RequestMemory {self.held} of {self.limit} bytes, {len(self._reading)} being read>"
 
-    def begin(self, size: int) -> "BodyReading":
-        """For the task that calls it. `size`: what the request holds from the start. Raises HttpRefusal."""
-        reading = BodyReading(self)
+    def begin(self, size: int, give_up: Callable[[HttpRefusal], None]) -> "BodyReading":
+        """`size`: what the request holds from the start. `give_up`: called if it has to make room. Raises HttpRefusal."""
+        reading = BodyReading(self, give_up)
         try:
             reading.add(size)
         except HttpRefusal:
@@ -35,7 +35,7 @@ class RequestMemory:
             oldest = next(iter(self._reading), reading)
             if oldest is reading:
                 raise _no_room()
-            oldest.give_up()
+            oldest.make_room()
 
     def is_read(self, reading: "BodyReading") -> None:
         self._reading.pop(reading, None)
@@ -44,35 +44,28 @@ class RequestMemory:
 class BodyReading:
     """One request's part. It ends with `release`."""
 
-    def __init__(self, memory: RequestMemory) -> None:
+    __slots__ = ("_give_up", "_memory", "_size")
+
+    def __init__(self, memory: RequestMemory, give_up: Callable[[HttpRefusal], None]) -> None:
         self._memory = memory
         self._size = 0
-        self._task = asyncio.current_task()
-        self._gave_up = False
+        self._give_up = give_up
 
     def add(self, size: int) -> None:
         """Raises HttpRefusal."""
         self._size += size
-        self._memory.held += size
-        self._memory.make_room(self)
+        memory = self._memory
+        memory.held += size
+        if memory.held > memory.limit:
+            memory.make_room(self)
 
     def is_read(self) -> None:
         """It makes no room for others any more."""
         self._memory.is_read(self)
 
-    def give_up(self) -> None:
-        """To make room: ends the reading, wherever it waits."""
+    def make_room(self) -> None:
         self.release()
-        self._gave_up = True
-        if self._task is not None:
-            self._task.cancel()
-
-    def made_room(self) -> HttpRefusal | None:
-        """What a task that was cancelled answers, if it was for this."""
-        if not self._gave_up or self._task is None:
-            return None
-        self._task.uncancel()
-        return _no_room()
+        self._give_up(_no_room())
 
     def release(self) -> None:
         self._memory.is_read(self)

@@ -1,12 +1,15 @@
-"""Why a request is not answered with 200."""
+"""What a request is answered with: the bytes, and why it is not 200."""
 
+import time
 from collections.abc import Sequence
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 import msgspec
-from aiohttp import web
 
 LISTED: Final = 100  # refused events in one answer
+PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class RefusedEvent(NamedTuple):
@@ -15,6 +18,23 @@ class RefusedEvent(NamedTuple):
     number: int
     unit: str
     reason: str
+
+
+class HttpReply(NamedTuple):
+    """`headers`: whole lines. `closes`: what follows on this connection is not read."""
+
+    status: int
+    body: bytes
+    headers: str = ""
+    closes: bool = False
+
+    def head(self, connection: str = "") -> bytes:
+        """`connection`: the header of that name."""
+        lines = (
+            f"HTTP/1.1 {self.status} {PHRASES.get(self.status, '')}\r\nServer: walflow\r\nDate: {_date()}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n{self.headers}"
+        )
+        return (f"{lines}Connection: {connection}\r\n\r\n" if connection else f"{lines}\r\n").encode("latin-1")
 
 
 class HttpRefusal(Exception):
@@ -37,15 +57,15 @@ class HttpRefusal(Exception):
         self.later = later
         self.closes = closes
 
-    def response(self, retry_after: int) -> web.Response:
-        response = json_response(self.status, answer({"error": self.reason}, self.events))
-        if self.later:
-            response.headers["Retry-After"] = str(retry_after)
+    def reply(self, retry_after: int) -> HttpReply:
+        headers = f"Retry-After: {retry_after}\r\n" if self.later else ""
         if self.status == 401:
-            response.headers["WWW-Authenticate"] = "Bearer"
-        if self.closes:
-            response.force_close()
-        return response
+            headers += "WWW-Authenticate: Bearer\r\n"
+        return HttpReply(self.status, answer({"error": self.reason}, self.events), headers, self.closes)
+
+
+def too_large(limit: int) -> HttpRefusal:
+    return HttpRefusal(413, f"the body has more than max_body_bytes, {limit}, inflated", closes=True)
 
 
 def answer(said: dict[str, object], refused: Sequence[RefusedEvent] = ()) -> bytes:
@@ -55,7 +75,15 @@ def answer(said: dict[str, object], refused: Sequence[RefusedEvent] = ()) -> byt
     return msgspec.json.encode(said) + b"\n"
 
 
-def json_response(status: int, body: bytes) -> web.Response:
-    response = web.Response(body=body, status=status, content_type="application/json")
-    response.headers["Server"] = "walflow"  # not which libraries, and of which version
-    return response
+class _Clock:
+    """The header Date, made once a second."""
+
+    second = 0
+    text = ""
+
+
+def _date() -> str:
+    now = int(time.time())
+    if now != _Clock.second:
+        _Clock.second, _Clock.text = now, formatdate(now, usegmt=True)
+    return _Clock.text

@@ -195,6 +195,27 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, i
         yield daemon, port, directory / "out.jsonl"
 
 
+@pytest.mark.parametrize(
+    "endless",
+    [
+        pytest.param(HEAD + b"X: ", id="a header"),
+        pytest.param(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", id="an extension of a chunk"),
+        pytest.param(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\nX: ", id="a trailer"),
+    ],
+)
+def test_what_does_not_end_around_the_events_is_refused(shared: tuple[Daemon, int, Path], endless: bytes) -> None:
+    daemon, port, _ = shared
+    before = daemon.memory
+    with attackers(port, 4) as made:
+        for each in made:
+            each.say(endless)
+            for _ in range(64):
+                each.say(b"x" * MB)
+        assert all(each.status() in (0, 400, 431) for each in made)
+    is_served(port)
+    assert daemon.memory - before < GROWTH
+
+
 def test_answers_that_are_not_read_do_not_swell(tmp_path: Path) -> None:
     """Requests in one write after the other, and no answer is read."""
     with attacked(tmp_path, write_timeout=1_000_000_000) as (daemon, port), attackers(port, 20) as made:

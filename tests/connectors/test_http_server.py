@@ -259,8 +259,9 @@ async def test_a_shut_gate_is_503_and_nothing_is_taken() -> None:
         assert server.events == [b"2"]
 
 
-async def test_a_gate_that_shuts_while_the_body_comes() -> None:
-    async with serving() as server, server.client() as client:
+@pytest.mark.parametrize("answer", ["acked", "taken"])
+async def test_a_gate_that_shuts_while_the_body_comes(answer: str) -> None:
+    async with serving(answer=answer) as server, server.client() as client:
         client.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n")
         await until(lambda: server.world.count("requests_total") == 1)
         server.out._node.gate.trigger("sink", "full")
@@ -268,6 +269,7 @@ async def test_a_gate_that_shuts_while_the_body_comes() -> None:
         assert (await client.answer()).status == 503
         assert server.events == []
         assert server.out.inflight == 0
+        assert server.world.count("lost_events_total") == 0
 
 
 @pytest.mark.parametrize(
@@ -453,6 +455,86 @@ async def test_requests_in_one_write_are_answered_in_order() -> None:
             client.send(b"%d" % number)
         assert [(await client.answer()).status for _ in range(5)] == [200] * 5
         assert server.events == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_a_thousand_requests_in_one_write() -> None:
+    """More than are read ahead, and than one client's turn has."""
+    async with serving() as server, server.client() as client, server.client() as other:
+        for number in range(1000):
+            client.send(b"%d" % number)
+        assert (await other.post(b"1000")).status == 200
+        assert [(await client.answer()).status for _ in range(1000)] == [200] * 1000
+        assert sorted(map(int, server.events)) == list(range(1001))
+
+
+async def test_requests_whose_client_is_answered_in_parts_wait_for_their_turn() -> None:
+    async with serving(ack=False) as server, server.client() as client:
+        for number in range(300):
+            client.send(b"%d" % number)
+        for number in range(300):
+            await server.taken(number + 1)
+            assert len(server.taker.blocks) == number + 1
+            server.taker.blocks[number].receipt.ack("f::taker")
+        assert [(await client.answer()).status for _ in range(300)] == [200] * 300
+
+
+async def test_a_client_of_http_1_0_is_answered_in_its_way() -> None:
+    async with serving() as server:
+        async with server.client() as client:
+            client.write(b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n1")
+            assert (await client.answer()).headers["connection"] == "keep-alive"
+            client.write(b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n2")
+            assert (await client.answer()).headers["connection"] == "close"
+            assert await client.is_closed()
+        assert server.events == [b"1", b"2"]
+
+
+async def test_a_request_to_upgrade_is_answered_in_http_1_1() -> None:
+    """Java's client sends it so."""
+    async with serving() as server, server.client() as client:
+        upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c"}
+        for number in range(2):
+            client.send(b"%d" % number, upgrade)
+        head = (
+            b"POST / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        client.write(head)
+        await until(lambda: server.world.count("requests_total") == 3)
+        client.write(b"1\r\n2\r\n0\r\n\r\n")
+        client.send(gzip.compress(b"3"), {**upgrade, "Content-Encoding": "gzip"})
+        client.send(b"4")
+        assert [(await client.answer()).status for _ in range(5)] == [200] * 5
+        assert server.events == [b"0", b"1", b"2", b"3", b"4"]
+        assert server.taker.blocks[1].meta["request"] == server.taker.blocks[0].meta["request"]
+        client.write(b"CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\nPOST / HTTP/1.1\r\n")
+        assert (await client.answer()).status == 405
+        assert await client.is_closed()
+
+
+async def test_the_answer_to_head_has_no_body() -> None:
+    async with serving() as server, server.client() as client:
+        client.write(b"HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
+        async with asyncio.timeout(PATIENCE):
+            assert (await client.reader.read()).endswith(b"\r\n\r\n")
+
+
+async def test_a_client_that_sends_no_more_is_answered() -> None:
+    async with serving(ack=False) as server, server.client() as client:
+        client.send(b"1")
+        client.writer.write_eof()
+        await server.taken()
+        server.taker.ack_all()
+        assert (await client.answer()).status == 200
+        assert await client.is_closed()
+
+
+async def test_trailers_and_extensions_of_chunks_are_no_part_of_the_events() -> None:
+    async with serving() as server, server.client() as client:
+        head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        client.write(head + b"1;a=b\r\n1\r\n0\r\nX-Trailer: t\r\n\r\n")
+        assert (await client.answer()).status == 200
+        assert server.events == [b"1"]
+        assert "x-trailer" not in repr(server.taker.blocks[0].meta)
 
 
 async def test_a_chunked_body_and_expect_continue() -> None:
