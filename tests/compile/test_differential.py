@@ -8,6 +8,7 @@ import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from random import Random
+from time import monotonic
 
 import pytest
 
@@ -182,10 +183,14 @@ def _told(one: tuple[int, object]) -> str:
 
 if __name__ == "__main__":
     pipelines, events, first = (int(argument) for argument in sys.argv[1:4])
+    started = monotonic()
     for seed in range(first, first + pipelines):
         try:
             once(seed, events)
         except Exception:
             print(f"seed {seed}", file=sys.stderr)
             raise
+        done = seed - first + 1
+        if done % 100 == 0:
+            print(f"{done} of {pipelines} pipelines agree, {monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     print(f"{pipelines} pipelines x {events} events agree")
