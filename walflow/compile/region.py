@@ -72,6 +72,11 @@ class Region(NamedTuple):
         targets = dict.fromkeys(rule.to for rules in self.places.values() for rule in rules)
         return [target for target in targets if not self.has(target)]
 
+    @property
+    def keeps(self) -> Sequence[str]:
+        """The nodes that keep something from one event to the next."""
+        return [name for name, script in self.scripts.items() if script.keeps]
+
     def _reached_from(self, place: str) -> list[str]:
         """As often as an event may come there from this place. (A script lets it leave by one port: more is safe.)"""
         reached = [way.to for way in self.onward(place)]

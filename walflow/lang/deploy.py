@@ -251,8 +251,6 @@ class _Instance:
         hint = "a script sees its own args alone: declare `args x = …` and hand it on by `with`"
         names = Names(inner, args, self._report, hint)
         term = None if definition.body is None else script(create.name.text, definition.body, names, definition.span)
-        if term is not None and term.keeps:
-            self._report(error(STATE, term.span))
         return ScriptConfig(create.name, term)
 
     def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:

@@ -13,6 +13,8 @@ from walflow.framing import Incoming, Outgoing
 from walflow.lang.config import NodeId
 from walflow.operators import Operator
 
+ERR = "err"
+
 
 class Link(NamedTuple):
     source: NodeId
@@ -100,9 +102,22 @@ def script_ports(script: ScriptOf) -> Ports:
     return Ports(("in",), tuple(dict.fromkeys([*script.ports, "err"])))
 
 
+class StateDomain(NamedTuple):
+    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer. `keeps`: the
+    nodes that keep something. `err`: the port of what is rejected there. `buffers`: the connectors that hold the results."""
+
+    places: frozenset[str]
+    keeps: tuple[str, ...]
+    err: str
+    buffers: tuple[NodeId, ...]
+
+
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself."""
+    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself.
+
+    `domain`: where a node keeps something from one event to the next, see walflow.plan.domains.
+    """
 
     id: NodeId
     inputs: tuple[str, ...]
@@ -111,11 +126,16 @@ class PipelinePlan:
     streams: tuple[str, ...] = ()
     operators: tuple[OperatorPlan, ...] = ()
     scripts: tuple[ScriptPlan, ...] = ()
+    domain: "StateDomain | None" = None
 
     @property
     def labels(self) -> dict[str, str]:
         """Of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
+
+    def err_from(self, place: str) -> str:
+        """The port by which events leave that are rejected there."""
+        return self.domain.err if self.domain is not None and place in self.domain.places else ERR
 
     @property
     def may_reject(self) -> bool:
