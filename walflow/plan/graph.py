@@ -91,7 +91,7 @@ class Graph:
             for name in (
                 *(select.source for select in pipeline.selects if not select.plain),
                 *(operator.name for operator in pipeline.operators if not operator.operator.whole),
-                *(script.name for script in pipeline.scripts),
+                *(place for script in pipeline.scripts for place in script.places),
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}
