@@ -136,6 +136,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter", "Events for a port that is not linked, or for an output that is closed.", ("port",)
     ),
     "filtered_events_total": Family("counter", "Events of a pipeline that no select matched; they are acked."),
+    "state_bytes": Family(
+        "gauge", "Bytes that the scripts of a pipeline keep in `state`, as they are estimated: never too few."
+    ),
     "lost_events_total": Family(
         "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
     ),

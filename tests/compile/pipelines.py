@@ -6,7 +6,7 @@ from random import Random
 from tests.compile.interpreter import Interpreter
 from tests.compile.world import read_script, term
 from walflow.compile.program import ScriptOf, Term
-from walflow.compile.region import Region, Rule
+from walflow.compile.region import Region, Rule, node_of
 from walflow_kernel import json
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.moment import Moment
@@ -312,7 +312,7 @@ class Ran:
 def interpret(region: Region, payloads: list[bytes], metas: list[dict[str, object]], made: frozenset[str]) -> Ran:
     """Event by event, depth first. `made`: exits whose events are written anew, if not all of them."""
     ran = Ran({exit: [] for exit in region.exits}, [], 0)
-    kept = {name: [script.begins] for name, script in region.scripts.items()}
+    kept = {node_of(place): [script.begins] for place, script in region.scripts.items()}
     for number, payload in enumerate(payloads):
         moment = Moment(7, 3)
         moment.seed(number)
@@ -361,7 +361,7 @@ class _Walk:
         self._ran.dropped += not taken
 
     def _run(self, place: str, event: object, anew: object) -> None:
-        interpreter = Interpreter(event, self._meta, self._moment, self._kept[place])
+        interpreter = Interpreter(event, self._meta, self._moment, self._kept[node_of(place)])
         before = self._meta
         try:
             port, value, kept = interpreter.run(self._region.scripts[place])
@@ -376,7 +376,7 @@ class _Walk:
         if port is None:
             self._ran.dropped += 1
         else:
-            self.at(f"{place}/{port}", event if kept else value, anew if kept else True)
+            self.at(f"{node_of(place)}/{port}", event if kept else value, anew if kept else True)
         self._meta = before
 
     def _deliver(self, to: str, value: object, anew: object) -> None:

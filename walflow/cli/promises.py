@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from walflow.contract import Guarantee
 from walflow.plan import Assembly, NodeId
+from walflow.plan.assembly import StateDomain
 from walflow.plan.graph import ERR, Graph, Path, Port
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
@@ -39,7 +40,8 @@ def promises(assembly: Assembly) -> PathPromises:
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
         [sentence for node in graph.connectors for sentence in _stops(node, graph)],
-        [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings],
+        [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings]
+        + [(plan.id, _lost(plan.domain)) for plan in assembly.pipelines if plan.domain is not None],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes] + _unlinked(assembly),
     )
 
@@ -58,6 +60,16 @@ def _unlinked(assembly: Assembly) -> list[str]:
         f"{flow}: an event that {_listed(nodes, 'or')} rejects is logged, counted and dropped; a link from its `err` keeps it"
         for flow, nodes in left.items()
     ]
+
+
+def _lost(domain: StateDomain) -> str:
+    names = [f"`{name}`" for name in domain.keeps]
+    several = len(names) > 1
+    listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
+    return (
+        f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost, "
+        "and with it the results that no sink has acked. If it must survive, keep it in a query of Spark: connector `spark`"
+    )
 
 
 def _guarantee(graph: Graph, node: NodeId) -> Guarantee:

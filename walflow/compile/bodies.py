@@ -66,7 +66,7 @@ from walflow.compile.program import (
     ends,
 )
 from walflow.compile.scope import Scope
-from walflow.compile.terms import count_of, term_of
+from walflow.compile.terms import arity, passed, term_of
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, warning
 from walflow_kernel.extractors import BadExtractor, extractor
 from walflow_kernel.functions import Function, When
@@ -95,7 +95,10 @@ _UNREACHED: Final = "this is never reached"
 class Body:
     """The scope of a select's expression, of a script or of a function."""
 
-    def __init__(self, outer: Scope, kind: BodyKind, statements: Sequence[Expr] = ()) -> None:
+    def __init__(
+        self, outer: Scope, kind: BodyKind, statements: Sequence[Expr] = (), *, variadic: bool = False
+    ) -> None:
+        self._variadic = variadic
         self._outer = outer
         self._kind = kind
         self._frames: list[dict[str, LocalTerm]] = [{}]
@@ -187,6 +190,8 @@ class Body:
     # ---- roots
 
     def root(self, node: Root) -> Term | None:
+        if node.word == "args":
+            return self.local((Name("args", node.span),))
         if node.word not in {"event", "$", "state"}:
             self.report(error(f"`{node.word}` is not supported yet", node.span))
         elif self._kind == "function":
@@ -287,14 +292,16 @@ class Body:
         return "".join(part for part in written.parts if isinstance(part, str))
 
     def _recur(self, node: RecurNode) -> Term | None:
-        takes, given = len(self._parameters), len(node.arguments)
+        takes, given = len(self._parameters) - self._variadic, len(node.arguments)
         arguments = [term_of(one, self) for one in node.arguments]
         found = [one for one in arguments if one is not None]
-        if takes != given:
-            self.report(error(f"this function takes {count_of('argument', takes)}, not {given}", node.span))
+        if given < takes or (given > takes and not self._variadic):
+            self.report(error(f"this function takes {arity(takes, self._variadic)}, not {given}", node.span))
             return None
         self.recurs = True
-        return RecurOf(tuple(found), node.span) if len(found) == given else None
+        if len(found) < given:
+            return None
+        return RecurOf(passed(found, takes, self._variadic, node.span), node.span)
 
     # ---- let
 

@@ -36,7 +36,8 @@ def depends_on_event(node: Expr, scope: Scope) -> bool:
     """Whether its value may be another one the next time: it has the event in it, its time, or chance."""
     match node:
         case Root():
-            return node.word != "args"
+            # in a function with `...` they are the further arguments
+            return node.word != "args" or scope.local((Name("args", node.span),)) is not None
         case CallNode():
             return scope.when(node.function) != "load" or _any(node.arguments, scope)
         case Reference():

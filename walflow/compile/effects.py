@@ -33,7 +33,6 @@ from walflow.compile.program import (
     Term,
     WholeTerm,
     ends,
-    has_effects,
     walk,
 )
 from walflow.diagnostics import Span
@@ -322,7 +321,7 @@ class Effects(Expressions):
         ):
             return _Subject(elements=[self.atom(item, here) for item in term.of.items])
         operand = self.operand(term.of, here)
-        if operand.kept and not any(has_effects(one) for case in term.cases for one in _asked(case)):
+        if operand.kept:
             return _Subject(name=self.sound(operand._replace(kept=False), term.span), kept=True)
         return _Subject(name=self.sound(operand, term.of.span))
 
@@ -501,11 +500,6 @@ class _Subject:
     def bound(self, made: str) -> str:
         """What a pattern has made of it, for a local."""
         return f"apart({made})" if self.kept else made
-
-
-def _asked(case: CaseOf) -> list[Term]:
-    """What is evaluated before the case is taken."""
-    return [*case.given, *([case.guard] if case.guard is not None else [])]
 
 
 def _all(tests: Sequence[str]) -> str:

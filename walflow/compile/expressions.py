@@ -200,9 +200,7 @@ class Expressions:
 
     def _read(self, term: ReadPath, here: Here) -> Operand:
         keys = bound_keys(term)
-        if is_kept(term.of) and any(isinstance(step, KeyBy) and has_effects(step.key) for step in term.steps):
-            keys, operand = (), Operand(self.atom(term.of, here))  # as it was before them
-        elif keys and isinstance(term.of, WholeTerm | LocalTerm):
+        if keys and isinstance(term.of, WholeTerm | LocalTerm):
             steps = tuple(step.step for step in term.steps[: len(keys)])
             operand = Operand(self._bound(term.of, keys, here, term.span), self.table.add("s", steps))
         elif isinstance(term.of, WholeTerm):
@@ -372,9 +370,7 @@ class Expressions:
         operand = self.operand(term, here)
         if not operand.kept or call.function.gives not in SCALAR_NAMES:
             return self.sound(operand, term.span)
-        if any(has_effects(later.term) for later in call.arguments[at + 1 :]):
-            return self.sound(operand, term.span)
-        # it gives nothing that could have a part of the state in it
+        # what it gives has no part of the state in it, and no expression changes the state meanwhile: `let` is a statement
         return self.sound(operand._replace(kept=False), term.span)
 
     def _given(self, name: str, argument: Argument) -> str:

@@ -203,7 +203,8 @@ class ForOf:
 
 @dataclass(eq=False, slots=True)
 class FunctionOf:
-    """A function of the language. `body` ends in a ReturnOf on each way, and is set once it is read."""
+    """A function of the language. `body` ends in a ReturnOf on each way, and is set once it is read. `variadic`: the last
+    parameter is an array of all further arguments."""
 
     name: str
     parameters: tuple[LocalTerm, ...]
@@ -212,6 +213,13 @@ class FunctionOf:
     recurs: bool
     unsure: tuple[int, ...]
     span: Span
+
+    def takes(self, given: int) -> bool:
+        return given >= self.least if self.variadic else given == self.least
+
+    @property
+    def least(self) -> int:
+        return len(self.parameters) - self.variadic
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,19 @@ class _Onward(NamedTuple):
     kept: bool
 
 
+def input_place(script: str, port: str) -> str:
+    """Where events are that come to a script by this port. No node has such a name."""
+    return script if port == "in" else f"{script} from {port}"
+
+
+def node_of(place: str) -> str:
+    """The script whose input it is."""
+    return place.partition(" from ")[0]
+
+
 class Region(NamedTuple):
     """`places`: the selects from each, in the order of the file. None leads back to itself. `scripts`: what runs at a place
-    instead. What leaves one is at the place `NAME/PORT`, which `places` has."""
+    instead, see `input_place`. What leaves one is at the place `NAME/PORT`, which `places` has."""
 
     name: str
     entry: str
@@ -72,6 +82,11 @@ class Region(NamedTuple):
         targets = dict.fromkeys(rule.to for rules in self.places.values() for rule in rules)
         return [target for target in targets if not self.has(target)]
 
+    @property
+    def keeps(self) -> Sequence[str]:
+        """The nodes that keep something from one event to the next."""
+        return list(dict.fromkeys(node_of(place) for place, script in self.scripts.items() if script.keeps))
+
     def _reached_from(self, place: str) -> list[str]:
         """As often as an event may come there from this place. (A script lets it leave by one port: more is safe.)"""
         reached = [way.to for way in self.onward(place)]
@@ -82,7 +97,7 @@ class Region(NamedTuple):
 
     def reports(self, script: str) -> bool:
         """Its errors leave by a port of its own."""
-        return bool(self.places.get(f"{script}/err"))
+        return bool(self.places.get(f"{node_of(script)}/err"))
 
     def onward(self, place: str) -> list[_Onward]:
         """Where events go from a place."""
@@ -90,8 +105,8 @@ class Region(NamedTuple):
         if script is None:
             return [_Onward(rule.to, rule.what is None) for rule in self.places[place]]
         emits = [one for one in walk(script.body) if isinstance(one, EmitOf)]
-        ways = dict.fromkeys(_Onward(f"{place}/{one.port}", one.value is None) for one in emits)
-        return [*ways, *([_Onward(f"{place}/err", kept=False)] if self.reports(place) else [])]
+        ways = dict.fromkeys(_Onward(f"{node_of(place)}/{one.port}", one.value is None) for one in emits)
+        return [*ways, *([_Onward(f"{node_of(place)}/err", kept=False)] if self.reports(place) else [])]
 
     @property
     def repeated(self) -> frozenset[str]:
@@ -410,7 +425,7 @@ class _Compiling:
         word = "if"
         for number, way in enumerate(exits.ways, 1):
             with listing.block(f"{word} {exits.verdict} == {number}:"):
-                place = f"{name}/{way.port}"
+                place = f"{node_of(name)}/{way.port}"
                 if way.kept:
                     self._deliver(place, came._replace(meta=meta), None)
                 else:
@@ -422,7 +437,7 @@ class _Compiling:
 
     def _kept(self, name: str, script: ScriptOf) -> Base:
         make = self._expressions
-        make.cell, make.bound = self._cell(name, cell(script.begins)), script.bound
+        make.cell, make.bound = self._cell(node_of(name), cell(script.begins)), script.bound
         local = make.temporary("a")
         self._listing.put(f"{local} = {make.cell}[0]")
         return Base(local)

@@ -62,15 +62,22 @@ def script(
 
 
 def function(
-    name: str, parameters: Sequence[Name], statements: Sequence[Expr], scope: Scope, span: Span
+    name: str,
+    parameters: Sequence[Name],
+    statements: Sequence[Expr],
+    scope: Scope,
+    span: Span,
+    *,
+    variadic: bool = False,
 ) -> FunctionOf | None:
-    """None: something in it is wrong, which has been reported."""
-    body = Body(scope, "function", statements)
-    taken = tuple(body.parameter(one) for one in parameters)
+    """None: something in it is wrong, which has been reported. `variadic`: further arguments are the array `args`."""
+    body = Body(scope, "function", statements, variadic=variadic)
+    named = [*parameters, Name("args", span)] if variadic else parameters
+    taken = tuple(body.parameter(one) for one in named)
     term = body.result_of(statements, span)
     if term is None:
         return None
-    return FunctionOf(name, taken, False, term, body.recurs, tuple(body.unsure), span)
+    return FunctionOf(name, taken, variadic, term, body.recurs, tuple(body.unsure), span)
 
 
 def is_event(node: Expr) -> bool:

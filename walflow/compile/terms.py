@@ -60,7 +60,7 @@ from walflow.compile.program import (
     UnaryOf,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import error
+from walflow.diagnostics import Span, error
 from walflow_kernel import paths
 from walflow_kernel.functions import Function, Parameter
 
@@ -218,13 +218,24 @@ def _call(node: CallNode, scope: TermScope) -> Term | None:
 
 
 def _invoked(function: FunctionOf, node: CallNode, scope: TermScope) -> Term | None:
-    takes, given = len(function.parameters), len(node.arguments)
+    given = len(node.arguments)
     arguments = _terms(node.arguments, scope)
-    if takes != given:
-        message = f"`{spelled(node.function)}` takes {count_of('argument', takes)}, not {given}"
+    if not function.takes(given):
+        message = f"`{spelled(node.function)}` takes {arity(function.least, function.variadic)}, not {given}"
         scope.report(error(message, node.span))
         return None
-    return None if arguments is None else InvokeOf(function, tuple(arguments), node.span)
+    if arguments is None:
+        return None
+    return InvokeOf(function, passed(arguments, function.least, function.variadic, node.span), node.span)
+
+
+def arity(least: int, variadic: bool) -> str:
+    return f"{'at least ' if variadic else ''}{count_of('argument', least)}"
+
+
+def passed(arguments: Sequence[Term], least: int, variadic: bool, span: Span) -> tuple[Term, ...]:
+    """As the function takes them: the further ones as an array."""
+    return (*arguments[:least], ArrayOf(tuple(arguments[least:]), span)) if variadic else tuple(arguments)
 
 
 def count_of(what: str, number: int) -> str:

@@ -63,15 +63,23 @@ class CreateOperator:
 
 @dataclass(frozen=True)
 class DefineScript(Definition):
-    """`names`: what of its body says what names stand for; `body`: what it does, None where a part could not be read.
-    `state`: where it says what its state begins as. `inputs`: scripts for ports of their own."""
+    """`state`: what it begins as. `inputs`: what it does with events that come by ports of their own."""
 
     args: tuple[Arg, ...]
-    state: Span | None
-    inputs: tuple[Name, ...]
+    state: Expr | None
+    inputs: "tuple[InputScript, ...]"
     names: "tuple[Use | DefineConst | DefineFunction, ...]"
     body: tuple[Expr, ...] | None
     span: Span
+
+
+class InputScript(NamedTuple):
+    """`script from PORT …`. `names`: what of its text says what names stand for; `body`: what it does, None where a part could
+    not be read."""
+
+    port: Name
+    names: "tuple[Use | DefineConst | DefineFunction, ...]"
+    body: tuple[Expr, ...] | None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Nothing here knows a connector's class: whether a type, a key of its `config` or
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from walflow.compile.constant import ConstantPart
@@ -85,10 +85,12 @@ class Uncreated(NamedTuple):
 
 @dataclass(frozen=True)
 class ScriptConfig:
-    """`script` is None where something in it is wrong, which has been reported."""
+    """`script` is None where something in it is wrong, which has been reported. `inputs`: what it does with events that come
+    by ports of their own."""
 
     name: Name
     script: ScriptOf | None
+    inputs: Mapping[str, ScriptOf] = field(default_factory=dict[str, ScriptOf])
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """`deploy flow x;` -> what there is to run: names looked up, args bound, every setting a constant."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from walflow.compile.constant import Constant, ConstantPart
+from walflow.compile.fold import fold
 from walflow.compile.nodes import Expr, Name, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
 from walflow.diagnostics import Diagnostic, Report, Span, error, warning
@@ -18,6 +18,7 @@ from walflow.lang.ast import (
     DefineScript,
     Deploy,
     Directive,
+    InputScript,
 )
 from walflow.lang.config import (
     ConnectorConfig,
@@ -36,12 +37,9 @@ from walflow.lang.directives import check_directive
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
+from walflow_kernel.errors import CannotApply
+from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
-
-STATE: Final = (
-    "`state` is not supported yet: what a script keeps from one event to the next would be lost with events "
-    "that are acked already"
-)
 
 
 class Deployment:
@@ -250,19 +248,49 @@ class _Instance:
         around = scope if home is body else self._around(home)
         what = f"script `{spelled(create.of)}`"
         args = bind(definition.args, around, create.settings, scope, what, create.name)
-        inner = self._library.block(definition.names, definition.body is not None, home)
+        sections = [InputScript(definition.name, definition.names, definition.body), *definition.inputs]
+        scopes = [self._section(section, home, args) for section in sections]
+        begins = self._begins(definition.state, scopes[0])
+        found_scripts = [
+            None
+            if section.body is None
+            else script(create.name.text, section.body, names, definition.span, begins.value if begins else None)
+            for section, names in zip(sections, scopes, strict=True)
+        ]
+        scripts = [one for one in found_scripts if one is not None]
+        ports = self._input_ports(definition)
+        if len(scripts) < len(sections) or ports is None or (definition.state is not None and begins is None):
+            return ScriptConfig(create.name, None)
+        return ScriptConfig(create.name, scripts[0], dict(zip(ports, scripts[1:], strict=True)))
+
+    def _section(self, section: InputScript, home: ModuleBlock, args: Args) -> Names:
+        inner = self._library.block(section.names, section.body is not None, home)
         constants(inner, self._report)
         functions(inner, self._report)
-        if definition.state is not None:
-            self._report(error(STATE, definition.state))
-        for port in definition.inputs:
-            self._report(error("scripts for inputs of their own are not supported yet", port.span))
         hint = "a script sees its own args alone: declare `args x = …` and hand it on by `with`"
-        names = Names(inner, args, self._report, hint)
-        term = None if definition.body is None else script(create.name.text, definition.body, names, definition.span)
-        if term is not None and term.keeps:
-            self._report(error(STATE, term.span))
-        return ScriptConfig(create.name, term)
+        return Names(inner, args, self._report, hint)
+
+    def _begins(self, written: Expr | None, names: Names) -> Constant | None:
+        found = None if written is None else fold(written, names)
+        if found is not None:
+            try:
+                if cell(found.value)[1] > BOUND:
+                    raise too_much(BOUND)
+            except CannotApply as refused:
+                self._report(error(f"`state`: {refused}", found.span))
+                return None
+        return found
+
+    def _input_ports(self, definition: DefineScript) -> list[str] | None:
+        ports: list[str] = []
+        for port in (one.port for one in definition.inputs):
+            if port.text == "in" or port.text in ports:
+                hint = "what stands behind `script` alone takes the events that come to `in`"
+                message = f"there are two scripts for `{port.text}`"
+                self._report(error(message, port.span, hint if port.text == "in" else None))
+                return None
+            ports.append(port.text)
+        return ports
 
     def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:
         what = None if is_event(select.what) else resolved(select.what, scope)

@@ -152,7 +152,9 @@ def _function(definition: DefineFunction, home: ModuleBlock, path: Path, report:
         home.functions[name] = None
         try:
             inner = Names(home, None, report, "a function sees its parameters alone")
-            home.functions[name] = function(name, definition.parameters, definition.body, inner, definition.span)
+            home.functions[name] = function(
+                name, definition.parameters, definition.body, inner, definition.span, variadic=definition.variadic
+            )
         finally:
             home.reading.pop()
     return home.functions[name]

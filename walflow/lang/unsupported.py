@@ -39,7 +39,5 @@ def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
         return None if in_pipeline else f"{what} is created within a pipeline"
     if node.data == "create" and in_pipeline:
         return _CREATED_WITHIN[str(node.children[0])]
-    if node.data == "function" and any(isinstance(child, Token) and child == "..." for child in node.children):
-        return f"functions with `...` among their parameters are {_YET}"
     within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
     return within or _RULES.get(node.data)

@@ -24,6 +24,7 @@ from walflow.operators import OperatorContext, OutPort, Running, select as opera
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
+from walflow_kernel.state import State
 
 
 class OperatorNode(NamedTuple):
@@ -56,6 +57,8 @@ class _Builder:
             self._links[Port(link.source, link.source_port)].append(Port(link.target, link.target_port))
         self._sinks: dict[NodeId, SinkNode] = {}
         self._errs: dict[NodeId, ErrPort] = {}
+        self._pipeline_errs: dict[Port, ErrPort] = {}
+        self._states: dict[NodeId, State] = defaultdict(dict)  # of pipelines
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, OperatorContext] = {}  # of operators
         self._running: list[OperatorNode] = []
@@ -120,7 +123,7 @@ class _Builder:
         place = OperatorContext(
             name=f"{plan.id}/{operator.name}",
             exits={port: OutPort(self._within(plan, exit), ReasonGate()) for port, exit in ways},
-            err=self._pipeline_err(plan),
+            err=self._pipeline_err(plan, operator.name),
             counter=lambda of: self._metrics.counter(of, **labels),
             gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
             log=structlog.get_logger(flow=plan.id.flow, component=component),
@@ -143,16 +146,25 @@ class _Builder:
         compiled = compile_region(region_of(plan, selects[0].source))
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
-        return operators.Select(compiled, exits, self._pipeline_err(plan), filtered)
+        err = self._pipeline_err(plan, selects[0].source)
+        if not compiled.has_state:
+            return operators.Select(compiled, exits, err, filtered)
+        state = self._states[plan.id]
+        state |= {name: cell for name, cell in compiled.new_state().items() if name not in state}
+        if len(state) == len(compiled.begins):
+            self._metrics.gauge("state_bytes", lambda: sum(cell[1] for cell in state.values()), **plan.labels)
+        return operators.StatefulSelect(operators.Select(compiled, exits, err, filtered, state=state))
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))
 
-    def _pipeline_err(self, plan: PipelinePlan) -> ErrPort:
-        if plan.id not in self._errs:
-            target = self._port(Port(plan.id, "err")) if self._links[Port(plan.id, "err")] else None
-            self._errs[plan.id] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
-        return self._errs[plan.id]
+    def _pipeline_err(self, plan: PipelinePlan, place: str) -> ErrPort:
+        """Of what is rejected at this place."""
+        port = Port(plan.id, plan.err_from(place))
+        if port not in self._pipeline_errs:
+            target = self._port(port) if self._links[port] else None
+            self._pipeline_errs[port] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
+        return self._pipeline_errs[port]
 
     def _dead_end(self, port: Port) -> DeadEnd:
         node, name = port

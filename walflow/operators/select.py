@@ -109,6 +109,22 @@ class Select:
         return self._salt
 
 
+class StatefulSelect:
+    """A region that keeps something from one event to the next. It acks under a name of its own: what a log sends again,
+    because another branch has failed it, is in the state already, and its results are in their buffers."""
+
+    def __init__(self, select: Select) -> None:
+        self._select = select
+        self._name = select.compiled.name
+
+    def accept(self, block: Block) -> None:
+        receipt = block.receipt
+        if self._name not in receipt.skip:
+            receipt.fork(1)
+            self._select.accept(block)
+        receipt.ack(self._name)
+
+
 def hash_of(log: str) -> int:
     """The same in every process."""
     return int.from_bytes(log.encode()[-8:], "big")

@@ -59,7 +59,8 @@ def assemble(
             tuple(plan for flow in flows for plan in flow.connectors),
             tuple(plan for flow in flows for plan in flow.pipelines),
             tuple(written),
-        )
+        ),
+        registry,
     )
     if config.sound and not has_errors(found):  # else what is not linked may be what went wrong
         for flow in flows:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from walflow.compile.program import ScriptOf
+from walflow.compile.region import input_place
 from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
@@ -12,6 +13,8 @@ from walflow.event import Codec
 from walflow.framing import Incoming, Outgoing
 from walflow.lang.config import NodeId
 from walflow.operators import Operator
+
+ERR = "err"
 
 
 class Link(NamedTuple):
@@ -81,28 +84,49 @@ class OperatorPlan:
 
 
 class ScriptPlan(NamedTuple):
-    """Events come to it at the place of its name and leave at `NAME/PORT`. It runs with the selects around it."""
+    """Events come to it at the place of its name, or of one of its `inputs`, and leave at `NAME/PORT`. It runs with the selects
+    around it."""
 
     name: str
     script: ScriptOf
+    inputs: Mapping[str, ScriptOf]
 
     @property
     def ports(self) -> Ports:
-        return script_ports(self.script)
+        return script_ports(self.script, self.inputs)
+
+    @property
+    def places(self) -> Mapping[str, ScriptOf]:
+        """Where events come to it, and what it does with them."""
+        return {input_place(self.name, port): script for port, script in {"in": self.script, **self.inputs}.items()}
 
     @property
     def exits(self) -> tuple[str, ...]:
         return tuple(f"{self.name}/{port}" for port in self.ports.outputs)
 
 
-def script_ports(script: ScriptOf) -> Ports:
+def script_ports(script: ScriptOf, inputs: Mapping[str, ScriptOf]) -> Ports:
     """What it emits by, and `err`."""
-    return Ports(("in",), tuple(dict.fromkeys([*script.ports, "err"])))
+    outputs = [port for one in (script, *inputs.values()) for port in one.ports]
+    return Ports(("in", *inputs), tuple(dict.fromkeys([*outputs, "err"])))
+
+
+class StateDomain(NamedTuple):
+    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer. `keeps`: the
+    nodes that keep something. `err`: the port of what is rejected there. `buffers`: the connectors that hold the results."""
+
+    places: frozenset[str]
+    keeps: tuple[str, ...]
+    err: str
+    buffers: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself."""
+    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself.
+
+    `domain`: where a node keeps something from one event to the next, see walflow.plan.domains.
+    """
 
     id: NodeId
     inputs: tuple[str, ...]
@@ -111,11 +135,16 @@ class PipelinePlan:
     streams: tuple[str, ...] = ()
     operators: tuple[OperatorPlan, ...] = ()
     scripts: tuple[ScriptPlan, ...] = ()
+    domain: "StateDomain | None" = None
 
     @property
     def labels(self) -> dict[str, str]:
         """Of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
+
+    def err_from(self, place: str) -> str:
+        """The port by which events leave that are rejected there."""
+        return self.domain.err if self.domain is not None and place in self.domain.places else ERR
 
     @property
     def may_reject(self) -> bool:
@@ -125,13 +154,14 @@ class PipelinePlan:
     @property
     def places(self) -> tuple[str, ...]:
         """Where events are within it: what a select may be from, scripts and operators."""
-        exits = [exit for exits in self.through.values() for exit in exits]
+        exits = dict.fromkeys(exit for exits in self.through.values() for exit in exits)
         return (*self.inputs, *self.streams, *self.through, *exits)
 
     @property
     def through(self) -> Mapping[str, tuple[str, ...]]:
         """Scripts and operators with the places that events leave them at."""
-        return {one.name: one.exits for one in self.operators} | {one.name: one.exits for one in self.scripts}
+        scripts = {place: one.exits for one in self.scripts for place in one.places}
+        return {one.name: one.exits for one in self.operators} | scripts
 
 
 @dataclass(frozen=True)

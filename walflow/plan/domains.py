@@ -3,6 +3,8 @@
 Here it becomes one in earnest: what is selected into it leaves the pipeline by a port of its own and is linked to the
 connector, what the connector sends comes back by another. So it is supervised, measured, drained, printed and looked
 into as every log is, and nothing behind this has to know.
+
+So does what keeps something from one event to the next: see walflow.plan.results.
 """
 
 from dataclasses import replace
@@ -10,20 +12,29 @@ from dataclasses import replace
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import Assembly, Link, PipelinePlan, PlannedSelect
 from walflow.plan.graph import ERR
+from walflow.plan.results import buffered
+from walflow.registry import Registry
 
 
-def split(assembly: Assembly) -> Assembly:
+def split(assembly: Assembly, registry: Registry) -> Assembly:
+    """`registry`: for the buffers of results."""
     linked = {(link.source, link.source_port) for link in assembly.links}
     connectors = list(assembly.connectors)
     pipelines: list[PipelinePlan] = []
     links = list(assembly.links)
     for pipeline in assembly.pipelines:
         reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
+        ends: list[str] = []
         for operator in pipeline.operators:
             if operator.run_as is not None:
                 connectors.append(operator.run_as)
                 links += _links(pipeline.id, operator.name, operator.run_as.id, reports=reports)
                 pipeline = _without(pipeline, operator.name, reports=reports)
+                ends.append(operator.name)
+        outputs = {*ends, *(port for node, port in linked if node == pipeline.id)}
+        pipeline, buffers, more = buffered(pipeline, outputs, ends, registry)
+        connectors += buffers
+        links += more
         pipelines.append(pipeline)
     return Assembly(tuple(connectors), tuple(pipelines), tuple(links))
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from walflow.lang.config import NodeId
-from walflow.plan.assembly import Assembly, ConnectorPlan, Link
+from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 
-ERR = "err"
+__all__ = ["ERR", "Graph", "Path", "Port", "Stops"]
 
 
 class Port(NamedTuple):
@@ -75,7 +75,8 @@ class Graph:
                 targets = [select.target for select in pipeline.selects if select.source == name]
                 targets += through.get(name, ())
                 # what a pipeline rejects leaves by its err port, selected into it or not
-                implied = [ERR] if ERR in pipeline.outputs and ERR not in targets else []
+                err = pipeline.err_from(name)
+                implied = [err] if err in pipeline.outputs and err not in targets else []
                 self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]
         self.choosers = {
             Port(pipeline.id, operator.name): operator
@@ -90,7 +91,7 @@ class Graph:
             for name in (
                 *(select.source for select in pipeline.selects if not select.plain),
                 *(operator.name for operator in pipeline.operators if not operator.operator.whole),
-                *(script.name for script in pipeline.scripts),
+                *(place for script in pipeline.scripts for place in script.places),
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}

@@ -21,7 +21,7 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
     planned = {one.name.text: _plan_operator(one, config.id, registry, report) for one in config.operators}
     ports = {name: operator.ports if operator else None for name, operator in planned.items()}
-    ports |= {one.name.text: script_ports(one.script) if one.script else None for one in config.scripts}
+    ports |= {one.name.text: script_ports(one.script, one.inputs) if one.script else None for one in config.scripts}
     check_selects(config, inputs, outputs, ports, report)
     selects = (
         PlannedSelect(
@@ -36,7 +36,7 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     )
     streams = tuple(name.text for name in config.streams)
     operators = tuple(operator for operator in planned.values() if operator)
-    scripts = tuple(ScriptPlan(one.name.text, one.script) for one in config.scripts if one.script)
+    scripts = tuple(ScriptPlan(one.name.text, one.script, one.inputs) for one in config.scripts if one.script)
     return PipelinePlan(config.id, inputs, outputs, tuple(selects), streams, operators, scripts)
 
 

@@ -10,7 +10,7 @@ from walflow.plan.assembly import PipelinePlan, PlannedSelect
 
 
 def region_of(plan: PipelinePlan, entry: str) -> Region:
-    scripts = {one.name: one.script for one in plan.scripts}
+    scripts = {place: script for one in plan.scripts for place, script in one.places.items()}
     found = _places(plan, entry)
     places = {name: [_rule(select) for select in _from(plan, name)] for name in found if name not in scripts}
     return Region(f"{plan.id}/{entry}", entry, places, {name: scripts[name] for name in found if name in scripts})
@@ -38,7 +38,7 @@ def is_plain(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
 
 
 def _scripts(plan: PipelinePlan) -> Mapping[str, Sequence[str]]:
-    return {one.name: one.exits for one in plan.scripts}
+    return {place: one.exits for one in plan.scripts for place in one.places}
 
 
 def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:

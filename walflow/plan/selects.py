@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 
 from walflow.compile.nodes import Name
+from walflow.compile.region import input_place
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
 from walflow.lang.config import PipelineConfig, SelectConfig
@@ -18,8 +19,10 @@ STREAM = Ports(("in",), ("out",))
 
 def place(name: Name, port: Name | None, default: str, operators: Operators) -> str:
     """What a select is from or into, as plan.Select has it."""
-    if name.text not in operators or (default == "in" and (port is None or port.text == "in")):
+    if name.text not in operators:
         return name.text
+    if default == "in":
+        return input_place(name.text, port.text if port else "in")
     return f"{name.text}/{port.text if port else default}"
 
 

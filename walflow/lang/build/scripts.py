@@ -32,7 +32,7 @@ from walflow.compile.nodes import (
     Unsupported,
 )
 from walflow.diagnostics import Span
-from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, Use
+from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, InputScript, Use
 from walflow.lang.build.rules import TreeRules, by_rule
 
 
@@ -44,13 +44,7 @@ class ScriptText(NamedTuple):
 
 
 class StateText(NamedTuple):
-    span: Span
-
-
-class InputScript(NamedTuple):
-    """`script from PORT …`"""
-
-    port: Name
+    begins: Expr
 
 
 class Into(NamedTuple):
@@ -68,19 +62,19 @@ class EffectSteps(NamedTuple):
 class ScriptRules(TreeRules):
     def define_script(self, meta: Meta, name: Name, *rest: object) -> DefineScript:
         args = next((cast("tuple[Arg, ...]", one) for one in rest if type(one) is tuple), ())
-        state = next((one.span for one in rest if isinstance(one, StateText)), None)
-        inputs = tuple(one.port for one in rest if isinstance(one, InputScript))
+        state = next((one.begins for one in rest if isinstance(one, StateText)), None)
+        inputs = tuple(one for one in rest if isinstance(one, InputScript))
         text = next((one for one in rest if isinstance(one, ScriptText)), ScriptText((), whole=False))
         return defined(name, args, state, inputs, text, self._span(meta))
 
     def script_file(self, meta: Meta, *statements: object) -> ScriptText:
         return self.script(meta, *statements)
 
-    def script_state(self, meta: Meta, _value: Expr) -> StateText:
-        return StateText(self._span(meta))
+    def script_state(self, _meta: Meta, begins: Expr) -> StateText:
+        return StateText(begins)
 
-    def named_script(self, _meta: Meta, port: Name, _script: ScriptText) -> InputScript:
-        return InputScript(port)
+    def named_script(self, _meta: Meta, port: Name, text: ScriptText) -> InputScript:
+        return InputScript(port, *_divided(text))
 
     def script(self, _meta: Meta, *statements: object) -> ScriptText:
         flat: list[object] = []
@@ -208,13 +202,23 @@ class ScriptRules(TreeRules):
 
 
 def defined(
-    name: Name, args: tuple[Arg, ...], state: Span | None, inputs: tuple[Name, ...], text: ScriptText, span: Span
+    name: Name,
+    args: tuple[Arg, ...],
+    state: Expr | None,
+    inputs: tuple[InputScript, ...],
+    text: ScriptText,
+    span: Span,
 ) -> DefineScript:
+    return DefineScript(name, args, state, inputs, *_divided(text), span)
+
+
+def _divided(text: ScriptText) -> "tuple[tuple[Use | DefineConst | DefineFunction, ...], tuple[Expr, ...] | None]":
+    """What says what names stand for, and what it does."""
     names = tuple(one for one in text.statements if isinstance(one, Use | DefineConst | DefineFunction))
     body = tuple(
         cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
     )
-    return DefineScript(name, args, state, inputs, names, body if text.whole else None, span)
+    return names, body if text.whole else None
 
 
 def _pattern(written: "Expr | PatternNode", span: Span) -> PatternNode:
