@@ -192,5 +192,7 @@ if __name__ == "__main__":
             raise
         done = seed - first + 1
         if done % 100 == 0:
-            print(f"{done} of {pipelines} pipelines agree, {monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{done} of {pipelines} pipelines agree, {monotonic() - started:.0f} s", file=sys.stderr, flush=True
+            )
     print(f"{pipelines} pipelines x {events} events agree")
