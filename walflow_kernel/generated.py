@@ -45,6 +45,7 @@ def no_verdict(word: str, value: object) -> CannotApply:
 GLOBALS: Final[Mapping[str, object]] = {
     "ABSENT": paths.ABSENT,
     "BEYOND": values.MOST + 1,
+    "BOUNDLESS": values.MOST,
     "CannotApply": CannotApply,
     "CannotEvaluate": CannotEvaluate,
     "LEAST": values.LEAST,
@@ -53,9 +54,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "Missing": Missing,
     "SOMEWHERE": (),  # a value that is there
     "PLAIN": frozenset({str, float, bool, type(None), list, dict, bytes}),
-    "SCALARS": frozenset({str, float, bool, type(None), bytes}),
     "SMALL": state.SMALL,
-    "apart": state.apart,
     "assign": state.assign,
     "lent": state.lent,
     "replaced": state.replaced,

@@ -20,6 +20,10 @@ Cell = list[Any]  # value, bytes at most, bytes that came in since they were cou
 State = dict[str, Cell]
 """Of a pipeline: by the names of the nodes that keep something. Each changes its own cell in place."""
 
+Room = list[Any]
+"""Two items: the bytes of a state that one call may still lend, and the number of the event at which it stopped because there
+were no more. An event may lend all of a state: a block of them would be more than fits in memory."""
+
 DEEPEST: Final = 128  # levels: deeper, `pickle` and `deepcopy` may end at the stack
 BOUND: Final = 64 << 20  # bytes that one script may keep
 SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
@@ -159,9 +163,17 @@ def too_much(bound: int) -> CannotApply:
     return CannotApply(f"`state` would be larger than {bound:,} bytes")
 
 
-def lent(value: Any, steps: Steps) -> Any:
+def lent(value: Any, steps: Steps, room: Room) -> Any:
     """What a path into the state leads to, for what may keep it."""
-    return apart(taken(value, steps))
+    value = taken(value, steps)
+    kind = exact(value)
+    if kind is dict or kind is list:
+        came = taken_apart(value)
+        room[0] -= came.size
+        return came.value
+    if kind is str or kind is bytes:
+        room[0] -= len(value)
+    return value
 
 
 def snapshot(state: Mapping[str, Cell]) -> State:

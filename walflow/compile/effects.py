@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from walflow.compile.expressions import Base, Expressions, Further, Here, Keys, Operand, is_kept
+from walflow.compile.expressions import Base, Expressions, Further, Here, Keys, Operand, is_kept, lent
 from walflow.compile.listing import Listing
 from walflow.compile.program import (
     ArrayOf,
@@ -499,7 +499,7 @@ class _Subject:
 
     def bound(self, made: str) -> str:
         """What a pattern has made of it, for a local."""
-        return f"apart({made})" if self.kept else made
+        return lent(made) if self.kept else made
 
 
 def _all(tests: Sequence[str]) -> str:

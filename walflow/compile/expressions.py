@@ -47,6 +47,7 @@ from walflow.diagnostics import Span
 from walflow_kernel.generated import NAMES
 
 INLINE: Final = 15  # indents
+SHORT: Final = 256  # characters of a string that need not be counted
 
 Keys = tuple[str, ...]
 Further = MatchOf | ForOf | InvokeOf | StepsOf | LetOf | EmitOf | DropOf | ReturnOf | RecurOf
@@ -173,7 +174,7 @@ class Expressions:
         if steps is None:
             return name
         if operand.kept:
-            plain = f"type({name}) in SCALARS or type({name}) is int and LEAST <= {name} <= MOST"
+            plain = f"type({name}) in SMALL or type({name}) is str and len({name}) < {SHORT}"
             return self.put(f"{name} if {plain} else {checked(operand)}", span).name
         plain = f"type({name}) in PLAIN or type({name}) is int and LEAST <= {name} <= MOST"
         return self.put(f"{name} if {plain} else taken({name}, {steps})", span).name
@@ -467,7 +468,12 @@ def is_kept(term: Term) -> bool:
 def checked(operand: Operand) -> str:
     if operand.steps is None:
         return operand.name
-    return f"{'lent' if operand.kept else 'taken'}({operand.name}, {operand.steps})"
+    return lent(operand.name, operand.steps) if operand.kept else f"taken({operand.name}, {operand.steps})"
+
+
+def lent(name: str, steps: str = "SOMEWHERE") -> str:
+    """A value of the state for what may keep it."""
+    return f"lent({name}, {steps}, room)"
 
 
 def _guard(operands: list[tuple[Operand, type]]) -> str | None:

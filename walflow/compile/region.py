@@ -34,7 +34,7 @@ from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.generated import define
 from walflow_kernel.moment import Moment
-from walflow_kernel.state import Cell, State, cell, snapshot
+from walflow_kernel.state import Cell, Room, State, cell, snapshot
 
 LONGEST_SHOWN: Final = 80  # characters of a constant
 DEEPEST: Final = 10  # indents within which a stream's selects stand in line
@@ -188,10 +188,14 @@ class Compiled:
     def new_state(self) -> State:
         return snapshot(self.begins)
 
-    def run(self, decoded: Decoded, call: BlockCall, state: State | None = None) -> BlockOutcome:
-        """Changes the state, which a region that has one must be given."""
-        refused = [Refusal(number, reason, 0) for number, reason in decoded.refused]
-        found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state)
+    def run(
+        self, decoded: Decoded, call: BlockCall, state: State | None = None, room: Room | None = None
+    ) -> BlockOutcome:
+        """Changes the state, which a region that has one must be given. `room`: it may stop before the end of the block, and
+        then says where. Without, it looks at all of it."""
+        found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state, room)
+        end = None if room is None else room[1]
+        refused = [Refusal(number, reason, 0) for number, reason in decoded.refused if end is None or number < end]
         rows = {exit: Rows(*pair) for exit, pair in zip(self.exits, found, strict=True)}
         return BlockOutcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
 
@@ -285,13 +289,20 @@ class _Compiling:
         came = Base("e" if self.reader.whole else None, self.reader.paths)
         self._place(self._region.entry, _Event(came, "e", self._meta_base, kept=True))
         whole = Listing()
-        with whole.block("def run(numbers, events, now, positions, meta, metas, kept, state):"):
+        with whole.block("def run(numbers, events, now, positions, meta, metas, kept, state, room=None):"):
             self._head(whole)
             for place, local in self._cells.items():
                 whole.put(f"{local} = state[{self._table.constant(place)}]")
+            if self._cells:
+                with whole.block("if room is None:"):
+                    whole.put("room = [BOUNDLESS, None]")
             for inner in [*self._helpers, *self._streams]:
                 whole.add(inner)
             whole.put("for i, e in zip(numbers, events):")
+            if self._cells:
+                with whole.block("    if room[0] < 0:"):
+                    whole.put("    room[1] = i")
+                    whole.put("    break")
             whole.lines += body.lines
             whole.spans += body.spans
             metas = "z" if self._sets_meta else ""

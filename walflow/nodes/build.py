@@ -21,6 +21,7 @@ from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
 from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
+from walflow.operators.stateful import StatefulSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
@@ -58,6 +59,7 @@ class _Builder:
         self._sinks: dict[NodeId, SinkNode] = {}
         self._errs: dict[NodeId, ErrPort] = {}
         self._pipeline_errs: dict[Port, ErrPort] = {}
+        self._stateful: list[tuple[ReasonGate, Sequence[NodeId]]] = []  # with the buffers of their results
         self._states: dict[NodeId, State] = defaultdict(dict)  # of pipelines
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, OperatorContext] = {}  # of operators
@@ -74,6 +76,10 @@ class _Builder:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
         Upstream(Graph(self._assembly), made, self._places, self._holding).tell()
+        for gate, buffers in self._stateful:
+            for buffer in buffers:
+                self._sinks[buffer].gates.append(gate)
+                gate.trigger(str(buffer), "starting")
         for nodes in made:
             measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
         return Nodes(made, self._running)
@@ -153,7 +159,11 @@ class _Builder:
         state |= {name: cell for name, cell in compiled.new_state().items() if name not in state}
         if len(state) == len(compiled.begins):
             self._metrics.gauge("state_bytes", lambda: sum(cell[1] for cell in state.values()), **plan.labels)
-        return operators.StatefulSelect(operators.Select(compiled, exits, err, filtered, state=state))
+        gate = ReasonGate()
+        node = StatefulSelect(operators.Select(compiled, exits, err, filtered, state=state), gate)
+        self._running.append(OperatorNode(compiled.name, node))
+        self._stateful.append((gate, plan.domain.buffers if plan.domain else ()))
+        return node
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))

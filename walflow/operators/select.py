@@ -30,7 +30,7 @@ from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
-from walflow_kernel.state import State
+from walflow_kernel.state import Room, State
 
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
@@ -62,7 +62,21 @@ class Select:
         self._places: dict[int, str | None] = {}  # in flow files, of the lines that failed
 
     def accept(self, block: Block) -> None:
-        outcome = self._run(block)
+        self._send(block, self._run(block, None))
+
+    def begin(self, block: Block, most: int) -> Block | None:
+        """`accept`, as far as no more than so many bytes of the state leave, or a little more; and what is left of the block."""
+        room: Room = [most, None]
+        outcome = self._run(block, room)
+        end: int | None = room[1]
+        if end is None:
+            self._send(block, outcome)
+            return None
+        done, left = block.split([end, block.frames.count - end])
+        self._send(done, outcome)
+        return left
+
+    def _send(self, block: Block, outcome: BlockOutcome) -> None:
         refused = list(outcome.refused)
         ways: list[tuple[Node, Rows, bool]] = []
         for to, (exit, rows) in zip(self._exits, outcome.rows.items(), strict=True):
@@ -90,7 +104,7 @@ class Select:
             self._places[line] = None if span is None else str(span)
         return self._places[line]
 
-    def _run(self, block: Block) -> BlockOutcome:
+    def _run(self, block: Block, room: Room | None) -> BlockOutcome:
         compiled = self.compiled
         positions, salt = block.positions, self._salt
         if compiled.draws and (positions is None or salt is None):
@@ -102,27 +116,11 @@ class Select:
         moment = Moment(block.ingest_ns, salt or 0)
         meta = dict(block.meta) if compiled.reads_meta else {}
         call = BlockCall(moment, positions or (), meta, block.event_metas, _Kept(block).event)
-        return compiled.run(compiled.reader.decode(block.frames, block.codec), call, self._state)
+        return compiled.run(compiled.reader.decode(block.frames, block.codec), call, self._state, room)
 
     def _own_salt(self) -> int:
         self._salt = randbits(64)
         return self._salt
-
-
-class StatefulSelect:
-    """A region that keeps something from one event to the next. It acks under a name of its own: what a log sends again,
-    because another branch has failed it, is in the state already, and its results are in their buffers."""
-
-    def __init__(self, select: Select) -> None:
-        self._select = select
-        self._name = select.compiled.name
-
-    def accept(self, block: Block) -> None:
-        receipt = block.receipt
-        if self._name not in receipt.skip:
-            receipt.fork(1)
-            self._select.accept(block)
-        receipt.ack(self._name)
 
 
 def hash_of(log: str) -> int:
