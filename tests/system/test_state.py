@@ -1,0 +1,118 @@
+"""A script that counts, in a daemon: its sink dies and comes back, a branch beside it fails, the daemon is killed."""
+
+import json
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from tests.system.daemon import PATIENCE, Client, free_port, running, wait_until
+
+EVENTS = 600
+FLOW = """
+use tremor::pipelines;
+define flow main
+flow
+  define connector clients from tcp_server
+  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end;
+  define connector log from wal with config = {"path": "log"} end;
+  define connector counts from tcp_client
+  with
+    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
+    config = {
+      "url": "127.0.0.1:PORT", "ack": "echo", "reconnect": {"retry": {"interval_ms": 20, "growth_rate": 1.0}}
+    }
+  end;
+  define connector flaky from `tests.system.flaky:Flaky` with codec = "json", config = {"failures": 6} end;
+  define pipeline count
+  pipeline
+    define script n
+    state 0
+    script
+      let state = state + 1;
+      {"event": event, "count": state}
+    end;
+    create script n;
+    select event from in into n;
+    select event from n into out;
+  end;
+  create connector clients;
+  create connector log;
+  create connector counts;
+  create connector flaky;
+  create pipeline store from pipelines::passthrough;
+  create pipeline beside from pipelines::passthrough;
+  create pipeline count;
+  connect /connector/clients to /pipeline/store;
+  connect /pipeline/store to /connector/log;
+  connect /connector/log to /pipeline/count;
+  connect /connector/log to /pipeline/beside;
+  connect /pipeline/count to /connector/counts;
+  connect /pipeline/beside to /connector/flaky;
+end;
+deploy flow main;
+"""
+
+
+class Counts:
+    """The peer: keeps what comes and sends it back. It hangs up after 100 events, three times."""
+
+    def __init__(self, port: int) -> None:
+        self.got: list[tuple[int, int]] = []
+        self.lives = 0
+        self._listening = socket.create_server(("127.0.0.1", port))
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def end(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = self._listening.accept()
+                self.lives += 1
+                with peer, suppress(OSError):
+                    self._serve(peer)
+
+    def _serve(self, peer: socket.socket) -> None:
+        for came, line in enumerate(peer.makefile("rb")):
+            if came == 100 and self.lives <= 3:
+                return
+            if line.endswith(b"\n"):
+                event = json.loads(line)
+                self.got.append((event["event"], event["count"]))
+                peer.sendall(line)
+
+
+def test_each_result_comes_and_each_event_counts_once_until_a_kill(tmp_path: Path) -> None:
+    port = free_port()
+    counts = Counts(port)
+    flow = tmp_path / "main.troy"
+    flow.write_text(FLOW.replace("PORT", str(port)))
+    try:
+        with running(flow, tmp_path) as daemon:
+            client = Client(daemon.port())
+            client.send(b"".join(b"%d\n" % number for number in range(EVENTS)))
+            wait_until(lambda: len(set(counts.got)) == EVENTS)
+            # the n-th event is counted as the n-th, though its peer has died, and the log has sent it again for the branch beside
+            assert sorted(set(counts.got)) == [(number, number + 1) for number in range(EVENTS)]
+            assert counts.lives > 3
+            assert daemon.last("redelivery")["cause"]
+            client.close()
+            daemon.kill()
+        before = len(counts.got)
+        with running(flow, tmp_path) as daemon:
+            client = Client(daemon.port())
+            client.send(b"7777\n")
+            wait_until(lambda: counts.got[-1][0] == 7777)
+            # the state is lost with the process; what the log had not heard of as acked is counted anew
+            again = counts.got[before:]
+            assert [count for _, count in again] == list(range(1, len(again) + 1))
+            client.close()
+            assert daemon.terminate() == 0
+    finally:
+        counts.end()
