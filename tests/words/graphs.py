@@ -17,6 +17,8 @@ PIPELINES = {
     " select event from in into r; select event from r/a into out; select event from r/b into out2;",
     "buffer": "define operator m from qos::wal with max_elements = 50 end; create operator m;"
     " select event from in into m; select event from m into out;",
+    "count": "define script c state 0 script let state = state + 1; let event.count = state; event end; create script c;"
+    " select event from in into c; select event from c into out;",
 }
 LOG = '{"path": "%s", "chunk_size": 65536, "max_chunks": 8}'
 CONNECTORS = {

@@ -87,7 +87,7 @@ def _demands(
     kind = kinds[node]
     if kind in ("file", "moody"):
         return [{node}]
-    if kind in ("memory", "buffer") or (kind == "even" and n % 2) or (kind == "odd" and n % 3):
+    if kind in ("memory", "buffer", "count") or (kind == "even" and n % 2) or (kind == "odd" and n % 3):
         return []
     ways = [
         [demand for target in onward.get((node, port), ()) for demand in _demands(target, n, kinds, onward)]

@@ -41,7 +41,7 @@ def promises(assembly: Assembly) -> PathPromises:
         len(paths) > MOST_PATHS,
         [sentence for node in graph.connectors for sentence in _stops(node, graph)],
         [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings]
-        + [(plan.id, _lost(plan.domain)) for plan in assembly.pipelines if plan.domain is not None],
+        + [(plan.id, lost_state(plan.domain)) for plan in assembly.pipelines if plan.domain is not None],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes] + _unlinked(assembly),
     )
 
@@ -62,7 +62,7 @@ def _unlinked(assembly: Assembly) -> list[str]:
     ]
 
 
-def _lost(domain: StateDomain) -> str:
+def lost_state(domain: StateDomain) -> str:
     names = [f"`{name}`" for name in domain.keeps]
     several = len(names) > 1
     listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
