@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final, cast
 
-from walflow.codecs.json import DEEPEST
+from walflow_kernel.json import DEEPEST
 from walflow.codecs.parts import bytes_of, text_of
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode
