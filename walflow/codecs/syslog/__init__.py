@@ -13,10 +13,11 @@ from datetime import UTC, tzinfo
 from typing import Final, cast
 from zoneinfo import ZoneInfo
 
+from walflow.codecs.parts import bytes_of, record_of, text_of
 from walflow.codecs.string import STRING
 from walflow.codecs.syslog.reading import SyslogReader
-from walflow.codecs.syslog.writing import kind_of, written
-from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.codecs.syslog.writing import written
+from walflow.errors import WalflowError
 from walflow.event import Framing, Verdict
 from walflow.plugins import known_keys
 
@@ -50,22 +51,13 @@ class Syslog:
         return False
 
     def decode(self, payload: bytes) -> object:
-        try:
-            text = payload.decode()
-        except UnicodeDecodeError as error:
-            raise CannotDecode("not UTF-8") from error
-        return self._read(text.rstrip("\r\n\0"))
+        return self._read(text_of(payload).rstrip("\r\n\0"))
 
     def encode(self, value: object) -> bytes:
-        if not isinstance(value, dict):
-            raise CannotEncode(f"only a record can be written as syslog, not {kind_of(value)}")
-        text = written(cast(Mapping[str, object], value), self._zone, self._now)
+        text = written(record_of(value, self.name), self._zone, self._now)
         if "\n" in text and not self._keep_newlines:
             text = text.replace("\n", "#012")  # as rsyslog: a newline would end the message, and begin a forged one
-        try:
-            return text.encode()
-        except UnicodeEncodeError as error:
-            raise CannotEncode("half of a surrogate pair") from error
+        return bytes_of(text)
 
 
 SYSLOG: Final = Syslog({})

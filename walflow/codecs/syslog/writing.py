@@ -7,6 +7,7 @@ from typing import cast
 
 from walflow.codecs.syslog.names import DAY, EPOCH, FACILITIES, MONTHS, SEVERITIES
 from walflow.errors import CannotEncode
+from walflow_kernel.values import kind_of
 
 _to_escape = re.compile(r'["\\\]]')
 _is_word = re.compile(r"[^\s\x00-\x1f\x7f]+").fullmatch
@@ -135,16 +136,3 @@ def _msg(event: Mapping[str, object]) -> str:
 
 def _is_writable(seconds: int) -> bool:
     return (2 - EPOCH) * DAY < seconds < (date.max.toordinal() - EPOCH) * DAY
-
-
-def kind_of(value: object) -> str:
-    if value is None:
-        return "null"
-    kinds: Mapping[type, str] = {
-        dict: "a record",
-        list: "an array",
-        str: "a string",
-        bool: "a boolean",
-        bytes: "bytes",
-    }
-    return kinds.get(type(value), "a number")
