@@ -26,12 +26,12 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class ConnectorPlan:
-    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` frames what
-    comes in, `postframing` what goes out. `defined` and `settings`: where it and each value of its `config` are
-    written."""
+    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` cuts the input into
+    events, `postframing` frames the output. `defined` is the place of the definition, `settings` the place of each
+    value of its `config`."""
 
     id: NodeId
-    kind: str  # the type named in the flow file: tcp_server
+    kind: str  # the type that the flow file names: tcp_server
     connector: Connector
     codec: Codec | None
     preframing: Incoming | None
@@ -41,14 +41,14 @@ class ConnectorPlan:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its metrics."""
+        """The labels of its metrics."""
         return {**self.id.labels, "type": self.kind}
 
 
 class PlannedSelect(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input, a stream or
-    an output of an operator (`batch/out`) into an output, a stream or an operator (`batch`). `what` is None for `event`
-    as it is, `where` and `having` for no condition."""
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline. The source is an input, a
+    stream or an output of an operator (`batch/out`). The target is an output, a stream or an operator (`batch`). `what`
+    is None for `event` unchanged, `where` and `having` are None for no condition."""
 
     source: str
     target: str
@@ -59,14 +59,15 @@ class PlannedSelect(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """All events pass as they are."""
+        """Whether all events pass unchanged."""
         return self.what is None and self.where is None and self.having is None
 
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """An operator for the runtime to make a node of; `kind` is qos::wal, say. Events come to it at the place of its name
-    and leave at `NAME/PORT`. `run_as`: it ends an ack domain, so it is this connector within its pipeline."""
+    """An operator that the runtime makes a node of. `kind`: its type, for example qos::wal. Events come to it at the
+    place NAME and leave it at `NAME/PORT`. `run_as`: the operator ends an ack domain, so it runs as this connector
+    within its pipeline."""
 
     name: str
     kind: str
@@ -139,7 +140,7 @@ class PipelinePlan:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its metrics."""
+        """The labels of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
 
     def err_from(self, place: str) -> str:
@@ -148,7 +149,7 @@ class PipelinePlan:
 
     @property
     def may_reject(self) -> bool:
-        """What it does to an event can fail."""
+        """Whether one of its parts can fail for an event."""
         return bool(self.scripts) or any(not select.plain for select in self.selects)
 
     @property
@@ -166,7 +167,7 @@ class PipelinePlan:
 
 @dataclass(frozen=True)
 class Assembly:
-    """All deployed flows together: a checked graph."""
+    """All deployed flows together, as a checked graph."""
 
     connectors: tuple[ConnectorPlan, ...]
     pipelines: tuple[PipelinePlan, ...]
