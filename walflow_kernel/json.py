@@ -19,7 +19,7 @@ except ImportError:
 DEEPEST: Final = 512  # levels that an event may nest
 _CHUNK: Final = 32  # values that are looked at together once one of many has no JSON form
 NOT_UTF_8: Final = "this is not UTF-8"
-# orjson says "expected 'null'" of all that begins like no value, as if null were wanted
+# orjson says "expected 'null'" where any value may stand
 _PLAINER: Final = {"invalid literal": "no value", "input is a zero-length": "no value", "expecting value": "no value"}
 
 __all__ = [
@@ -56,7 +56,8 @@ def value(text: bytes) -> object:
 
 
 def found_wrong(error: json.JSONDecodeError) -> str:
-    """In words, with the column. The line is named only where the text has several: it has a number of its own in its file."""
+    """The error in plain words, with the column. The line is named only if the text has several lines: a file has line
+    numbers of its own."""
     if "UTF-8" in error.msg:
         return NOT_UTF_8
     what = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
@@ -74,7 +75,7 @@ def encoded(value: object) -> bytes:
 
 
 def sorted_text(value: object) -> bytes:
-    """With the keys of records in order. Raises NotJson."""
+    """The keys of records are sorted. Raises NotJson."""
     refusal = refusals([value])[0]
     if refusal is not None:
         raise NotJson(refusal)
