@@ -85,8 +85,8 @@ class OperatorPlan:
 
 
 class ScriptPlan(NamedTuple):
-    """Events come to it at the place of its name, or of one of its `inputs`, and leave at `NAME/PORT`. It runs with the selects
-    around it."""
+    """Events come to it at the place NAME, or at the place of one of its `inputs`, and leave it at `NAME/PORT`. It is
+    compiled together with the selects around it."""
 
     name: str
     script: ScriptOf
@@ -98,7 +98,7 @@ class ScriptPlan(NamedTuple):
 
     @property
     def places(self) -> Mapping[str, ScriptOf]:
-        """Where events come to it, and what it does with them."""
+        """The places at which events come to it, each with the script that runs there."""
         return {input_place(self.name, port): script for port, script in {"in": self.script, **self.inputs}.items()}
 
     @property
@@ -107,14 +107,15 @@ class ScriptPlan(NamedTuple):
 
 
 def script_ports(script: ScriptOf, inputs: Mapping[str, ScriptOf]) -> Ports:
-    """What it emits by, and `err`."""
+    """The ports that the script emits to, and `err`."""
     outputs = [port for one in (script, *inputs.values()) for port in one.ports]
     return Ports(("in", *inputs), tuple(dict.fromkeys([*outputs, "err"])))
 
 
 class StateDomain(NamedTuple):
-    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer. `keeps`: the
-    nodes that keep something. `err`: the port of what is rejected there. `buffers`: the connectors that hold the results."""
+    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer.
+    `keeps`: the nodes that keep state. `err`: the port of events that are rejected there. `buffers`: the connectors
+    that hold the results."""
 
     places: frozenset[str]
     keeps: tuple[str, ...]
@@ -124,9 +125,8 @@ class StateDomain(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself.
-
-    `domain`: where a node keeps something from one event to the next, see walflow.plan.domains.
+    """Streams, scripts and operators stand between selects. None of them has the name of a port, and none leads back to
+    itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains.
     """
 
     id: NodeId
@@ -144,7 +144,7 @@ class PipelinePlan:
         return {**self.id.labels, "type": "pipeline"}
 
     def err_from(self, place: str) -> str:
-        """The port by which events leave that are rejected there."""
+        """The port of events that are rejected at this place."""
         return self.domain.err if self.domain is not None and place in self.domain.places else ERR
 
     @property
@@ -154,13 +154,13 @@ class PipelinePlan:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where events are within it: what a select may be from, scripts and operators."""
+        """The places that a select may read from, and the names of scripts and operators."""
         exits = dict.fromkeys(exit for exits in self.through.values() for exit in exits)
         return (*self.inputs, *self.streams, *self.through, *exits)
 
     @property
     def through(self) -> Mapping[str, tuple[str, ...]]:
-        """Scripts and operators with the places that events leave them at."""
+        """The scripts and operators, each with the places at which events leave it."""
         scripts = {place: one.exits for one in self.scripts for place in one.places}
         return {one.name: one.exits for one in self.operators} | scripts
 

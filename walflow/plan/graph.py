@@ -74,7 +74,7 @@ class Graph:
             for name in pipeline.places:
                 targets = [select.target for select in pipeline.selects if select.source == name]
                 targets += through.get(name, ())
-                # what a pipeline rejects leaves by its err port, selected into it or not
+                # an event that a pipeline rejects leaves by err, also without a select into err
                 err = pipeline.err_from(name)
                 implied = [err] if err in pipeline.outputs and err not in targets else []
                 self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]

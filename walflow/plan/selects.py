@@ -16,7 +16,7 @@ STREAM = Ports(("in",), ("out",))
 
 
 def place(name: Name, port: Name | None, default: str, operators: Operators) -> str:
-    """What a select is from or into, as plan.Select has it."""
+    """The source or the target of a select, in the words of `PlannedSelect`."""
     if name.text not in operators:
         return name.text
     if default == "in":

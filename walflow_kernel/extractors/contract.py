@@ -26,12 +26,12 @@ NO_MATCH: Final = NoMatch()
 
 
 def of_string(extract: Callable[[str], object]) -> Extract:
-    """Nothing but a string has anything to extract."""
+    """Only a string can match."""
     return partial(_of_string, extract)  # no function within: it goes to Spark's executors, by its name
 
 
 def of_bytes(extract: Callable[[bytes], object]) -> Extract:
-    """The same for one that takes a string's UTF-8."""
+    """The same for an extractor that takes the UTF-8 of a string."""
     return partial(_of_bytes, extract)
 
 
