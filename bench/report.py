@@ -67,15 +67,15 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
 }
 INTROS: Final = {
     LATENCY: (
-        "Latency of a line of 100 bytes, from its write to the read that has all of it, sent when it is due whatever has "
-        "come back. The floors are a loop that does nothing else."
+        "Latency of a line of 100 bytes, from its write to the read that completes it. Lines are sent at fixed times, also "
+        "if earlier ones are not back yet. A floor is the same with a loop that does nothing else."
     ),
-    SPACE: "What the log takes on the disk: records with header, tag and padding, and the chunks' headers.",
+    SPACE: "Bytes of the log on the disk: records with header, tag and padding, and the headers of chunks.",
     RESTART: (
-        "A log full of blocks of 64 KiB: from the start of the process to `ready`, then all of it is sent to a client that "
-        "only reads. 10 GB are measured once."
+        "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then the whole "
+        "log is sent to a client that only reads. The row of 10 GB is measured once."
     ),
-    RECOVERY: "A log of one chunk that recovery reads and verifies to its end, and others reading the same file from the page cache.",
+    RECOVERY: "Recovery reads and verifies a log of one chunk. `dd` and `cksum` read the same file from the page cache.",
 }
 
 
@@ -93,15 +93,15 @@ def head(document: Document) -> str:
     machine, settings = document.machine, document.settings
     return (
         f"`python -m bench --rounds {settings['rounds']:g} --seconds {settings['seconds']:g}`: medians of "
-        f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}, systems in turn, {settings['seconds']:g} s each after {settings['warmup']:g} s that "
-        f"do not count. {machine['cpus']} CPUs ({machine['cpu']}), shared by all that is measured and the load "
-        f"generator; Linux {machine['kernel']}, Python {machine['python']}{_peers(machine)}; load average "
-        f"{machine['load']} before it began. Everything sent came back and was compared."
+        f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}. The systems run in turn, each for "
+        f"{settings['seconds']:g} s after a warm-up of {settings['warmup']:g} s. {machine['cpus']} CPUs ({machine['cpu']}) are "
+        f"shared by the system and the load generator. Linux {machine['kernel']}, Python {machine['python']}{_peers(machine)}. "
+        f"Load average before the run: {machine['load']}. Everything sent came back and was compared."
     )
 
 
 def _peers(machine: Mapping[str, object]) -> str:
-    return "".join(f"; {machine[name]}" for name in ("rsyslog", "redis") if machine.get(name))
+    return "".join(f", {machine[name]}" for name in ("rsyslog", "redis") if machine.get(name))
 
 
 def _goals(found: Iterable[Outcome]) -> Section:
@@ -109,7 +109,7 @@ def _goals(found: Iterable[Outcome]) -> Section:
         (one.goal.figure, f"{one.goal.good:g}", f"{one.goal.aim:g}", _spread(one.values), one.verdict)
         for one in found
     ]
-    return Section("What is aimed at, and what this run has:", ("figure", "good", "aim", "measured", "reached"), rows)
+    return Section("The goals, and the figures of this run:", ("figure", "good", "aim", "measured", "reached"), rows)
 
 
 def _loaded(table: str, rows: Sequence[Row]) -> Section:
@@ -132,7 +132,7 @@ def _ratios(table: str, rows: Sequence[Row]) -> Section:
         for row in rows
         if row.rounds and row.name.startswith(OURS)
     ]
-    return Section(f"Within each round, median (min-max); {table}.", heads, cells if baselines else [])
+    return Section(f"Ratios within each round, median (min-max); {table}.", heads, cells if baselines else [])
 
 
 def _quotients(row: Row, other: Row) -> list[float]:

@@ -1,7 +1,6 @@
-"""`<< 1, event.size:16/little, event.body/binary >>`: bytes, field after field, as tremor's interpreter makes them.
-
-A field that ends within a byte goes on in it; the last byte of all holds what is left over in its low bits. Bits that a
-field has no room for are dropped.
+"""`<< 1, event.size:16/little, event.body/binary >>`: bytes, one field after the other, as tremor's interpreter makes
+them. If a field ends within a byte, the next field continues in that byte. The low bits of the last byte hold what is
+left over. Bits for which a field has no room are dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.values import LONGEST, is_out_of_range, kind_of, out_of_range
 
 WIDEST: Final = 64  # bits of one field
-TYPES: Final[Mapping[str, tuple[bool, bool]]] = {  # as tremor reads them: signed, little
+TYPES: Final[Mapping[str, tuple[bool, bool]]] = {  # flags as tremor reads them: signed, little
     "integer": (False, False),
     "big": (False, False),
     "unsigned": (False, False),

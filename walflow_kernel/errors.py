@@ -1,17 +1,17 @@
-"""Why an expression has no value for an event. The text is the reason that leaves by `err`."""
+"""Reasons why an expression has no value for an event. The text leaves by `err`."""
 
 
 class CannotEvaluate(Exception):
-    """An expression has no value. Its text says why."""
+    """An expression has no value. The text says why."""
 
 
 class CannotApply(CannotEvaluate):
-    """These operands have no such operation."""
+    """The operator or function does not exist for these operands."""
 
 
 class Missing(CannotEvaluate):
-    """A path leads to nothing."""
+    """A path leads to no value."""
 
 
 class NotJson(Exception):
-    """A text is no JSON, or a value has no form in JSON. Its text says why."""
+    """A text is not JSON, or a value has no form in JSON. The text says why."""

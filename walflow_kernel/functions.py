@@ -1,10 +1,10 @@
-"""What `intrinsic fn` stands for: a Python function, and what its annotations say of the arguments.
+"""The Python function behind an `intrinsic fn`, and what its annotations say about the arguments.
 
-Its parameters are plain types (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything),
-matched exactly: `true` is no number. `float` is any number, as Python's typing has it. `Annotated[T, Read(read)]` is
-a string that is read into a T first, at load if it needs no event. One that depends on more than its arguments gets a
-Moment before them. A function raises CannotApply where a value is of no use to it; what it gives must be a value, see
-`values`.
+The types of parameters are plain (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything)
+and are matched exactly: `true` is no number. `float` is any number, as in Python's type hints. `Annotated[T,
+Read(read)]` is a string that is converted to a T first, at load if it does not depend on the event. A function that
+needs more than its arguments gets a Moment before them. A function raises CannotApply if it cannot use a value. Its
+result must be a value, see `values`.
 """
 
 import inspect
@@ -20,7 +20,7 @@ When = Literal["load", "time", "chance", "event"]
 """What it depends on but its arguments: nothing; when it is asked; chance; the event. Only with an event the last has a
 value."""
 
-_WORDS: dict[type, tuple[str, str]] = {  # in a message, and in the reference
+_WORDS: dict[type, tuple[str, str]] = {  # names in messages and in the reference
     bool: ("true or false", "bool"),
     int: ("a whole number", "integer"),
     float: ("a decimal number", "float"),
@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """`types` is empty for anything."""
+    """`types` is empty if any value is allowed."""
 
     types: tuple[type, ...]
     read: Callable[[Any], object] | None = None
@@ -52,21 +52,21 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As the reference has it."""
+        """The name in the reference."""
         if set(self.types) == {int, float}:
             return "number"
         return " or ".join(_WORDS[one][1] for one in self.types) or "any"
 
 
 class Parameter(NamedTuple):
-    """`subject`: what a message calls it, `it` where there is no other."""
+    """`subject`: the name of the parameter in a message; `it` if there is only one."""
 
     name: str
     kind: Kind
     subject: str
 
     def take(self, value: object) -> object:
-        """What the function is given for it."""
+        """The value that the function gets for this argument."""
         kind = self.kind
         if kind.types and type(value) not in kind.types:
             raise CannotApply(f"{self.subject} takes {kind.words}, not {kind_of(value)}")
@@ -75,7 +75,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """It takes from `least` to `most` arguments (None: any number); those beyond its parameters are `rest`."""
+    """It takes `least` to `most` arguments (None: any number). `rest` is the type of arguments after its parameters."""
 
     apply: Callable[..., object]
     parameters: Sequence[Parameter]
@@ -103,11 +103,11 @@ class Function:
 
 
 def function(apply: Callable[..., object], when: When = "load", most: int | None = None) -> Function:
-    """`most`: of one with `*` among its parameters."""
+    """`most`: for a function with `*` among its parameters."""
     hints = get_type_hints(apply, include_extras=True)
     declared = list(inspect.signature(apply).parameters.values())[int(when != "load") :]  # what follows the Moment
     alone = len(declared) == 1
-    names = {p.name: p.name.rstrip("_") for p in declared}  # `from_`, for what Python calls otherwise
+    names = {p.name: p.name.rstrip("_") for p in declared}  # `from_`: a word of Python has a `_` at its end
     subjects = {name: "it" if alone else f"`{shown}`" for name, shown in names.items()}
     named = [(p, Parameter(names[p.name], _kind(hints[p.name]), subjects[p.name])) for p in declared]
     parameters = [parameter for p, parameter in named if p.kind is not p.VAR_POSITIONAL]

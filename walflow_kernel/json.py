@@ -1,7 +1,7 @@
-"""JSON text <-> value, whole. Numbers that are out of range come as such, see `values`.
+"""JSON text <-> value. Numbers out of range become an OutOfRange, see `values`.
 
-Where msgspec and orjson are installed they do the work, elsewhere the standard library: an executor of Spark may have
-nothing else. The answers are equal, to the last byte.
+msgspec and orjson do the work where they are installed. Elsewhere the standard library does it: an executor of Spark
+may have nothing else. The results are equal, to the last byte.
 """
 
 import json
@@ -17,9 +17,9 @@ except ImportError:
     from walflow_kernel import json_plain as json_by  # type: ignore[no-redef]
 
 DEEPEST: Final = 512  # levels that an event may nest
-_CHUNK: Final = 32  # values that are looked at together once one of many has no JSON form
+_CHUNK: Final = 32  # values that are checked together after a check of all has failed
 NOT_UTF_8: Final = "this is not UTF-8"
-# orjson says "expected 'null'" of all that begins like no value, as if null were wanted
+# orjson says "expected 'null'" where any value may stand
 _PLAINER: Final = {"invalid literal": "no value", "input is a zero-length": "no value", "expecting value": "no value"}
 
 __all__ = [
@@ -56,7 +56,8 @@ def value(text: bytes) -> object:
 
 
 def found_wrong(error: json.JSONDecodeError) -> str:
-    """In words, with the column. The line is named only where the text has several: it has a number of its own in its file."""
+    """The error in plain words, with the column. The line is named only if the text has several lines: a file has line
+    numbers of its own."""
     if "UTF-8" in error.msg:
         return NOT_UTF_8
     what = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
@@ -74,7 +75,7 @@ def encoded(value: object) -> bytes:
 
 
 def sorted_text(value: object) -> bytes:
-    """With the keys of records in order. Raises NotJson."""
+    """The keys of records are sorted. Raises NotJson."""
     refusal = refusals([value])[0]
     if refusal is not None:
         raise NotJson(refusal)
@@ -87,12 +88,12 @@ def text(value: object) -> str:
 
 
 def lines(values: Sequence[object]) -> bytes:
-    """Values that `refusals` has found nothing against, a line each."""
+    """One line for each value. Only for values without a refusal."""
     return json_by.encode_lines(values)
 
 
 def refusals(values: Sequence[object]) -> Sequence[str | None]:
-    """For each value why JSON cannot hold it."""
+    """For each value, the reason why JSON cannot hold it, or None."""
     if json_by.all_hold(values):
         return [None] * len(values)
     found: list[str | None] = []
@@ -103,7 +104,7 @@ def refusals(values: Sequence[object]) -> Sequence[str | None]:
 
 
 def all_hold(values: Sequence[object]) -> bool:
-    """Whether `refusals` may be spared."""
+    """Whether no value has a refusal."""
     return json_by.all_hold(values)
 
 

@@ -1,14 +1,14 @@
-"""What an event knows of its time and place: all that functions without arguments may tell apart."""
+"""The time and the position of an event: everything that functions without arguments can depend on."""
 
 from typing import Final
 
 _MASK: Final = (1 << 64) - 1
-_STEP: Final = 0x9E3779B97F4A7C15  # of SplitMix64, from which the three constants are
+_STEP: Final = 0x9E3779B97F4A7C15  # the three constants are those of SplitMix64
 
 
 class Moment:
-    """`ingest_ns`: when the event came in. `salt` and the event's position decide what its draws are: the same event, sent
-    again, draws the same."""
+    """`ingest_ns`: when the event came in. Random numbers depend on `salt` and on the position of the event. So the
+    same event, sent again, gets the same numbers."""
 
     __slots__ = ("_state", "ingest_ns", "salt")
 
@@ -26,11 +26,11 @@ class Moment:
         return _mixed(self._state)
 
     def random(self) -> float:
-        """From 0 to below 1."""
+        """At least 0 and less than 1."""
         return (self.draw() >> 11) * 2.0**-53
 
     def below(self, bound: int) -> int:
-        """From 0 to below `bound`, which is positive, each as likely."""
+        """At least 0 and less than `bound`, all with the same probability. `bound` is positive."""
         bits = bound.bit_length()
         while True:
             number, have = self.draw(), 64

@@ -1,5 +1,5 @@
-"""What the operators mean, each in full. Generated code has the commonest case of most of them inline and calls these
-for the rest. Nothing is converted silently, and a result outside of what a value is (see `values`) is an error."""
+"""The full definition of each operator. Generated code contains the most common case of most operators, and calls these
+for the others. Nothing is converted silently. A result that is no value (see `values`) is an error."""
 
 import math
 import operator
@@ -28,7 +28,7 @@ _BITS: Final = 64
 
 
 def boolean(symbol: str, value: object) -> bool:
-    """A side of `and` and `or`, where the other one has decided nothing."""
+    """The second side of `and` or `or`, if the first side did not decide."""
     if not isinstance(value, bool):
         raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
     return value
@@ -57,7 +57,8 @@ def unequal(left: object, right: object) -> bool:
 
 
 def xor(left: object, right: object) -> bool:
-    """`and` and `or` do not look at their second side where the first decides: generated code has them inline."""
+    """Always looks at both sides. `and` and `or` do not look at the second side if the first one decides; generated
+    code contains them."""
     if isinstance(left, bool) and isinstance(right, bool):
         return left != right
     raise _refused("xor", left, right)
@@ -69,7 +70,7 @@ def _ordered(symbol: str, compare: Callable[[Any, Any], bool], left: Any, right:
     if is_number(left) and is_number(right):
         return compare(left, right)
     if _is_text(left) and _is_text(right):
-        # as strings, or as the bytes that they are: UTF-8 has the order of its characters
+        # as strings or as bytes: UTF-8 has the same order as its characters
         return compare(left, right) if exact(left) is exact(right) else compare(as_bytes(left), as_bytes(right))
     raise _refused(symbol, left, right)
 
@@ -121,13 +122,13 @@ def _remainder(left: int, right: int) -> int:
 
 
 def _left(number: int, by: int) -> int:
-    """Within 64 bits: what is shifted out is lost. A negative number stays one of 63 bits and a sign."""
+    """Within 64 bits: bits that are shifted out are lost. A negative number keeps its sign and 63 bits."""
     bits = number << by & MOST
     return bits if number >= 0 or bits <= -LEAST - 1 else bits - (1 << _BITS)
 
 
 def _right_unsigned(number: int, by: int) -> int:
-    """Zeros come in from the left, so of a negative number something large and positive is made."""
+    """Zeros come in from the left, so a negative number becomes a large positive one."""
     return number if by == 0 else (number & MOST) >> by
 
 
@@ -154,7 +155,7 @@ def _refused(symbol: str, left: object, right: object) -> CannotApply:
 
 
 def _both(symbol: str, left: object, right: object) -> bool:
-    """`and`, `or` of two values that are known."""
+    """`and`, `or` of two known values."""
     if isinstance(left, bool) and isinstance(right, bool):
         return left and right if symbol == "and" else left or right
     raise _refused(symbol, left, right)

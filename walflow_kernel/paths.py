@@ -1,8 +1,7 @@
 """Paths: `event.a["b"][0][1:3]`, one step after the other into a value.
 
-What leads nowhere is found before it is known whether anyone asks: the head of generated code binds each path that its
-body reads, and an event without it is an error only where the path is evaluated. So binding gives ABSENT, or a Lost, and
-`taken` raises.
+Generated code first binds each path that its body reads. At that time it is not known whether the path is evaluated. A
+missing value is an error only if the path is evaluated. So binding returns ABSENT or a LostWay, and `taken` raises.
 """
 
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -15,7 +14,7 @@ NO_BOUND: Final = "where a slice begins and ends is a whole number from 0 on"
 
 
 class Absent:
-    """A member that is not there; there is one, ABSENT."""
+    """A member that is missing. There is one object, ABSENT."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -28,7 +27,7 @@ ABSENT: Final = Absent()
 
 
 class PathStep(NamedTuple):
-    """One step as it is written, of a path as it is written: for messages."""
+    """One step of a path, with the text of the path: for messages."""
 
     shown: str
     path: str
@@ -41,7 +40,8 @@ Steps = tuple[PathStep, ...]
 
 
 class LostWay:
-    """What a path that leads nowhere is bound to, unless only its last key is missing: how far it led, and to what."""
+    """The result of binding a path that leads to no value, if not only its last key is missing: how far the path led,
+    and to what value."""
 
     __slots__ = ("at", "kind")
 
@@ -51,7 +51,7 @@ class LostWay:
 
 
 def reach(value: object, keys: tuple[str, ...], at: int = 0) -> Any:
-    """What is there, from key `at` on; a Lost; or ABSENT where only the last key leads nowhere."""
+    """Follows the keys from `at` on. Returns the value, a LostWay, or ABSENT if only the last key is missing."""
     if value is ABSENT:
         return LostWay(at - 1, "a record")
     last = len(keys) - 1
@@ -65,7 +65,7 @@ def reach(value: object, keys: tuple[str, ...], at: int = 0) -> Any:
 
 
 def taken(value: Any, steps: Steps) -> Any:
-    """The value of a path that was bound. Raises Missing, and CannotApply for a number that is out of range."""
+    """The value of a bound path. Raises Missing, and CannotApply for a number out of range."""
     value = found(value, steps)
     if is_out_of_range(value):
         raise out_of_range()
@@ -73,7 +73,7 @@ def taken(value: Any, steps: Steps) -> Any:
 
 
 def found(value: Any, steps: Steps) -> Any:
-    """`taken`, on the way to something within it, or to whether it is there at all."""
+    """Like `taken`, but a number out of range is allowed: the path only leads on, or is only tested for presence."""
     if value is ABSENT:
         raise steps[-1].missing({})
     if type(value) is LostWay:
@@ -83,7 +83,7 @@ def found(value: Any, steps: Steps) -> Any:
 
 
 def unset(name: str) -> Missing:
-    """A local that no `let` has given a value on the way here."""
+    """The error for a local that no `let` has set on the way here."""
     return Missing(f"`{name}` has no value yet")
 
 
@@ -105,7 +105,7 @@ def member_by(value: object, key: object, step: PathStep) -> Any:
 
 
 def part(value: object, begin: object, end: object, step: PathStep) -> list[object]:
-    """A slice."""
+    """The slice of an array."""
     if not (is_index(begin) and is_index(end)):
         raise CannotApply(f"`{step.path}`: {NO_BOUND}")
     piece = cut(value, begin, end)
@@ -115,7 +115,7 @@ def part(value: object, begin: object, end: object, step: PathStep) -> list[obje
 
 
 def cut(value: object, begin: Any, end: Any) -> list[object] | None:
-    """None: the array does not reach from `begin` to `end`, or it is none."""
+    """None: the value is no array, or is too short for `begin` to `end`."""
     if not is_array(value) or not begin <= end <= len(value):
         return None
     return value[begin:end]

@@ -1,8 +1,9 @@
-"""What a case of `match` fits, in full. Generated code has the tests of records and of plain values inline.
+"""Whether a value matches a case of `match`, in full. Generated code contains the tests of records and of plain values.
 
-A pattern is a tree that is made at load. What depends on the event (an expression in a pattern) is worked out before the
-case is tried, and `given`. `fits` says what a pattern makes of a value, for the name that it is bound to: a record pattern
-a record of the fields it names, an array pattern the places and values that fit, a tuple pattern an array of values.
+A pattern is a tree that is made at load. Expressions in a pattern that depend on the event are evaluated before the
+case is tried; their values are `given`. `fits` returns what the name before the pattern is bound to: for a record
+pattern a record of the named fields, for an array pattern the places and values that match, for a tuple pattern an
+array of values.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +39,8 @@ class Extracts(NamedTuple):
 
 
 class FieldTest(NamedTuple):
-    """One of a record pattern. What it makes is stored under `store`. Of a comparison `value` is known at load, or `given`
-    says where it stands among what is given."""
+    """One field of a record pattern. Its result is stored under `store`. The operand of a comparison is `value` if it
+    is known at load; otherwise `given` is its index in the given values."""
 
     key: str
     word: FieldWord
@@ -54,13 +55,13 @@ class RecordPattern(NamedTuple):
 
 
 class ArrayPattern(NamedTuple):
-    """Each item fits one element at least, wherever that stands."""
+    """Each item must match at least one element, at any place."""
 
     items: "tuple[Pattern, ...]"
 
 
 class TuplePattern(NamedTuple):
-    """Each item fits the element at its place. `open`: there may be more elements."""
+    """Each item must match the element at its place. `open`: further elements are allowed."""
 
     items: "tuple[Pattern, ...]"
     open: bool
@@ -70,7 +71,7 @@ Pattern = Anything | Equals | EqualsGiven | Extracts | RecordPattern | ArrayPatt
 
 
 def fits(pattern: Pattern, value: object, given: Sequence[object] = ()) -> object:
-    """What it makes of the value, or NO_MATCH."""
+    """The value for the name of the pattern, or NO_MATCH."""
     if value is ABSENT or type(value) is LostWay:
         return NO_MATCH
     match pattern:
@@ -145,14 +146,14 @@ def _tuple(pattern: TuplePattern, value: object, given: Sequence[object]) -> obj
 
 
 def holds(symbol: str, value: object, other: object) -> bool:
-    """A comparison with a member, which may be missing."""
+    """Compares with a member, which may be missing."""
     if value is ABSENT or type(value) is LostWay:
         return False
     return BINARY[symbol](value, other) is True
 
 
 def same(value: object, other: object) -> bool:
-    """Of a member, which may be missing."""
+    """Whether a member, which may be missing, equals the value."""
     return value is not ABSENT and type(value) is not LostWay and equal(value, other)
 
 

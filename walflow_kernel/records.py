@@ -1,6 +1,5 @@
-"""`patch` and `merge`: a record made from another, which is left as it was.
-
-Only what is touched is copied: the record itself, and each record within that something is merged into.
+"""`patch` and `merge`: a new record is made from a record, which stays unchanged. Only what changes is copied: the
+record itself, and each record within it that something is merged into.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,11 +10,11 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.paths import PathStep
 from walflow_kernel.values import exact, is_record, kind_of
 
-Fields = dict[str, Any]  # Any: whatever an event brings
+Fields = dict[str, Any]  # Any: a value of an event
 
 
 def record_of(word: str, value: Any) -> Fields:
-    """`word` takes records only."""
+    """The value, if it is a record: `word` accepts nothing else."""
     if exact(value) is not dict:
         raise CannotApply(f"`{word}` takes a record, not {kind_of(value)}")
     record: Fields = value
@@ -23,8 +22,8 @@ def record_of(word: str, value: Any) -> Fields:
 
 
 def merged(left: object, right: object) -> Fields:
-    """`merge left of right`: records within records are merged too; of anything else the right one stays, null like any
-    other."""
+    """`merge left of right`. Records within records are merged too. For any other value the right one stays, also if it
+    is null."""
     return merge_records(record_of("merge", left), record_of("merge", right))
 
 
@@ -34,11 +33,11 @@ def merge_records(left: Fields, right: Fields) -> Fields:
     return made
 
 
-# Of a patch: `record` is a fresh copy, of which nothing deeper may be changed.
+# For a patch: `record` is a fresh copy. Nothing deeper in it may be changed.
 
 
 def vacant(word: str, record: Fields, key: str) -> None:
-    """`insert`, `move` and `copy` write over nothing."""
+    """Raises if the key exists: `insert`, `move` and `copy` do not overwrite."""
     if key in record:
         raise CannotApply(f"`{word}`: a record with `{key}` already")
 
@@ -98,8 +97,8 @@ def _fill(made: Fields, right: Fields) -> None:
 
 
 def assigned(root: object, keys: Sequence[object], value: object, steps: Sequence[PathStep]) -> Fields:
-    """`root` with `value` where `keys` lead; records on the way there are made where they are missing. What was there is
-    left as it was: others may hold it."""
+    """`root` with `value` at the end of `keys`. Missing records on the way are made. The old records stay unchanged,
+    because other values may contain them."""
     made = top = opened(root, steps[0])
     for at, key in enumerate(keys):
         if type(key) is not str:
@@ -114,7 +113,7 @@ def assigned(root: object, keys: Sequence[object], value: object, steps: Sequenc
 
 
 def opened(value: Any, step: PathStep) -> Fields:
-    """A copy to be changed."""
+    """A copy that may be changed."""
     if exact(value) is not dict:
         raise CannotApply(f"`{step.path}`: {kind_of(value)} takes no member `{step.shown}`")
     record: Fields = value
@@ -122,7 +121,7 @@ def opened(value: Any, step: PathStep) -> Fields:
 
 
 def entries(value: Any) -> Iterable[tuple[object, object]]:
-    """What `for` goes through: places and elements, or keys and values; of anything else nothing."""
+    """What `for` iterates over: index and element of an array, key and value of a record. Nothing for any other value."""
     if exact(value) is list:
         items: list[object] = value
         return enumerate(items)
@@ -132,7 +131,7 @@ def entries(value: Any) -> Iterable[tuple[object, object]]:
     return ()
 
 
-MOST_TURNS: Final = 65_536  # of one call of a function that ends in `recur`
+MOST_TURNS: Final = 65_536  # steps of one call of a function that ends in `recur`
 
 
 def endless(name: str) -> CannotApply:
@@ -140,7 +139,7 @@ def endless(name: str) -> CannotApply:
 
 
 def change(word: str, key: str | None) -> Callable[[Fields, Any], None]:
-    """One operation of a patch as a function of the record and the operation's value. Generated code has them inline."""
+    """One operation of a patch, as a function of the record and the value. Generated code contains the same operations."""
     if key is None:
         return merge_all if word == "merge" else default_all
     return partial(_change, word, key)

@@ -1,4 +1,4 @@
-"""Strings that are made of values: `"#{event.a} and #{event.b}"`."""
+"""Strings with values in them: `"#{event.a} and #{event.b}"`."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from walflow_kernel.values import LONGEST, is_out_of_range, kind_of
 
 
 def spliced(value: object) -> str:
-    """What `#{value}` is within a string: a string as it is, anything else as JSON."""
+    """The text of `#{value}`: a string as it is, any other value as JSON."""
     if isinstance(value, str):
         return value
     if type(value) is int and not is_out_of_range(value):
@@ -20,7 +20,7 @@ def spliced(value: object) -> str:
 
 
 def joined(parts: Sequence[str]) -> str:
-    """A string and what is spliced into it."""
+    """A string, followed by a spliced value."""
     if sum(map(len, parts)) > LONGEST:
         raise CannotApply(f"`#{{}}` would make something longer than {LONGEST}")
     return "".join(parts)

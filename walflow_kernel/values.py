@@ -1,8 +1,8 @@
-"""What a value is, and what two values have to do with each other.
+"""What a value is, and how two values compare.
 
 A value is None, bool, int, float, str, bytes, list or dict (with keys that are str), of exactly these types. Integers
-reach from -2^63 to 2^64-1, floats are finite. What JSON brings beyond that is an OutOfRange, or an int that is larger:
-it passes as long as no expression reads it and no codec writes it anew.
+are between -2^63 and 2^64-1, floats are finite. JSON may contain other numbers: they become an OutOfRange, or a larger
+int. Such a number passes unless an expression reads it or a codec writes it.
 """
 
 import math
@@ -13,13 +13,14 @@ from walflow_kernel.errors import CannotApply
 
 LEAST: Final = -(1 << 63)
 MOST: Final = (1 << 64) - 1
-LONGEST: Final = 1 << 20  # characters or items of what one operator or function may make
-EPSILON: Final = 2.0**-52  # closer numbers are equal if one of them is a float, as in tremor
+LONGEST: Final = 1 << 20  # the most characters or items that one operator or function may make
+EPSILON: Final = 2.0**-52  # numbers that are closer count as equal if one is a float, as in tremor
 TOO_DEEP: Final = "nested too deep"
 
 
 class OutOfRange:
-    """A number of JSON that is no float and no integer of 64 bits: 1e400. No operator and no codec takes it."""
+    """A number in JSON that is neither a float nor an integer of 64 bits, for example 1e400. No operator and no codec
+    accepts it."""
 
     __slots__ = ("text",)
 
@@ -56,14 +57,14 @@ def kind_of(value: object) -> str:
 
 
 def is_out_of_range(value: object) -> bool:
-    """Whether it is a number that is too large to be worked with. What is within a record or an array is not looked at."""
+    """Whether the value is a number that is too large. The inside of a record or an array is not checked."""
     if type(value) is int:
         return not LEAST <= value <= MOST
     return type(value) is OutOfRange
 
 
 def equal(left: object, right: object) -> bool:
-    """As tremor has it: whole numbers exactly, other numbers within an epsilon, a string as its bytes; true is no number."""
+    """As in tremor: integers exactly, other numbers within an epsilon, a string as its bytes. true is no number."""
     kind, other = exact(left), exact(right)
     if kind is dict and other is dict:
         return _same_records(left, right)
@@ -106,7 +107,7 @@ def out_of_range() -> CannotApply:
 
 
 def complaint(value: object) -> str | None:
-    """Why no codec can write the value; None: it is a value, whatever its depth."""
+    """The reason why no codec can write the value. None: it can be written, unless it nests too deep."""
     waiting: list[object] = [value]
     while waiting:
         one = waiting.pop()
@@ -156,5 +157,5 @@ def is_array(value: object) -> TypeGuard[list[object]]:
     return exact(value) is list
 
 
-exact: Callable[[object], type] = type  # compared exactly: true is no number
+exact: Callable[[object], type] = type  # exact types: true is no number
 _KINDS: Final = frozenset({type(None), bool, int, float, str, list, dict})

@@ -59,8 +59,8 @@ def _head(document: Document) -> str:
     machine, settings = document.machine, document.settings
     return (
         f"Spark {machine['spark']}, Java {machine['java']}, Python {machine['python']}, `{settings['master']}`, driver "
-        f"memory {settings['heap']}; {machine['cpus']} CPUs ({machine['cpu']}), shared by Spark, walflow and the "
-        f"bench; load average {machine['load']} before it began."
+        f"memory {settings['heap']}. {machine['cpus']} CPUs ({machine['cpu']}) are shared by Spark, walflow and the "
+        f"bench. Load average before the run: {machine['load']}."
     )
 
 
@@ -68,10 +68,10 @@ def _throughput(document: Document) -> str:
     settings = document.settings
     rows = [_case(case, document.cases) for case in document.cases]
     intro = (
-        f"Batches of {settings['batch_mb']:g} MB each, {settings['batches']} a run without the first; medians of "
-        f"{settings['rounds']} rounds{' after one that does not count' if settings['warm_rounds'] else ''}, cases in turn. rows/s: rows / triggerExecution of all "
-        "those batches; in addBatch: rows / addBatch, without a batch's fixed costs. CPU: seconds of these per million rows; "
-        "Spark's is the JVM and its Python workers, and walflow's the daemon."
+        f"A run has {settings['batches']} batches of {settings['batch_mb']:g} MB, without the first. Medians of "
+        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}{' after a warm-up round' if settings['warm_rounds'] else ''}, cases in turn. rows/s: rows / triggerExecution "
+        "of all those batches. In addBatch: rows / addBatch, without the fixed costs of a batch. CPU: seconds per million "
+        "rows, for Spark those of the JVM and its Python workers, for walflow those of the daemon."
     )
     heads = ("", "rows/s", "min-max", "in addBatch", "÷ text files", "CPU Spark", "CPU walflow")
     return f"{intro}\n\n{table(heads, rows)}"
@@ -117,11 +117,10 @@ def _latency(document: Document) -> str:
     )
     rows = [[cell(one) for _, cell in columns] for one in document.latency]
     intro = (
-        "Milliseconds at 1,000 events of 100 bytes a second, through `tcp_server` and the log, from the moment an event is "
-        "written to the socket to the end of the batch that has it, with the sink's and the checkpoint's commit; batches "
-        "follow one another without a trigger interval. An event alone: sent when nothing else is underway. Floor: a "
-        "batch of one row of Spark's own `rate-micro-batch`. A batch's time is triggerExecution without latestOffset, "
-        "medians."
+        "Milliseconds from the write of an event to the socket to the end of its batch, with the commits of the sink and of "
+        "the checkpoint. 1,000 events of 100 bytes a second go through `tcp_server` and the log. Batches follow one another "
+        "without a trigger interval. An event alone: sent when no other event is underway. Floor: a batch of one row of "
+        "Spark's own `rate-micro-batch`. The time of a batch is triggerExecution without latestOffset, medians."
     )
     return f"{intro}\n\n{table([head for head, _ in columns], rows)}"
 

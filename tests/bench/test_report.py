@@ -108,7 +108,7 @@ def test_markdown_has_a_row_for_everything() -> None:
     text = report.markdown(RESULTS)
 
     assert "`python -m bench --rounds 2 --seconds 3`: medians of 2 rounds" in text
-    assert "Python 3.11.7; Redis 7;" in text
+    assert "Python 3.11.7, Redis 7." in text
     assert cells(text, "walflow: echo") == ["walflow: echo", "2,500,000", "2,000,000-3,000,000", "0.40", "70", "12%"]
     assert cells(text, "Redis")[:2] == ["Redis", "none"]
     assert "Redis: no redis-server: `make redis`" in text

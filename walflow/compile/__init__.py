@@ -1,8 +1,10 @@
 """Pipelines -> Python source that takes a block of events at a time.
 
-`nodes` is what an expression looks like in a file. `resolve` looks its names up and works out what needs no event (`fold`,
-`depends`), so that a term (`program`) is left. `region` takes the selects that streams link, and writes one function of
-them: `reads` decodes what is read of an event and binds its paths, `expressions` writes a term as statements, `listing`
-keeps lines, places and constants. What the function calls is `walflow_kernel`. Read `program`, then `region`; to see what
-comes of a flow: `walflow check --python FLOW`.
+`nodes` are the expressions as a file has them. `resolve` looks up their names and evaluates what does not depend on the
+event (`fold`, `depends`). The result is a term (`program`). `region` takes selects and scripts that streams link, and
+writes one function for them. In it, `reads` decodes the parts of an event that are read and binds its paths,
+`expressions` writes terms as statements, `listing` keeps lines, places and constants. The function calls
+`walflow_kernel`.
+
+Read `program` first, then `region`. `walflow check --python FLOW` prints the source for a flow.
 """

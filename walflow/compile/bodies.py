@@ -1,7 +1,7 @@
-"""Scripts, functions, `match` and `for`: what names locals, and what does something.
+"""Scripts, functions, `match` and `for`: what sets locals, and what has effects.
 
-Each is resolved in a Body, which knows the locals at a place. `let` names one for all that follows in the script or
-function; a name in a pattern or behind `case` is known in its case alone.
+Each is resolved in a Body, which knows the locals at a place. A `let` sets a local for everything that follows in the
+script or function. A name in a pattern or after `case` is known only in its case.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ from walflow_kernel.patterns import (
     TuplePattern,
 )
 
-DEEPEST: Final = 16  # `match` and `for` within each other: Python nests 20 loops, and 100 indents
+DEEPEST: Final = 16  # levels of `match` and `for` within each other: Python allows 20 loops and 100 indents
 
 BodyKind = Literal["select", "script", "function"]
 
@@ -93,7 +93,7 @@ _UNREACHED: Final = "this is never reached"
 
 
 class Body:
-    """The scope of a select's expression, of a script or of a function."""
+    """The scope of an expression of a select, of a script, or of a function."""
 
     def __init__(
         self, outer: Scope, kind: BodyKind, statements: Sequence[Expr] = (), *, variadic: bool = False
@@ -157,12 +157,12 @@ class Body:
         return self._parameters[-1]
 
     def _bind(self, name: Name) -> LocalTerm:
-        """In the innermost case."""
+        """Adds a local to the innermost case."""
         made = self._frames[-1][name.text] = LocalTerm(next(self._slots), name.text, True, name.span)
         return made
 
     def _declared(self, name: Name) -> LocalTerm:
-        """By `let`."""
+        """Adds a local that `let` sets."""
         found = self._named(name.text)
         if found is None:
             found = LocalTerm(next(self._slots), name.text, self._depth == 0, name.span)
@@ -173,7 +173,7 @@ class Body:
 
     @contextmanager
     def _within(self, node: MatchNode | ForNode) -> Generator[bool]:
-        """False: too deep, which has been reported."""
+        """False: it nests too deep, which was reported."""
         self._depth += 1
         if self._depth > DEEPEST:
             message = f"`match` and `for` nest at most {DEEPEST} deep"
@@ -208,7 +208,7 @@ class Body:
     # ---- statements
 
     def outcome_of(self, statements: Sequence[Expr], span: Span) -> Term | None:
-        """A script's: it ends in what leaves."""
+        """For a script: it ends in what leaves."""
         if not statements:
             self.report(error("a script needs a statement at least", span, "`event` hands the event on"))
             return None
@@ -218,7 +218,7 @@ class Body:
         return self._steps(statements, span, self._outcome)
 
     def result_of(self, statements: Sequence[Expr], span: Span) -> Term | None:
-        """A function's: it ends in its value."""
+        """For a function: it ends in its value."""
         return self._steps(statements, span, self._result)
 
     def _steps(self, nodes: Sequence[Expr], span: Span, last: Callable[[Expr], Term | None]) -> Term | None:
@@ -241,7 +241,7 @@ class Body:
         return self._emitted(node, "out", node.span)
 
     def _emitted(self, node: Expr | None, port: str, span: Span) -> Term | None:
-        """None is `event`."""
+        """None stands for `event`."""
         if node is None or (isinstance(node, Root) and node.word == "event"):
             return EmitOf(WholeTerm("event", span) if "event" in self.sets else None, port, span)
         value = term_of(node, self)
@@ -499,22 +499,22 @@ _COMPARISONS: Final[Mapping[str, FieldWord]] = {
 
 
 def set_roots(statements: Sequence[Expr]) -> frozenset[str]:
-    """`event` and `$`, if one of the statements assigns to them, or to something in them."""
+    """`event` and `$`, if one of the statements assigns to them or to a part of them."""
     paths = [one.path for one in nodes_of(statements) if isinstance(one, LetNode)]
     roots = [path.of if isinstance(path, Access) else path for path in paths]
     return frozenset(root.word for root in roots if isinstance(root, Root))
 
 
 def written_ports(statements: Sequence[Expr]) -> list[str]:
-    """What is behind the `=>` of each `emit`, and `out`."""
+    """The ports after `=>` of each `emit`, and `out`."""
     emits = [one.port for one in nodes_of(statements) if isinstance(one, EmitNode)]
     names = ["".join(one for one in port.parts if isinstance(one, str)) for port in emits if port is not None]
     return list(dict.fromkeys(["out", *names]))
 
 
 def nodes_of(statements: Sequence[Expr]) -> Iterator[object]:
-    """All that they are made of, in the order of the file."""
-    waiting: list[Any] = [*reversed(statements)]  # Any: whatever a node is made of
+    """All nodes that these consist of, in the order of the file."""
+    waiting: list[Any] = [*reversed(statements)]  # Any: a node consists of many types
     while waiting:
         one = waiting.pop()
         yield one
@@ -527,7 +527,7 @@ def nodes_of(statements: Sequence[Expr]) -> Iterator[object]:
 
 
 def _own_parameters(pattern: PatternNode, of: Expr) -> PatternNode:
-    """`fn f(a, b) of case (a, 0)`: a parameter at its own place fits whatever it is."""
+    """`fn f(a, b) of case (a, 0)`: a parameter at its own place matches any value."""
     if not isinstance(pattern, TuplePatternNode) or not isinstance(of, Array):
         return pattern
     own = [one.path[0].text if isinstance(one, Reference) else None for one in of.items]
@@ -545,7 +545,7 @@ def _name_of(node: PatternNode) -> str | None:
 
 
 def _mark(pattern: PatternNode | None) -> object:
-    """Of a pattern that is a plain value; two of one mark fit the same."""
+    """A key for a pattern that is a plain value. Two patterns with the same key match the same values."""
     if not isinstance(pattern, EqualNode):
         return None
     if isinstance(pattern.value, Text):
@@ -554,7 +554,7 @@ def _mark(pattern: PatternNode | None) -> object:
 
 
 def _leaves(pattern: RecordPattern, of: WholeTerm, above: tuple[KeyStep, ...], span: Span) -> list[ReadPath]:
-    """The paths that a record pattern asks for."""
+    """The paths that a record pattern reads."""
     found: list[ReadPath] = []
     for field in pattern.fields:
         steps = (*above, KeyStep(field.key, PathStep(field.key, field.key)))

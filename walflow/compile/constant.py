@@ -1,4 +1,4 @@
-"""A value worked out at load, which still knows where each part of it was written."""
+"""A value that is evaluated at load, with the place in the file of each of its parts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from walflow.diagnostics import Span
 
 
 class ConstantPart(NamedTuple):
-    """`key`: where the key of a record stands; for an item of an array the item itself."""
+    """`key`: the place of the key, for a member of a record; the place of the item, for an item of an array."""
 
     key: Span
     constant: "Constant"
@@ -27,7 +27,8 @@ class Constant:
         return isinstance(self.value, dict)
 
     def find(self, path: Sequence[str | int]) -> "Constant":
-        """As deep as the path leads: what a validator calls a place may go deeper than what was written."""
+        """Follows the path as far as parts are known. The path of a validator may be longer than what is written in the
+        file."""
         found = self
         for key in path:
             if key not in found.parts:
@@ -36,18 +37,18 @@ class Constant:
         return found
 
     def key_span(self, path: Sequence[str | int]) -> Span:
-        """Where the last key of the path is written."""
+        """The place of the last key of the path."""
         part = self.find(path[:-1]).parts.get(path[-1]) if path else None
         return part.key if part else self.find(path).span
 
 
 def derived(value: object, span: Span) -> Constant:
-    """What was made at `span`, and written nowhere."""
+    """A value that was computed at `span`, so its parts have no place of their own."""
     return Constant(value, span, _Parts(value, span))
 
 
 class _Parts(Mapping[str | int, ConstantPart]):
-    """Made when asked for: `range::range(0, 1_000_000)` has a million."""
+    """Parts are made when they are asked for: `range::range(0, 1_000_000)` has a million."""
 
     def __init__(self, value: object, span: Span) -> None:
         whole: Any = value

@@ -1,4 +1,4 @@
-"""What an expression needs to have a value: nothing but the file, or an event."""
+"""Whether the value of an expression is known at load, or depends on the event."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ from walflow.compile.scope import Scope
 
 
 def depends_on_event(node: Expr, scope: Scope) -> bool:
-    """Whether its value may be another one the next time: it has the event in it, its time, or chance."""
+    """Whether the value may differ from one event to the next: it depends on the event, its time, or chance."""
     match node:
         case Root():
             # in a function with `...` they are the further arguments

@@ -1,11 +1,13 @@
-"""Terms that name locals, or do something -> statements: `let`, `match`, `for`, functions, what a script ends in.
+"""Terms that set locals, or have effects -> statements: `let`, `match`, `for`, functions, the ends of a script.
 
-A script is a loop that runs once, so that `emit` and `drop` leave it by `break` wherever they stand; a `for` on the way
-looks whether it was left. A case of `match` is tested by one expression, so that cases are a chain of `elif`; those with
-a guard, or with expressions in their patterns, ask a flag instead, as does a chain too long for Python.
+A script is a loop that runs once, so `emit` and `drop` leave it by `break` from any depth. A `for` on the way checks
+whether the script was left.
 
-`let` never changes what is there: it makes a record anew around what it assigns. So no two names ever see each other's
-changes, and what has left a script stays as it was.
+A case of `match` is tested by one expression, so cases are a chain of `elif`. Cases with a guard, or with expressions
+in their patterns, test a flag instead. So does a chain that is too long for Python.
+
+`let` never changes a value in place: it makes new records around the assigned value. So no name ever sees a change made
+by another name, and what has left a script stays as it was.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -53,7 +55,7 @@ LONGEST_CHAIN: Final = 50  # of `elif`; CPython ends at 3,000
 
 
 class Leaving(NamedTuple):
-    """A way out of a script. `kept`: with the event as it came."""
+    """A way out of a script. `kept`: the event leaves unchanged."""
 
     port: str
     kept: bool
@@ -64,8 +66,8 @@ DROPPED: Final = 0
 
 @dataclass
 class ScriptExits:
-    """`verdict` is the local that says how the script ended: DROPPED, or which of `ways`, from 1 on. `made`: the local of
-    what leaves."""
+    """`verdict`: the local that says how the script ended: DROPPED, or the number of one of `ways`, from 1 on. `made`:
+    the local with what leaves."""
 
     verdict: str
     made: str
@@ -79,7 +81,7 @@ class ScriptExits:
 
 
 class _Tested(NamedTuple):
-    """An expression that says whether a pattern fits, and one for what the pattern makes."""
+    """An expression that tests whether a pattern matches, and one for the value that the pattern makes."""
 
     test: str
     made: str
@@ -89,7 +91,7 @@ _FITS: Final = "True"
 
 
 class Effects(Expressions):
-    """`functions`: what is written in the language, as Python functions beside the helpers."""
+    """`functions`: the functions written in the language, as Python functions beside the helpers."""
 
     exits: ScriptExits | None = None
     cell = ""  # of the script: where its state stands
@@ -105,7 +107,7 @@ class Effects(Expressions):
         return Operand(name, "SOMEWHERE" if name in self._unjudged else None)
 
     def _name(self, local: LocalTerm, code: str) -> None:
-        """What a pattern or `for` has found within a value: it is judged where it is read."""
+        """Names a value that a pattern or `for` has found within another value. It is checked where it is read."""
         name = self.slot(local.slot)
         self._unjudged |= {name}
         self.listing.put(f"{name} = {code}", local.span)
@@ -152,7 +154,7 @@ class Effects(Expressions):
         return found
 
     def _body(self, body: Term, result: str, here: Here) -> None:
-        """Of a case: its value becomes `result`, if it does not end what it stands in."""
+        """Of a case: its value becomes `result`, unless it ends what it is in."""
         if ends(body):
             self.operand(body, here)
         else:
@@ -188,7 +190,7 @@ class Effects(Expressions):
         return Operand(value)
 
     def _let_state(self, term: LetOf, value: str, here: Here) -> Operand:
-        """In place: no container of the state stands anywhere else."""
+        """In place: no container of the state is part of any other value."""
         name = here.base("state").name
         bound = self.table.constant(self.bound)
         if not term.steps:
@@ -206,7 +208,7 @@ class Effects(Expressions):
         if len(keys) > 1:
             self.listing.put(full, term.span)
             return Operand(value)
-        # a member that is there already, or that the script names, makes the state no larger than it may be
+        # a member that exists, or that the script names, cannot make the state too large
         known = isinstance(term.steps[0], KeyStep) or f"type({keys[0]}) is str and {keys[0]} in {name}"
         quick = f"type({value}) in SMALL and type({name}) is dict{'' if known is True else f' and {known}'}"
         with self.listing.block(f"if {quick}:", term.span):
@@ -346,7 +348,7 @@ class Effects(Expressions):
         self._body(case.body, result, here)
 
     def _flagged(self, term: MatchOf, subject: "_Subject", result: str, here: Here) -> None:
-        # where each case ends what it stands in, no flag is needed to leave the others alone
+        # if each case ends what it is in, no flag is needed to skip the others
         waits = None if all(ends(case.body) for case in term.cases) else self.temporary("g")
         if waits is not None:
             self.listing.put(f"{waits} = True")
@@ -372,7 +374,7 @@ class Effects(Expressions):
 
     @contextmanager
     def _if(self, condition: str | None, span: Span) -> Generator[None]:
-        """None always holds."""
+        """None: always true."""
         if condition is None:
             yield
             return
@@ -398,7 +400,7 @@ class Effects(Expressions):
         return self._test(pattern, subject.name, given)
 
     def _by_paths(self, pattern: RecordPattern, base: Base, above: Keys, given: Sequence[str]) -> _Tested:
-        """Of a record that is not there whole."""
+        """For a record of which only paths are bound."""
         tests: list[str] = []
         made: list[str] = []
         for one in pattern.fields:
@@ -420,7 +422,7 @@ class Effects(Expressions):
         return _Tested(_all(tests), f"{{{', '.join(made)}}}")
 
     def _test(self, pattern: Pattern, name: str, given: Sequence[str], *, there: bool = True) -> _Tested:
-        """`there`: the local is no path that may lead nowhere."""
+        """`there`: the local has a value in any case."""
         match pattern:
             case Anything():
                 return _Tested(_FITS if there else _present(name), name)
@@ -490,7 +492,7 @@ class Effects(Expressions):
 
 @dataclass
 class _Subject:
-    """What is matched: a value that is there, a record of which paths are bound alone, or values one by one."""
+    """What is matched: a value, a record of which only paths are bound, or several values."""
 
     name: str | None = None
     base: Base | None = None
@@ -498,7 +500,7 @@ class _Subject:
     kept: bool = False  # it stands in the state
 
     def bound(self, made: str) -> str:
-        """What a pattern has made of it, for a local."""
+        """What a pattern has made, for a local."""
         return lent(made) if self.kept else made
 
 

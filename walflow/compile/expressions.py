@@ -1,10 +1,10 @@
-"""Term -> statements of Python, each expression's quick path in line by exact type.
+"""Term -> statements of Python. The fast path of each expression is in line and tests exact types.
 
-Statements with temporaries, not nested expressions: CPython ends at 200 parentheses and 20 nested blocks. What still
-nests deeper than INLINE becomes a function of its own.
+The code is statements with temporaries, not nested expressions: CPython allows 200 parentheses and 20 nested blocks.
+What nests deeper than INLINE becomes a function of its own.
 
-A path that the head of the code has bound may lead nowhere, or to a number out of range: its Operand is `raw`, good for
-`type(p1) is str` and no more. `_sound` looks at it.
+A path that the head of the code has bound may lead to no value, or to a number out of range. Its Operand is `raw`: it
+may be used only in `type(p1) is str`. `_sound` checks it.
 """
 
 from collections.abc import Mapping
@@ -55,8 +55,8 @@ Further = MatchOf | ForOf | InvokeOf | StepsOf | LetOf | EmitOf | DropOf | Retur
 
 @dataclass
 class Base:
-    """What `event` or `$` is at a place of the code: a local, None where it is not needed whole; and the locals of its
-    paths."""
+    """The local that holds `event` or `$` at a place of the code; None if it is not needed whole. Also the locals of
+    its paths."""
 
     name: str | None
     paths: Mapping[Keys, str] = field(default_factory=dict[Keys, str])
@@ -64,7 +64,7 @@ class Base:
 
 @dataclass
 class Here:
-    """Where an expression is evaluated. `state`: of a script that has one."""
+    """The place at which an expression is evaluated. `state`: of a script that has one."""
 
     event: Base
     meta: Base
@@ -78,8 +78,8 @@ class Here:
 
 
 class Operand(NamedTuple):
-    """`name` is a local or a constant. `steps`: of a raw one; what its path is written with, by a name of the table. `kept`:
-    it stands in the state, and what may keep it gets a copy."""
+    """`name`: a local or a constant. `steps`: for a raw operand, the name in the table of the text of its path. `kept`:
+    it is part of the state, so a copy is made where it may be kept."""
 
     name: str
     steps: str | None = None
@@ -96,7 +96,7 @@ _LOGICAL: Final = frozenset({"==", "!=", "xor"}) | _ORDER
 
 
 class Expressions:
-    """Writes to `listing`. Temporaries are numbered throughout, helpers collected in `helpers`."""
+    """Writes to `listing`. Temporaries are numbered throughout. Helpers are collected in `helpers`."""
 
     def __init__(self, table: Table, helpers: list[Listing]) -> None:
         self.table = table
@@ -106,7 +106,7 @@ class Expressions:
 
     @staticmethod
     def slot(number: int) -> str:
-        """The local of one that a script, a function or a pattern has named."""
+        """The local of a name in a script, a function or a pattern."""
         return f"d{number}"
 
     def temporary(self, letter: str = "t") -> str:
@@ -114,7 +114,7 @@ class Expressions:
         return f"{letter}{self._count}"
 
     def atom(self, term: Term, here: Here) -> str:
-        """The name of its value, which is one."""
+        """The name of its value."""
         return self.sound(self.operand(term, here), term.span)
 
     def operand(self, term: Term, here: Here) -> Operand:
@@ -159,7 +159,7 @@ class Expressions:
         raise NotImplementedError
 
     def further(self, term: Further, here: Here) -> Operand:
-        """What names locals, or does something."""
+        """What sets locals, or has effects."""
         raise NotImplementedError
 
     # ---- names
@@ -226,7 +226,7 @@ class Expressions:
         return operand._replace(kept=is_kept(term.of))
 
     def _bound(self, of: WholeTerm | LocalTerm, keys: Keys, here: Here, span: Span) -> str:
-        """The local of a path, which may lead nowhere."""
+        """The local of a path, which may lead to no value."""
         if isinstance(of, LocalTerm):
             return self.put(self.reached(self.local(of).name, keys), span).name
         base = here.base(of.root)
@@ -235,7 +235,7 @@ class Expressions:
         return self.put(self.reached(self._whole(of, here).name, keys), span).name
 
     def reached(self, name: str, keys: Keys) -> str:
-        """What a path leads to from a local that holds the value itself."""
+        """The value that a path leads to, from a local that holds the value itself."""
         full = f"reach({name}, {self.table.add('k', keys)})"
         first, *deeper = keys
         if deeper:
@@ -281,12 +281,12 @@ class Expressions:
         left = self.operand(term.first, here)
         for symbol, operand in term.rest:
             if left.steps is not None and not _is_simple(operand):
-                left = Operand(self.sound(left, term.span))  # what is wrong with it is said first
+                left = Operand(self.sound(left, term.span))  # its own error comes first
             left = self._applied(symbol, left, self.operand(operand, here), term.span)
         return left
 
     def _shorten(self, symbol: str, operands: list[Term], here: Here, span: Span) -> Operand:
-        """From left to right until one decides: `present event.a and event.a > 1`."""
+        """From left to right until one side decides: `present event.a and event.a > 1`."""
         name = self.temporary()
         self.verdict(symbol, name, operands[0], here)
         for operand in operands[1:]:
@@ -371,7 +371,7 @@ class Expressions:
         operand = self.operand(term, here)
         if not operand.kept or call.function.gives not in SCALAR_NAMES:
             return self.sound(operand, term.span)
-        # what it gives has no part of the state in it, and no expression changes the state meanwhile: `let` is a statement
+        # its result contains no part of the state, and no expression changes the state: `let` is a statement
         return self.sound(operand._replace(kept=False), term.span)
 
     def _given(self, name: str, argument: Argument) -> str:
@@ -438,7 +438,7 @@ class Expressions:
 
 
 def bound_keys(term: ReadPath) -> Keys:
-    """The keys of a path that the head of the code binds: strings, from the event on."""
+    """The keys of a path that the head of the code binds: strings, directly after the event."""
     keys: list[str] = []
     for step in term.steps:
         if (
@@ -452,14 +452,14 @@ def bound_keys(term: ReadPath) -> Keys:
 
 
 def _is_simple(term: Term) -> bool:
-    """No statement is needed for it, so nothing can go wrong before it is used."""
+    """It needs no statement, so nothing can fail before it is used."""
     if isinstance(term, ReadPath):
         return isinstance(term.of, WholeTerm) and len(bound_keys(term)) == len(term.steps)
     return isinstance(term, Const | WholeTerm)
 
 
 def is_kept(term: Term) -> bool:
-    """Its value stands in the state."""
+    """Its value is part of the state."""
     while isinstance(term, ReadPath):
         term = term.of
     return isinstance(term, WholeTerm) and term.root == "state"
@@ -477,7 +477,7 @@ def lent(name: str, steps: str = "SOMEWHERE") -> str:
 
 
 def _guard(operands: list[tuple[Operand, type]]) -> str | None:
-    """When the quick path holds; None: never."""
+    """The condition of the fast path. None: never."""
     found: list[str] = []
     for operand, kind in operands:
         if operand.kind is not None:

@@ -51,7 +51,7 @@ LONGEST_SHOWN: Final = 60  # characters of an expression in a message
 
 
 def fold(node: Expr, scope: Scope) -> Constant | None:
-    """None: it has no value, and why has been reported, all reasons and not only the first."""
+    """None: it has no value. All reasons are reported, not only the first."""
     match node:
         case Literal():
             return Constant(node.value, node.span)
@@ -103,12 +103,12 @@ def _interpolated(part: Expr, scope: Scope) -> str | None:
 
 
 def _attempt(make: Callable[[], T], span: Span, scope: Scope, what: str = "") -> T | None:
-    """None: it has no value, and why has been reported."""
+    """None: it has no value, and the reason was reported."""
     try:
         return make()
     except CannotEvaluate as refused:
         scope.report(error(f"{what}{refused}", span))
-    except RecursionError:  # of what `json::decode` has made
+    except RecursionError:  # for values that `json::decode` has made
         scope.report(error(f"{what}{TOO_DEEP}", span))
     return None
 
@@ -242,7 +242,7 @@ def _call(node: CallNode, scope: Scope) -> Constant | None:
 
 
 def callee(node: CallNode, scope: Scope) -> Function | None:
-    """The function, if it takes as many arguments as it is given."""
+    """The function, if it takes this number of arguments."""
     function = scope.function(node.function)
     if function is not None and not function.takes(len(node.arguments)):
         message = f"`{spelled(node.function)}` takes {function.arity}, not {len(node.arguments)}"
@@ -252,7 +252,7 @@ def callee(node: CallNode, scope: Scope) -> Function | None:
 
 
 def given(function: Function, at: int, node: CallNode, scope: Scope) -> Constant | None:
-    """An argument that needs no event, as the function is given it."""
+    """The value that the function gets for an argument that does not depend on the event."""
     constant = fold(node.arguments[at], scope)
     if constant is None:
         return None
@@ -269,7 +269,7 @@ def _merge(node: Merge, scope: Scope) -> Constant | None:
 
 
 def record(word: str, node: Expr, scope: Scope) -> Constant | None:
-    """Of what `word` takes, which needs no event."""
+    """A record that does not depend on the event: `word` accepts nothing else."""
     found = fold(node, scope)
     if found is not None and not isinstance(found.value, dict):
         scope.report(error(f"`{word}` takes a record, not {kind_of(found.value)}", node.span))
@@ -317,7 +317,7 @@ def _bytes(node: Bytes, scope: Scope) -> Constant | None:
 
 
 def put(field: Packed, scope: Scope) -> bits.Put | None:
-    """How its value is laid down."""
+    """How the value is stored."""
     name, size = field.type, field.size
     if name is not None and name.text == "binary":
         return bits.binary(None if size is None else size.value)
@@ -337,7 +337,7 @@ def put(field: Packed, scope: Scope) -> bits.Put | None:
 
 
 def shown(span: Span) -> str:
-    """An expression within a message."""
+    """The text of an expression, for a message."""
     text = " ".join(span.text.split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
@@ -388,7 +388,7 @@ def _present(node: Present, scope: Scope) -> Constant | None:
 
 
 def _reached(of: Constant, segment: Segment, scope: Scope) -> tuple[bool, Constant | None]:
-    """Whether the path leads there; None beside True: it cannot be said, and why has been reported."""
+    """Whether the path leads to a value. None beside True: it is not known, and the reason was reported."""
     if isinstance(segment, SliceNode):
         bounds = _bounds(segment, scope)
         reached = bounds is None or paths.cut(of.value, *bounds) is not None

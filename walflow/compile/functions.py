@@ -1,8 +1,8 @@
-"""The functions that `intrinsic fn … as NAME` stands for: what distributions register in the group `walflow.functions`.
+"""The functions behind `intrinsic fn … as NAME`: those that distributions register in the group `walflow.functions`.
 
-An entry point is called as the module of its functions (`std::array`) and names a mapping of them, made by
-`walflow_kernel.functions.function`. Ours come the same way. A function of another distribution is not trusted: whatever it
-raises, and whatever it gives that is no value, is an error of the event.
+The entry point has the name of the module of its functions (`std::array`). It names a mapping of them, made by
+`walflow_kernel.functions.function`. Ours are registered in the same way. A function of another distribution is not
+trusted: if it raises, or returns something that is no value, that is an error of the event.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ Functions = Mapping[str, Function]
 
 @cache
 def registered() -> Plugins[Functions]:
-    """By module. Raises NotLoadable where two distributions claim one."""
+    """By module. Raises NotLoadable if two distributions register the same module."""
     return discover(GROUP, "module of functions", _checked)
 
 
 @cache
 def intrinsic(name: str) -> Function | None:
-    """`std::array::len`; None where there is none. Raises NotLoadable."""
+    """`std::array::len`. None if it does not exist. Raises NotLoadable."""
     module, _, function = name.rpartition("::")
     if module not in registered():
         return None

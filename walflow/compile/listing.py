@@ -1,7 +1,7 @@
-"""Python source as it is written, line by line, and what it refers to.
+"""Python source, written line by line, and the values that it refers to.
 
-No text of a flow file becomes code: names are a letter and a number, values stand in a table. A file's lines are there
-as comments, of which nothing but printable characters is left.
+No text of a flow file becomes code: names are a letter and a number, values are in a table. Lines of a file become
+comments, with only their printable characters.
 """
 
 import re
@@ -20,7 +20,7 @@ _assigned = re.compile(r"^\s*([adeimpqtwg]\d*) = ").match
 
 
 class Table:
-    """What generated code calls by a global name: constants, steps of paths, functions."""
+    """The global names of generated code: constants, steps of paths, functions."""
 
     def __init__(self) -> None:
         self.names: dict[str, object] = {}
@@ -32,7 +32,7 @@ class Table:
         return name
 
     def constant(self, value: object) -> str:
-        if isinstance(value, str | int | None):  # `0.0 == -0.0` and yet they are two
+        if isinstance(value, str | int | None):  # `0.0 == -0.0`, but they are two constants
             key = (type(value), value)
             if key not in self._known:
                 self._known[key] = self.add("c", value)
@@ -41,7 +41,7 @@ class Table:
 
 
 class Listing:
-    """Lines, and for each of them where in a flow file it comes from."""
+    """Lines, each with the place in a flow file that it comes from."""
 
     def __init__(self, depth: int = 0) -> None:
         self.lines: list[str] = []
@@ -53,7 +53,7 @@ class Listing:
         self.spans.append(span)
 
     def comment(self, span: Span) -> None:
-        """The line that `span` begins in."""
+        """The line of the file in which `span` begins."""
         line = span.source.position(span.start).line
         text = "".join(one if one.isprintable() else "?" for one in span.source.line(line).strip())
         name = "".join(one if one.isprintable() else "?" for one in span.source.name)
@@ -70,12 +70,12 @@ class Listing:
         self.depth -= 1
 
     def add(self, other: "Listing") -> None:
-        """At this depth: `other` began at 0."""
+        """Adds lines at this depth. `other` began at depth 0."""
         self.lines += [STEP * self.depth + line for line in other.lines]
         self.spans += other.spans
 
     def needs(self) -> list[str]:
-        """The locals of an event that it uses and does not make, in the order of their first use."""
+        """The locals of an event that it uses and does not set, in the order of their first use."""
         made: set[str] = set()
         used: dict[str, Any] = {}
         for line in self.lines:

@@ -1,4 +1,4 @@
-"""What an expression is made of, whichever file it stood in. Every node knows where."""
+"""The parts of an expression, in any kind of file. Each node knows its place."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string; what stands in `#{}` is an expression among its parts."""
+    """A string. Expressions in `#{}` are among its parts."""
 
     parts: "tuple[str | Expr, ...]"
     span: Span
@@ -57,7 +57,7 @@ class RecordNode:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A constant or a local, possibly of a module."""
+    """A constant or a local; a constant may be one of a module."""
 
     path: Path
     span: Span
@@ -98,7 +98,7 @@ class CallNode:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """`not - x`: the operator next to the operand comes last."""
+    """`not - x`: the operator next to the operand is the last one."""
 
     operators: tuple[Name, ...]
     operand: "Expr"
@@ -107,7 +107,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class BinaryNode:
-    """`a + b - c` flat, from left to right: a chain of ten thousand does not nest."""
+    """`a + b - c`, flat, from left to right. So a chain of ten thousand does not nest."""
 
     first: "Expr"
     rest: "tuple[tuple[Name, Expr], ...]"
@@ -134,7 +134,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One of a patch: `insert "key" => value`; `move "key" => "to"`; `merge => value`."""
+    """One operation of a patch: `insert "key" => value`; `move "key" => "to"`; `merge => value`."""
 
     word: str
     key: Text | None
@@ -183,7 +183,7 @@ class AnyNode:
 
 @dataclass(frozen=True, slots=True)
 class EqualNode:
-    """A pattern that is an expression: what equals it fits."""
+    """A pattern that is an expression: it matches equal values."""
 
     value: "Expr"
     span: Span
@@ -191,7 +191,7 @@ class EqualNode:
 
 @dataclass(frozen=True, slots=True)
 class ExtractNode:
-    """`name|argument|` behind a `~`"""
+    """`name|argument|` after a `~`"""
 
     name: Name
     argument: str
@@ -199,7 +199,7 @@ class ExtractNode:
 
 
 class FieldNode(NamedTuple):
-    """Of a record pattern. `word`: `present`, `absent`, a comparison, or `~=`. `store`: the `name =` before it."""
+    """A field of a record pattern. `word`: `present`, `absent`, a comparison, or `~=`. `store`: the `name =` before it."""
 
     key: Name
     word: str
@@ -284,7 +284,7 @@ class ForNode:
     span: Span
 
 
-# What only scripts and functions have: it does something, and ends in a value like everything else.
+# Only in scripts and functions: it has an effect, and a value like any other expression.
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class LetNode:
 
 @dataclass(frozen=True, slots=True)
 class EmitNode:
-    """`emit VALUE => "port"`; without a value the event, without a port `out`."""
+    """`emit VALUE => "port"`. Without a value the event leaves, without a port by `out`."""
 
     value: "Expr | None"
     port: Text | None
@@ -312,7 +312,7 @@ class DropNode:
 
 @dataclass(frozen=True, slots=True)
 class RecurNode:
-    """`recur(arguments)`: the function that it stands in, once more."""
+    """`recur(arguments)`: calls the function again that it is in."""
 
     arguments: "tuple[Expr, ...]"
     span: Span
@@ -320,7 +320,7 @@ class RecurNode:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Reads well and is not supported yet, which its reader has said."""
+    """It is correct, but not supported yet. That was reported."""
 
     span: Span
 

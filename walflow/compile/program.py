@@ -1,6 +1,5 @@
-"""An expression in which every name has been looked up: what is compiled, and what the tests interpret.
-
-What needs no event has become a Const. Each term knows where it is written.
+"""Expressions with all names looked up. They are compiled, and the tests interpret them. Each part that does not depend
+on the event is a Const. Each term knows its place in the file.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +22,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class WholeTerm:
-    """`event`, `$` or `state`, and nothing behind it."""
+    """`event`, `$` or `state`, without a path after it."""
 
     root: Literal["event", "$", "state"]
     span: Span
@@ -31,8 +30,8 @@ class WholeTerm:
 
 @dataclass(frozen=True, slots=True)
 class LocalTerm:
-    """What `let`, a parameter or a pattern has named. `slot`: its number within the script or function. `sure`: no way leads
-    here by which it has no value yet."""
+    """A name of `let`, of a parameter or of a pattern. `slot`: its number within the script or function. `sure`: it has
+    a value on every way that leads here."""
 
     slot: int
     name: str
@@ -41,7 +40,7 @@ class LocalTerm:
 
 
 class KeyStep(NamedTuple):
-    """A key or an index that is known."""
+    """A key or an index that is known at load."""
 
     key: str | int
     step: PathStep
@@ -62,7 +61,7 @@ class TextPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadPath:
-    """A path: one step at least."""
+    """A path with at least one step."""
 
     of: "Term"
     steps: tuple[KeyStep | KeyBy | TextPart, ...]
@@ -88,8 +87,8 @@ class RecordOf:
 
 
 class Argument(NamedTuple):
-    """`take` turns the value into what the function is given, and refuses it; None for a constant, which has been taken at
-    load. `kind`: the one type that needs no look at it."""
+    """`take` converts the value to the argument of the function, or refuses it. None for a constant, which was
+    converted at load. `kind`: the one type that needs no check."""
 
     term: "Term"
     take: Callable[[object], object] | None
@@ -106,7 +105,7 @@ class CallOf:
 
 @dataclass(frozen=True, slots=True)
 class UnaryOf:
-    """`symbols` from the one next to the operand on."""
+    """`symbols`: the one next to the operand comes first."""
 
     symbols: tuple[str, ...]
     operand: "Term"
@@ -115,7 +114,7 @@ class UnaryOf:
 
 @dataclass(frozen=True, slots=True)
 class BinaryOf:
-    """From left to right; of `and` and `or` all symbols are the same."""
+    """From left to right. `and` and `or` are not mixed: all symbols are the same."""
 
     first: "Term"
     rest: "tuple[tuple[str, Term], ...]"
@@ -124,7 +123,7 @@ class BinaryOf:
 
 @dataclass(frozen=True, slots=True)
 class PresentOf:
-    """`of` is a Read or a Whole."""
+    """`of` is a ReadPath or a WholeTerm."""
 
     wanted: bool
     of: "Term"
@@ -139,7 +138,7 @@ class MergeOf:
 
 
 class Change(NamedTuple):
-    """One operation of a patch. `value` of `move` and `copy` is the new key."""
+    """One operation of a patch. For `move` and `copy`, `value` is the new key."""
 
     word: str
     key: "Term | None"
@@ -160,8 +159,8 @@ class PackOf:
 
 
 class CaseOf(NamedTuple):
-    """`pattern` is None for what always fits. `given`: expressions in the pattern, worked out before it is tried. `bind`:
-    the local that takes what the pattern makes."""
+    """`pattern` is None if it matches any value. `given`: expressions in the pattern, which are evaluated before it is
+    tried. `bind`: the local that gets what the pattern makes."""
 
     pattern: Pattern | None
     given: "tuple[Term, ...]"
@@ -173,8 +172,8 @@ class CaseOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchOf:
-    """`reads`: where all patterns are of records and `of` is the event as it came, the paths that they ask for: then it is
-    not needed whole. None where it is."""
+    """`reads`: the paths that the patterns read, if all patterns are of records and `of` is the unchanged event. Then
+    the event is not needed whole. Otherwise None."""
 
     of: "Term"
     cases: tuple[CaseOf, ...]
@@ -192,7 +191,7 @@ class ForCaseOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ForOf:
-    """Without `start` an array of what the cases make. With it, what `fold` makes of the start and each of them."""
+    """Without `start`: an array of the results of the cases. With `start`: `fold` combines the start with each result."""
 
     of: "Term"
     start: "Term | None"
@@ -203,8 +202,8 @@ class ForOf:
 
 @dataclass(eq=False, slots=True)
 class FunctionOf:
-    """A function of the language. `body` ends in a ReturnOf on each way, and is set once it is read. `variadic`: the last
-    parameter is an array of all further arguments."""
+    """A function of the language. `body` ends in a ReturnOf on each way, and is set when it has been read. `variadic`:
+    the last parameter is an array of all further arguments."""
 
     name: str
     parameters: tuple[LocalTerm, ...]
@@ -229,12 +228,12 @@ class InvokeOf:
     span: Span
 
 
-# ---- what does something: it stands in scripts and functions alone
+# ---- effects: only in scripts and functions
 
 
 @dataclass(frozen=True, slots=True)
 class StepsOf:
-    """One after the other; the last one's value counts."""
+    """One after the other. Its value is that of the last one."""
 
     steps: "tuple[Term, ...]"
     span: Span
@@ -242,7 +241,7 @@ class StepsOf:
 
 @dataclass(frozen=True, slots=True)
 class LetOf:
-    """What `target` stands for, or what `steps` lead to in it, is `value` from here on."""
+    """From here on, `target`, or the part of it that `steps` lead to, is `value`."""
 
     target: "WholeTerm | LocalTerm"
     steps: tuple[KeyStep | KeyBy, ...]
@@ -252,7 +251,7 @@ class LetOf:
 
 @dataclass(frozen=True, slots=True)
 class EmitOf:
-    """It ends the script. `value` is None for the event as it came."""
+    """Ends the script. `value` is None for the unchanged event."""
 
     value: "Term | None"
     port: str
@@ -266,7 +265,7 @@ class DropOf:
 
 @dataclass(frozen=True, slots=True)
 class ReturnOf:
-    """It ends a function."""
+    """Ends a function."""
 
     value: "Term"
     span: Span
@@ -274,16 +273,16 @@ class ReturnOf:
 
 @dataclass(frozen=True, slots=True)
 class RecurOf:
-    """The function that it stands in, from the beginning."""
+    """Begins the function again that it is in."""
 
     arguments: "tuple[Term, ...]"
     span: Span
 
 
 class ScriptOf(NamedTuple):
-    """`body` ends in an EmitOf or a DropOf on each way. `sets_event`, `sets_meta`: whether it assigns to them, or to what is
-    in them. `unsure`: slots that may be read before they have a value. `keeps`: it has a `state`, which begins as `begins`
-    and has at most `bound` bytes."""
+    """`body` ends in an EmitOf or a DropOf on each way. `sets_event`, `sets_meta`: whether it assigns to them or to a
+    part of them. `unsure`: slots that may be read before they have a value. `keeps`: it has a `state`, which has the
+    first value `begins` and at most `bound` bytes."""
 
     name: str
     body: "Term"
@@ -325,7 +324,7 @@ Term = (
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """What it is made of, one level down."""
+    """Its direct parts."""
     match term:
         case Const() | WholeTerm() | LocalTerm() | DropOf():
             pass
@@ -387,7 +386,7 @@ def parts(term: Term) -> Iterator[Term]:
 
 
 def walk(term: Term) -> Iterator[Term]:
-    """Itself and all that it is made of."""
+    """The term itself and all its parts, at any depth."""
     waiting = [term]
     while waiting:
         one = waiting.pop()
@@ -396,7 +395,7 @@ def walk(term: Term) -> Iterator[Term]:
 
 
 def functions(terms: Iterable[Term]) -> list[FunctionOf]:
-    """Those that are called, by each other too."""
+    """The functions that are called, also by each other."""
     found: dict[FunctionOf, None] = {}
     waiting = list(terms)
     while waiting:
@@ -409,7 +408,7 @@ def functions(terms: Iterable[Term]) -> list[FunctionOf]:
 
 
 def ends(term: Term) -> bool:
-    """No way leads behind it."""
+    """Whether no way leads past it."""
     match term:
         case EmitOf() | DropOf() | ReturnOf() | RecurOf():
             return True
@@ -423,5 +422,5 @@ def ends(term: Term) -> bool:
 
 
 def has_effects(term: Term) -> bool:
-    """It cannot stand in a function of its own: it assigns to a local, or ends what it stands in."""
+    """Whether it cannot be in a function of its own: it assigns to a local, or ends what it is in."""
     return any(isinstance(one, LetOf | EmitOf | DropOf | ReturnOf | RecurOf) for one in walk(term))

@@ -1,9 +1,10 @@
-"""What of an event is read, and how no more than that is decoded.
+"""Which parts of an event are read, and how only these are decoded.
 
-`ReadShape.of` gathers the paths. Where no expression needs the event whole, `BlockDecoder` decodes into a generated Struct with just
-these members, a whole block of lines in one call: a fifth of the price. Whatever is no record decodes as it is, so one
-misfit does not fail its block. What the quick decoder refuses (a number out of range in a member that is read) is decoded
-whole, and alone; both give the same answer, as what is read says it is out of range.
+`ReadShape.of` collects the paths. If no expression needs the event whole, `BlockDecoder` decodes into a generated
+Struct with only these members. One call decodes a whole block of lines, at a fifth of the cost. A value that is no
+record decodes unchanged, so one such value does not fail its block. An event that the fast decoder refuses (a number
+out of range in a member that is read) is decoded whole and alone. Both ways have the same result, because a number out
+of range is an error where it is read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +26,7 @@ from walflow_kernel.projection import Wanted, classes, kind
 
 @dataclass
 class ReadShape:
-    """`paths`: by their keys. `whole`: the event itself is wanted, or something in it
-    that only the event says."""
+    """`paths`: by their keys. `whole`: the event itself is needed, or a part of it whose key depends on the event."""
 
     whole: bool = False
     paths: dict[Keys, None] = field(default_factory=dict[Keys, None])  # in the order they are met
@@ -53,7 +53,7 @@ class ReadShape:
 
 
 def _is_field(key: str) -> bool:
-    """What msgspec takes as the name of a field."""
+    """Whether msgspec accepts it as the name of a field."""
     return (
         key.isprintable()
         and '"' not in key
@@ -63,7 +63,7 @@ def _is_field(key: str) -> bool:
 
 
 class _Node:
-    """One record on the way to what is read. `wanted`: the local that its value is bound to."""
+    """One record on the way to a value that is read. `wanted`: the local that its value is bound to."""
 
     def __init__(self) -> None:
         self.wanted: str | None = None
@@ -77,7 +77,7 @@ class Undecodable(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """`numbers`: of the events that decode, in their order."""
+    """`numbers`: of the events that could be decoded, in order."""
 
     numbers: Sequence[int]
     events: Iterable[object]
@@ -85,7 +85,7 @@ class Decoded(NamedTuple):
 
 
 class BlockDecoder:
-    """How the events of a region are decoded, and the head of its code that binds what is read of them."""
+    """Decodes the events of a region, and writes the head of its code, which binds the paths that are read."""
 
     def __init__(self, shape: ReadShape, table: Table) -> None:
         self.paths: dict[Keys, str] = {keys: f"p{number}" for number, keys in enumerate(shape.paths)}
@@ -110,7 +110,7 @@ class BlockDecoder:
 
     @property
     def nothing(self) -> bool:
-        """Not even whether it is a record."""
+        """Nothing is read, not even whether the event is a record."""
         return not self.whole and not self.paths
 
     def _shape(self, node: _Node) -> Wanted:
@@ -123,7 +123,7 @@ class BlockDecoder:
     # ---- the head
 
     def bind(self, listing: Listing, name: str) -> None:
-        """`name`: of the event."""
+        """`name`: the local of the event."""
         if self._json is None:
             bind_whole(listing, name, self.paths, self._keypaths, self._table)
             return
@@ -155,7 +155,7 @@ class BlockDecoder:
     # ---- decoding
 
     def decode(self, frames: Frames, codec: Codec, *, project: bool = True) -> Decoded:
-        """`project=False` is for tests: what it answers must be the same."""
+        """`project=False` is for tests: the result must be the same."""
         if self.nothing:
             return Decoded(range(frames.count), repeat(None))
         decoder = None if not project else self._decoder(codec)
@@ -165,7 +165,7 @@ class BlockDecoder:
                 if len(events) == frames.count:
                     return Decoded(range(frames.count), events)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass  # one of them wants a closer look
+                pass  # one of them must be decoded alone
         return _each(frames.payloads(), codec.decode, None if decoder is None else decoder.decode)
 
     def _decoder(self, codec: Codec) -> Any:
@@ -174,7 +174,7 @@ class BlockDecoder:
         if codec is not MSGPACK or self._json is None:
             return None
         if self._msgpack is None:
-            self._msgpack = msgspec.msgpack.Decoder(self._kind)  # binary data does not fit and is decoded whole
+            self._msgpack = msgspec.msgpack.Decoder(self._kind)  # binary data is decoded whole
         return self._msgpack
 
 
@@ -194,13 +194,13 @@ def _each(
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
                     events.append(whole(payload))
             numbers.append(number)
-        except CannotDecode as error:  # sound at the source, and yet more than can be worked with
+        except CannotDecode as error:  # valid at the source, but too large or too deep here
             refused.append(Undecodable(number, str(error)))
     return Decoded(numbers, events, refused)
 
 
 def bind_whole(listing: Listing, name: str, paths: dict[Keys, str], keypaths: dict[Keys, str], table: Table) -> None:
-    """Paths into a value that is there whole."""
+    """Binds paths in a value that is decoded whole."""
     for keys, local in paths.items():
         reached = f"reach({name}, {keypaths[keys]})"
         if len(keys) == 1:

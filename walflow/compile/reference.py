@@ -27,7 +27,7 @@ an integer or a float; `any` is any value. No function makes a string or an arra
 """
 
 _LEFT_OUT: Final = {"tremor/connectors", "tremor/pipelines"}  # definitions of the flow language
-_MANY: Final = 50  # constants: more of them are left to the module itself
+_MANY: Final = 50  # the most constants that are listed; for more, the page names the module
 _intrinsic = re.compile(r"intrinsic fn `?(\w+)`?\((.*)\) as ([\w:]+);").fullmatch
 
 
@@ -41,7 +41,7 @@ class DeclaredConstant(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """One `intrinsic fn` of a module, with what its `##` lines say."""
+    """One `intrinsic fn` of a module, with the text of its `##` lines."""
 
     path: str  # std::time::nanos
     name: str
@@ -62,7 +62,7 @@ class Declared(NamedTuple):
 
 
 def modules() -> Sequence[str]:
-    """The paths of those that define functions or constants, as files: `std/string`."""
+    """The modules that define functions or constants, as paths: `std/string`."""
     root = Path(str(files("walflow").joinpath("modules")))
     found = {str(file.relative_to(root).with_suffix("")) for file in root.rglob("*/*.tremor")}
     return [path for path in sorted(found - _LEFT_OUT) if any(map(_defines, _lines(path)))]

@@ -37,12 +37,12 @@ from walflow_kernel.moment import Moment
 from walflow_kernel.state import Cell, Room, State, cell, snapshot
 
 LONGEST_SHOWN: Final = 80  # characters of a constant
-DEEPEST: Final = 10  # indents within which a stream's selects stand in line
+DEEPEST: Final = 10  # indents up to which the selects of a stream are in line
 
 
 class Rule(NamedTuple):
-    """One select. `what` is None for `event` as it is, `where` and `having` for no condition. `where` sees the event that
-    came, `having` what was made of it. `to` is a place of the region, or an exit."""
+    """One select. `what` is None for `event` unchanged, `where` and `having` are None for no condition. `where` sees
+    the event that came, `having` the event that was made. `to` is a place of the region, or an exit."""
 
     what: Term | None
     where: Term | None
@@ -52,25 +52,26 @@ class Rule(NamedTuple):
 
 
 class _Onward(NamedTuple):
-    """`kept`: as it came."""
+    """`kept`: unchanged."""
 
     to: str
     kept: bool
 
 
 def input_place(script: str, port: str) -> str:
-    """Where events are that come to a script by this port. No node has such a name."""
+    """The place of events that come to a script by this port. No node has such a name."""
     return script if port == "in" else f"{script} from {port}"
 
 
 def node_of(place: str) -> str:
-    """The script whose input it is."""
+    """The script of this input."""
     return place.partition(" from ")[0]
 
 
 class Region(NamedTuple):
-    """`places`: the selects from each, in the order of the file. None leads back to itself. `scripts`: what runs at a place
-    instead, see `input_place`. What leaves one is at the place `NAME/PORT`, which `places` has."""
+    """`places`: for each place, its selects in the order of the file. No place leads back to itself. `scripts`: for
+    some places, the script that runs there instead, see `input_place`. What leaves a script is at the place
+    `NAME/PORT`, which `places` contains."""
 
     name: str
     entry: str
@@ -84,11 +85,12 @@ class Region(NamedTuple):
 
     @property
     def keeps(self) -> Sequence[str]:
-        """The nodes that keep something from one event to the next."""
+        """The nodes that keep state from one event to the next."""
         return list(dict.fromkeys(node_of(place) for place, script in self.scripts.items() if script.keeps))
 
     def _reached_from(self, place: str) -> list[str]:
-        """As often as an event may come there from this place. (A script lets it leave by one port: more is safe.)"""
+        """How often an event may come there from this place. (A script lets an event leave by one port. The number may
+        be too high, which is safe.)"""
         reached = [way.to for way in self.onward(place)]
         return list(dict.fromkeys(reached)) if place in self.scripts else reached
 
@@ -96,11 +98,11 @@ class Region(NamedTuple):
         return place in self.places or place in self.scripts
 
     def reports(self, script: str) -> bool:
-        """Its errors leave by a port of its own."""
+        """Whether its errors leave by a port of its own."""
         return bool(self.places.get(f"{node_of(script)}/err"))
 
     def onward(self, place: str) -> list[_Onward]:
-        """Where events go from a place."""
+        """The places that events go to from a place."""
         script = self.scripts.get(place)
         if script is None:
             return [_Onward(rule.to, rule.what is None) for rule in self.places[place]]
@@ -110,7 +112,7 @@ class Region(NamedTuple):
 
     @property
     def repeated(self) -> frozenset[str]:
-        """The exits by which one event may leave more than once: several ways of selects lead there."""
+        """The exits by which one event may leave more than once, because several ways lead there."""
         ways = Counter({self.entry: 1})
         names = [*self.places, *self.scripts]
         onward = {name: self._reached_from(name) for name in names}
@@ -126,8 +128,8 @@ class Region(NamedTuple):
 
 
 class BlockCall(NamedTuple):
-    """What the events of one block have in common. `kept(n)` is event n for an exit where others are made anew;
-    `positions`: where each stands, for what is drawn by chance."""
+    """What all events of a block share. `kept(n)` is event n for an exit at which other events are new. `positions`:
+    the position of each event, for random numbers."""
 
     moment: Moment
     positions: Sequence[int]
@@ -136,12 +138,12 @@ class BlockCall(NamedTuple):
     kept: Callable[[int], object]
 
 
-NO_EVENT: Final = -1  # the number of a row that came of no event of the block, but of time
+NO_EVENT: Final = -1  # the number of a row that time has caused, and no event of the block
 
 
 class Rows(NamedTuple):
-    """What leaves by one exit. `numbers`: the event that each came of, never falling. `values` is None where all are
-    events as they came, `metas` where none has other metadata than it came with."""
+    """What leaves by one exit. `numbers`: for each row the event that it was made of; they never decrease. `values` is
+    None if all events are unchanged, `metas` is None if no metadata has changed."""
 
     numbers: Sequence[int]
     values: Sequence[object] | None
@@ -175,9 +177,9 @@ class Compiled:
     reads_meta: bool
     draws: bool
     asks: bool  # what time it is
-    made: frozenset[str]  # exits by which something leaves that is not as it came
+    made: frozenset[str]  # exits by which changed events leave
     repeated: frozenset[str]  # exits by which one event may leave more than once
-    begins: Mapping[str, Cell]  # of the nodes that keep something: what they keep at first
+    begins: Mapping[str, Cell]  # the first state of each node that keeps state
     _run: Any
     names: Mapping[str, object]  # that the source has
 
@@ -191,7 +193,7 @@ class Compiled:
     def run(
         self, decoded: Decoded, call: BlockCall, state: State | None = None, room: Room | None = None
     ) -> BlockOutcome:
-        """Changes the state, which a region that has one must be given. `room`: it may stop before the end of the block, and
+        """Changes the state. A region that has state must be given one. `room`: it may stop before the end of the block, and
         then says where. Without, it looks at all of it."""
         found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state, room)
         end = None if room is None else room[1]
@@ -200,17 +202,18 @@ class Compiled:
         return BlockOutcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
 
     def tick(self, state: State, now_ns: int) -> BlockOutcome:
-        """What time alone lets go of: no event comes that is older than `now_ns`. The rows' numbers are NO_EVENT."""
+        """What leaves because of time alone: no later event is older than `now_ns`. The numbers of the rows are
+        NO_EVENT."""
         return BlockOutcome({exit: Rows((), None) for exit in self.exits}, (), 0)
 
     @property
     def listing(self) -> str:
-        """The source, under what its names stand for."""
+        """The source, with the values of its names."""
         shown = [f"# {name} = {ascii(value)[:LONGEST_SHOWN]}" for name, value in self.constants.items()]
         return "\n".join([f"# {_printable(self.name)}", *shown, self.source])
 
     def span(self, line: int) -> Span | None:
-        """Where in a flow file a line of the source comes from."""
+        """The place in a flow file that a line of the source comes from."""
         return self.spans[line - 1] if 0 < line <= len(self.spans) else None
 
 
@@ -241,7 +244,7 @@ class _Compiling:
         all_terms = [term for rules in region.places.values() for rule in rules for term in _terms(rule)]
         all_terms += [script.body for script in region.scripts.values()]
         all_terms += [one.body for one in functions(all_terms) if one.body is not None]
-        self._cells: dict[str, str] = {}  # of the nodes that keep something: the local that holds the node's cell
+        self._cells: dict[str, str] = {}  # for each node that keeps state, the local of its cell
         self._begins: dict[str, Cell] = {}
         self._sets_meta = any(script.sets_meta for script in region.scripts.values())
         self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
@@ -252,7 +255,7 @@ class _Compiling:
         self._meta_paths, self._meta_keys = self._locals(self._meta, "m")
 
     def _made_places(self) -> list[str]:
-        """Where events come that are not as they came."""
+        """The places at which events come that are not unchanged."""
         names = [*self._region.places, *self._region.scripts]
         begin = [way.to for name in names for way in self._region.onward(name) if not way.kept]
         return self._reached([name for name in dict.fromkeys(begin) if self._region.has(name)], lambda way: True)
@@ -357,7 +360,7 @@ class _Compiling:
     # ---- its parts
 
     def _cell(self, place: str, begins: Cell) -> str:
-        """The local that holds what the node at this place keeps, in all of the function."""
+        """The local that holds the state of the node at this place, throughout the function."""
         if place not in self._cells:
             self._cells[place] = f"l{len(self._cells)}"
             self._begins[place] = begins
@@ -458,14 +461,14 @@ class _Compiling:
         return Base("m", {} if self._sets_meta else self._meta_paths)
 
     def _bound(self, terms: Sequence[Term], local: str) -> Base:
-        """A value that was made, and its paths that `terms` read."""
+        """Binds a value that was made, and the paths of it that `terms` read."""
         paths, keypaths = self._locals(ReadShape.of(terms, "event"), "q")
         bind_whole(self._listing, local, paths, keypaths, self._table)
         return Base(local, paths)
 
     @contextmanager
     def _held(self, word: str, condition: Term | None, came: "_Event", taken: str | None) -> Generator[None]:
-        """What stands within runs where the condition holds."""
+        """The code within runs if the condition holds."""
         if condition is None:
             yield
             return
@@ -526,7 +529,7 @@ class _Compiling:
 
 
 class _Event(NamedTuple):
-    """The event at a place of the code. `local` holds it, as far as it is decoded; `kept`: it is as it came."""
+    """The event at a place of the code. `local` holds it, as far as it is decoded. `kept`: it is unchanged."""
 
     event: Base
     local: str

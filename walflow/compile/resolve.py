@@ -1,6 +1,5 @@
-"""What is written -> what is compiled: expressions of selects, bodies of scripts and of functions.
-
-`terms` has the expressions, `bodies` what names locals and what does something.
+"""Expressions of selects, and bodies of scripts and functions -> terms. `terms` has the expressions, `bodies` what sets
+locals and what has effects.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from walflow_kernel.state import BOUND
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """`constant`: its value, where it needs no event."""
+    """`constant`: its value, if it does not depend on the event."""
 
     term: Term
     constant: Constant | None
@@ -31,7 +30,7 @@ class Expression:
 
 
 def resolved(node: Expr, scope: Scope) -> Expression | None:
-    """Of a select. None: it has no value, and why has been reported."""
+    """An expression of a select. None: it has no value, and the reason was reported."""
     if depends_on_event(node, scope):
         term = term_of(node, Body(scope, "select"))
         return None if term is None else Expression(term, None)
@@ -42,7 +41,7 @@ def resolved(node: Expr, scope: Scope) -> Expression | None:
 def script(
     name: str, statements: Sequence[Expr], scope: Scope, span: Span, begins: object = None, bound: int = BOUND
 ) -> ScriptOf | None:
-    """None: something in it is wrong, which has been reported. `begins`: its state."""
+    """None: it has an error, which was reported. `begins`: the first value of its state."""
     body = Body(scope, "script", statements)
     term = body.outcome_of(statements, span)
     if term is None:
@@ -70,7 +69,7 @@ def function(
     *,
     variadic: bool = False,
 ) -> FunctionOf | None:
-    """None: something in it is wrong, which has been reported. `variadic`: further arguments are the array `args`."""
+    """None: it has an error, which was reported. `variadic`: further arguments are in the array `args`."""
     body = Body(scope, "function", statements, variadic=variadic)
     named = [*parameters, Name("args", span)] if variadic else parameters
     taken = tuple(body.parameter(one) for one in named)
@@ -81,5 +80,5 @@ def function(
 
 
 def is_event(node: Expr) -> bool:
-    """`event` and nothing else."""
+    """Whether it is `event` without a path."""
     return isinstance(node, Root) and node.word == "event"

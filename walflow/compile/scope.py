@@ -1,4 +1,4 @@
-"""What an expression asks of the place it stands in."""
+"""What an expression needs to know about its place."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -12,10 +12,10 @@ from walflow_kernel.moment import Moment
 
 
 class Scope(Protocol):
-    """What names stand for where the expression stands. Each reports what it does not find, but for `when`."""
+    """The meaning of names at the place of the expression. Each method but `when` reports a name that it does not find."""
 
     def args(self, root: Root) -> Mapping[str, Constant | None] | None:
-        """None for one that is declared and could not be worked out (said already)."""
+        """The value of an arg is None if it could not be evaluated, which was reported already."""
         ...
 
     def args_hint(self) -> str | None: ...
@@ -23,19 +23,19 @@ class Scope(Protocol):
     def function(self, path: Path) -> Function | None: ...
 
     def when(self, path: Path) -> When:
-        """When it is known what a function gives; `load` for one that is not there."""
+        """When the result of a function is known. For a function that does not exist: `load`."""
         ...
 
     def moment(self) -> Moment:
-        """For what depends on time or chance, and is wanted at load."""
+        """For an expression that depends on time or chance but must be known at load."""
         ...
 
     def written(self, path: Path) -> FunctionOf | None:
-        """A function that is written in the language; None where the path leads to none of these, which is no mistake."""
+        """A function that is written in the language. None: the path leads to no such function, which is no mistake."""
         ...
 
     def local(self, path: Path) -> LocalTerm | None:
-        """What a script, a function or a pattern has named."""
+        """A name in a script, a function or a pattern."""
         ...
 
     def constant(self, path: Path) -> Constant | None: ...

@@ -1,4 +1,4 @@
-"""A compiled region -> plain data that goes to Spark's executors: `walflow_kernel.shipping` makes it run there."""
+"""A compiled region -> plain data for Spark's executors. `walflow_kernel.shipping` runs it there."""
 
 import io
 import pickle
@@ -19,7 +19,7 @@ KERNEL = "walflow_kernel"
 
 
 class NotShippable(WalflowError):
-    """Something in a region belongs to neither the kernel nor Python's library. The text names it."""
+    """A part of a region is neither in the kernel nor in Python's library. The text names it."""
 
 
 def ship(compiled: Compiled) -> Shipped:
@@ -48,7 +48,7 @@ def ship(compiled: Compiled) -> Shipped:
 
 
 def is_ours(function: Function) -> bool:
-    """Whether it goes to executors, with the kernel."""
+    """Whether it is in the kernel, which executors get."""
     return id(function.apply) in _ours()
 
 

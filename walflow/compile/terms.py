@@ -1,6 +1,5 @@
-"""Expression as it is written -> a term: names looked up, what needs no event worked out, mistakes reported.
-
-What needs no event is folded, so `1 / 0` is an error of the file, and not of every event.
+"""Expression as written -> a term: names are looked up, what does not depend on the event is evaluated, mistakes are
+reported. So `1 / 0` is an error of the file, not of each event.
 """
 
 from collections.abc import Sequence
@@ -73,7 +72,7 @@ class TermScope(Scope, Protocol):
         ...
 
     def further(self, node: MatchNode | ForNode | LetNode | EmitNode | DropNode | RecurNode) -> Term | None:
-        """What names locals, or what such a place alone may have."""
+        """What sets locals, or is allowed only at such a place."""
         ...
 
 
@@ -140,7 +139,7 @@ def _record(node: RecordNode, scope: TermScope) -> Term | None:
 
 
 def _check_keys(node: RecordNode, scope: TermScope) -> None:
-    """Of those that are plain text."""
+    """For keys that are plain text."""
     seen: set[str] = set()
     for field in node.fields:
         key = "".join(part for part in field.key.parts if isinstance(part, str))
@@ -153,7 +152,7 @@ def _check_keys(node: RecordNode, scope: TermScope) -> None:
 
 
 def _access(node: Access, scope: TermScope) -> Term | None:
-    # `args.a[event.b]`: what needs no event is read at load, where a mistake in it is seen
+    # `args.a[event.b]`: `args.a` is evaluated at load, so a mistake in it is found there
     fixed = 0
     while not depends_on_event(node.of, scope) and not segment_depends_on_event(node.segments[fixed], scope):
         fixed += 1
@@ -234,7 +233,7 @@ def arity(least: int, variadic: bool) -> str:
 
 
 def passed(arguments: Sequence[Term], least: int, variadic: bool, span: Span) -> tuple[Term, ...]:
-    """As the function takes them: the further ones as an array."""
+    """The arguments as the function takes them: further ones as an array."""
     return (*arguments[:least], ArrayOf(tuple(arguments[least:]), span)) if variadic else tuple(arguments)
 
 
@@ -268,7 +267,7 @@ def _binary(node: BinaryNode, scope: TermScope) -> Term | None:
     return BinaryOf(first, tuple(zip(symbols, others, strict=True)), node.span)
 
 
-# ---- what makes values of values
+# ---- values from other values
 
 
 def _of_record(word: str, node: Expr, scope: TermScope) -> Term | None:

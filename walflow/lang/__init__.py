@@ -1,4 +1,4 @@
-"""Flow files -> FlowConfig. The runtime knows no syntax; what is wrong is said in diagnostics, never raised."""
+"""Flow files -> FlowConfig. The runtime knows no syntax. Mistakes become diagnostics and are never raised."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ __all__ = ["load"]
 
 
 def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowConfig, list[Diagnostic]]:
-    """All files together, as one `run` starts them. The FlowConfig holds what could be read, errors or not. `args`:
+    """All files of one `run`, together. The FlowConfig contains what could be read, also if there are errors. `args`:
     NAME=VALUE, from the command line."""
     found: list[Diagnostic] = []
     outside = OutsideArgs(found.append)
@@ -38,7 +38,7 @@ def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowCon
         deployment.add(file, library)
         files.append(file)
     config = FlowConfig((*deployment.config().flows, *legacy.flows()))
-    if not has_errors(found):  # else a `deploy` may be among what went wrong
+    if not has_errors(found):  # otherwise an error may have hidden a `deploy`
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
         found += outside.unused()

@@ -1,4 +1,4 @@
-"""What a file declares, as written: no name looked up, nothing worked out."""
+"""What a file declares, as it is written: no name is looked up, nothing is evaluated."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -22,7 +22,7 @@ class Arg(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """`name = value` of a `with`."""
+    """`name = value` after `with`."""
 
     name: Name
     value: Expr
@@ -43,7 +43,7 @@ class DefineConnector(Definition):
 
 @dataclass(frozen=True)
 class DefineOperator(Definition):
-    """`define operator N from qos::wal …`, or tremor 0.11's `define qos::wal operator N …`: `kind` is `qos::wal`."""
+    """`define operator N from qos::wal …`, or tremor 0.11's `define qos::wal operator N …`. `kind` is `qos::wal`."""
 
     kind: Path
     args: tuple[Arg, ...]
@@ -53,7 +53,7 @@ class DefineOperator(Definition):
 
 @dataclass(frozen=True)
 class CreateOperator:
-    """`settings` are args of the definition, and settings that count before those of the definition."""
+    """`settings`: args of the definition, and settings. These override those of the definition."""
 
     name: Name
     of: Path
@@ -63,7 +63,7 @@ class CreateOperator:
 
 @dataclass(frozen=True)
 class DefineScript(Definition):
-    """`state`: what it begins as. `inputs`: what it does with events that come by ports of their own."""
+    """`state`: its first value. `inputs`: the scripts for events that come by ports of their own."""
 
     args: tuple[Arg, ...]
     state: Expr | None
@@ -74,8 +74,8 @@ class DefineScript(Definition):
 
 
 class InputScript(NamedTuple):
-    """`script from PORT …`. `names`: what of its text says what names stand for; `body`: what it does, None where a part could
-    not be read."""
+    """`script from PORT …`. `names`: the statements that define names. `body`: the other statements; None if a part of
+    it could not be read."""
 
     port: Name
     names: "tuple[Use | DefineConst | DefineFunction, ...]"
@@ -91,8 +91,8 @@ class CreateScript:
 
 
 class SelectStatement(NamedTuple):
-    """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. A port of the pipeline itself
-    (`out/err`) is its `source` or `target`."""
+    """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. For a port of the pipeline itself
+    (`out/err`), the port is the `source` or `target`."""
 
     what: Expr
     source: Name
@@ -121,8 +121,8 @@ class Directive:
 
 @dataclass(frozen=True)
 class DefinePipeline(Definition):
-    """`inputs` and `outputs` are None where the definition has no `from` and no `into`. `names`: what of its body
-    says what names stand for. `whole`: all of its body could be read."""
+    """`inputs` and `outputs` are None if the definition has no `from` or no `into`. `names`: the statements that define
+    names. `whole`: its whole body could be read."""
 
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
@@ -139,8 +139,8 @@ class DefinePipeline(Definition):
 
 @dataclass(frozen=True)
 class DefineFunction(Definition):
-    """`intrinsic`: what of walflow's own stands for it. Otherwise its body is in the language: statements, of which the
-    last one's value is the function's, or cases of all arguments together."""
+    """`intrinsic`: the name of a function of walflow itself. Other functions have a body in the language: statements,
+    of which the last one gives the value, or cases, which match all arguments together."""
 
     intrinsic: Path | None
     span: Span
@@ -196,7 +196,7 @@ Statement = FlowStatement | DefineFlow | DefineOperator | DefineScript | Deploy 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """`whole`: everything in it could be read."""
+    """`whole`: all of it could be read."""
 
     statements: tuple[Statement, ...]
     whole: bool

@@ -1,7 +1,7 @@
-"""What the deployed flows declare, whichever language said it: data with spans, everything worked out.
+"""What the deployed flows declare, in either language: data with spans, everything evaluated.
 
-Nothing here knows a connector's class: whether a type, a key of its `config` or a port exists is found out by
-`walflow.plan`.
+Nothing here knows the class of a connector. `walflow.plan` finds out whether a type, a key of its `config` or a port
+exists.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from walflow.diagnostics import Span
 
 
 class NodeId(NamedTuple):
-    """`str()` is `flow::name`, as logs and metrics have it."""
+    """`str()` is `flow::name`, as in logs and metrics."""
 
     flow: str
     kind: Literal["connector", "pipeline"]
@@ -27,14 +27,14 @@ class NodeId(NamedTuple):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its metrics."""
+        """The labels of its metrics."""
         return {"flow": self.flow, "component": self.name, "kind": self.kind}
 
 
 @dataclass(frozen=True)
 class ConnectorConfig:
-    """`settings`: what stands behind `with` in its definition, `config` among it. `complete`: all of it could be
-    worked out. `defined` and `created` are where it is named."""
+    """`settings`: the keys after `with` in its definition, `config` among them. `complete`: all of them could be
+    evaluated. `defined` and `created`: the places of its names."""
 
     id: NodeId
     type: Name
@@ -46,8 +46,8 @@ class ConnectorConfig:
 
 @dataclass(frozen=True)
 class OperatorConfig:
-    """`name` stands where it is created, `kind` is `qos::wal`. `settings`: what stands behind `with` in its
-    definition, or in its creation, which counts before. `complete`: all of it could be worked out."""
+    """`name`: the place where it is created. `kind`: for example `qos::wal`. `settings`: the keys after `with` in its
+    definition and in its creation, which override the others. `complete`: all of them could be evaluated."""
 
     name: Name
     kind: Name
@@ -62,9 +62,9 @@ class OperatorConfig:
 
 @dataclass(frozen=True)
 class SelectConfig:
-    """`source` is an input, a stream or an operator, `target` an output, a stream or an operator; the ports are
-    those of the operator, None where it is the usual one (`out` of a source, `in` of a target). `what` is None for
-    `event` as it is, `where` and `having` for no condition."""
+    """`source` is an input, a stream or an operator, `target` an output, a stream or an operator. The ports are those
+    of an operator; None means the default (`out` of a source, `in` of a target). `what` is None for `event` unchanged,
+    `where` and `having` are None for no condition."""
 
     source: Name
     target: Name
@@ -77,7 +77,7 @@ class SelectConfig:
 
 
 class Uncreated(NamedTuple):
-    """`what`: operator, script."""
+    """`what`: "operator" or "script"."""
 
     what: str
     name: Name
@@ -85,8 +85,8 @@ class Uncreated(NamedTuple):
 
 @dataclass(frozen=True)
 class ScriptConfig:
-    """`script` is None where something in it is wrong, which has been reported. `inputs`: what it does with events that come
-    by ports of their own."""
+    """`script` is None if it has an error, which was reported. `inputs`: the scripts for events that come by ports of
+    their own."""
 
     name: Name
     script: ScriptOf | None
@@ -95,8 +95,8 @@ class ScriptConfig:
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """`inputs` and `outputs` are None where the definition leaves them to the defaults. `whole`: no statement in it
-    got lost to an error that was reported. `uncreated`: operators and scripts that are defined in it and never created."""
+    """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost to
+    an error that was reported. `uncreated`: operators and scripts that are defined in it and never created."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
@@ -129,7 +129,7 @@ class LinkConfig:
 
 @dataclass(frozen=True)
 class Flow:
-    """One deployment. `whole`: nothing in it got lost to an error that was reported."""
+    """One deployment. `whole`: no part was lost to an error that was reported."""
 
     alias: str
     connectors: tuple[ConnectorConfig, ...]
@@ -141,7 +141,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class FlowConfig:
-    """`sound`: nothing was wrong with what declared it, so what is missing in it was never meant to be there."""
+    """`sound`: the files have no error. So what is missing in it was not declared."""
 
     flows: tuple[Flow, ...]
     sound: bool = True

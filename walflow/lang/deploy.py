@@ -1,4 +1,5 @@
-"""`deploy flow x;` -> what there is to run: names looked up, args bound, every setting a constant."""
+"""`deploy flow x;` -> the nodes and links to run. Names are looked up, args are bound, every setting becomes a
+constant."""
 
 from collections.abc import Iterator, Sequence
 
@@ -43,7 +44,8 @@ from walflow_kernel.values import kind_of
 
 
 class Deployment:
-    """All that the files given deploy. `library` differs by file: a module is looked for beside its user."""
+    """All deployments of the given files. `library` depends on the file: a module is looked for in the folder of the
+    file that uses it."""
 
     def __init__(self, report: Report, outside: OutsideArgs) -> None:
         self._report = report
@@ -300,7 +302,7 @@ class _Instance:
         return SelectConfig(select.source, select.target, what, where, having=having, span=select.span, **ports)
 
     def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
-        """None for none, and for one that always holds."""
+        """None if there is no condition, or if it is always true."""
         condition = None if written is None else resolved(written, scope)
         if condition is None or condition.constant is None:
             return condition
@@ -313,7 +315,8 @@ class _Instance:
         return Names(self._body, self._args, self._report)
 
     def _around(self, home: ModuleBlock) -> Names:
-        """Defaults of a definition are read where it stands: within the flow that is among the flow's args."""
+        """The block in which the defaults of a definition are evaluated: the block that contains the definition. Within
+        a flow, the args of the flow are known there."""
         return Names(home, self._args if home is self._body else None, self._report)
 
     def _inside(self, home: ModuleBlock, args: Args) -> Names:

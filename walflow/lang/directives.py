@@ -1,4 +1,4 @@
-"""`#!config name = value`: read, checked, and without effect, which is said."""
+"""`#!config name = value`: it is read and checked. It has no effect, and a message says so."""
 
 from walflow.compile.fold import fold
 from walflow.diagnostics import did_you_mean, error, one_of, warning

@@ -1,4 +1,4 @@
-"""Reading the files flows are declared in, and finding those they `use`."""
+"""Reads flow files, and finds the files that they `use`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ LARGEST = 16 << 20
 
 
 def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
-    """A file that cannot be read is one line, whatever the reason."""
+    """A file that cannot be read is one error line, whatever the reason."""
     try:
         return Source(str(path), _bytes(path).decode("utf-8-sig"), order)
     except UnicodeDecodeError as bad:
@@ -35,8 +35,9 @@ def _bytes(path: Path | Traversable) -> bytes:
 
 
 def search_path(beside: Path) -> Sequence[Path | Traversable]:
-    """Where a module may be: WALFLOW_PATH, beside the flow file, what is shipped, TREMOR_PATH; the first hit wins."""
-    # tremor's own library is on its path: of what both have, ours is written for walflow
+    """The folders in which a module may be: those of WALFLOW_PATH, the folder of the flow file, the shipped modules,
+    those of TREMOR_PATH. The first file that is found counts."""
+    # TREMOR_PATH contains tremor's own library; modules that both have are taken from walflow
     return [*_named("WALFLOW_PATH"), beside, shipped(), *_named("TREMOR_PATH")]
 
 
@@ -55,13 +56,13 @@ def find(path: Sequence[str], folders: Sequence[Path | Traversable]) -> Path | T
                 candidate = folder.joinpath(*path[:-1], path[-1] + suffix)
                 if candidate.is_file():
                     return candidate
-            except (OSError, ValueError):  # a folder that cannot be read, a name that no file has
+            except (OSError, ValueError):  # a folder that cannot be read, a name that no file can have
                 continue
     return None
 
 
 def known_modules(near: Sequence[str], folders: Sequence[Path | Traversable]) -> Iterator[str]:
-    """For suggestions: the shipped modules, and those in the folders where `near` would be."""
+    """For suggestions: the shipped modules, and those in the folders in which `near` is looked for."""
     yield from shipped_modules()
     for folder in folders:
         try:

@@ -1,4 +1,5 @@
-"""The grammar, compiled once and kept: building its tables takes most of a second, reading them back a fiftieth."""
+"""The grammar. Its tables are built once and then cached: building takes most of a second, reading them a fiftieth of
+that."""
 
 import os
 import sys
@@ -12,9 +13,9 @@ from typing import Any, Final
 
 import lark
 
-LARGEST: Final = 64 << 20  # bytes; the tables have less than one
+LARGEST: Final = 64 << 20  # bytes; the tables are smaller than 1 MiB
 
-_lark: Any = lark.Lark  # Any: how it is kept carries no types
+_lark: Any = lark.Lark  # Any: lark's functions for the cache have no types
 
 
 @cache
@@ -39,7 +40,8 @@ def _build(text: str, kept: Path | None) -> lark.Lark:
 
 
 def _kept(text: str) -> Path | None:
-    """In the user's own cache: what is read back is a pickle, so not from anywhere others may write."""
+    """The file of the cache, in the user's own cache directory. It is a pickle, so it is read from no place where other
+    users may write."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(home):
         return None
@@ -52,7 +54,7 @@ def _read(kept: Path | None) -> lark.Lark | None:
     try:
         if kept is None or not _ours(kept.parent.stat()):
             return None
-        # a FIFO without a writer would wait for one, and a link may lead to a file whose text others choose
+        # a FIFO without a writer would block, and a link may lead to a file that other users write
         with open(os.open(kept, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not (S_ISREG(status.st_mode) and _ours(status) and status.st_size <= LARGEST):
@@ -69,7 +71,7 @@ def _ours(status: os.stat_result) -> bool:
 
 
 def _keep(built: lark.Lark, kept: Path) -> None:
-    """A cache that cannot be written (no such directory, a full disk) costs the time at the next start, nothing else."""
+    """If the cache cannot be written (no such directory, a full disk), only the next start takes longer."""
     fresh = kept.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

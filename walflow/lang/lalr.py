@@ -1,4 +1,4 @@
-"""lark's LALR automaton, one token at a time, and what mending a syntax error needs of it."""
+"""lark's LALR automaton, one token at a time, with the operations that recover from a syntax error."""
 
 from collections.abc import Set as AbstractSet
 from copy import copy
@@ -13,22 +13,22 @@ __all__ = ["Automaton", "UnexpectedToken"]
 
 class Automaton:
     def __init__(self, start: str = "file", parser: Any = None) -> None:
-        # Any: lark's interactive parser carries no types of its own; they end here
+        # Any: lark's interactive parser has no types; Any is used only in this class
         lark: Any = grammar()
         self._parser: Any = parser or lark.parse_interactive("", start=start)
 
     def feed(self, token: Token) -> Tree[Token] | None:
-        """The whole tree once the end is fed. Raises UnexpectedToken; what came before it stays as it was."""
+        """Returns the tree when the end is fed. Raises UnexpectedToken; what was read before is kept."""
         tree: Tree[Token] | None = self._parser.feed_token(token)
         return tree
 
     def takes_only_name(self, kind: str) -> bool:
-        """No rule has such a token here, and one has a name."""
+        """Whether a name is allowed here and this token is not."""
         choices = self._parser.choices()
         return kind not in choices and "IDENT" in choices
 
     def accepts(self) -> AbstractSet[str]:
-        """The tokens that may come now, ERROR left out."""
+        """The tokens that are allowed next, without ERROR."""
         accepted: set[str] = self._parser.accepts()
         return accepted - {"ERROR"}
 
@@ -36,7 +36,7 @@ class Automaton:
         return "$END" in self._parser.choices() and self.after("$END") is not None
 
     def after(self, kind: str) -> "Automaton | None":
-        """As it would stand behind such a token; None if none may come."""
+        """The automaton after such a token. None if the token is not allowed."""
         trial: Any = self._parser.copy(deepcopy_values=False)
         conf = copy(trial.parser_state.parse_conf)
         conf.callbacks = {}
@@ -48,12 +48,12 @@ class Automaton:
         return Automaton(parser=trial)
 
     def at_statement(self) -> bool:
-        """A statement may begin here. The first test is quick: the table knows what may come in states like this
-        one, the second knows it of this one."""
+        """Whether a statement may begin here. The first test is fast: the table knows it for all such states. The
+        second test knows it for this state."""
         return "ERROR" in self._parser.choices() and self.after("ERROR") is not None
 
     def pop(self) -> int | None:
-        """Gives up what was read last: where it began, None if it was empty."""
+        """Removes what was read last. Returns the place where it began; None if it was empty."""
         state = self._parser.parser_state
         state.state_stack.pop()
         value: object = state.value_stack.pop()

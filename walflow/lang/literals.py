@@ -1,4 +1,4 @@
-"""What the characters of a number, a string or a name stand for."""
+"""The value of a number, a string or a name, from its characters."""
 
 import re
 
@@ -11,7 +11,7 @@ _BASES = {"0x": 16, "0b": 2}
 
 
 class BadLiteral(Exception):
-    """Its text is the message, `at` how far into the literal it went wrong, `width` how long that is."""
+    """The text is the message. `at`: where the mistake begins in the literal. `width`: how long it is."""
 
     def __init__(self, message: str, at: int = 0, width: int | None = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ def _escaped(match: re.Match[str]) -> str:
     if body in _PLAIN:
         return _PLAIN[body]
     code = int(body.strip("u{}"), 16) if body[0] == "u" and len(body) > 1 else -1
-    # half of a surrogate pair is no character: nothing could encode it
+    # half of a surrogate pair is no character, and cannot be encoded
     if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise BadLiteral(f"`{match.group()}` is no escape sequence", match.start(), len(match.group()))
     return chr(code)

@@ -1,4 +1,4 @@
-"""Files as name spaces: what each defines, and what it `use`s."""
+"""Files as modules: the names that each defines, and the modules that it uses."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +14,16 @@ from walflow.lang import files
 from walflow.lang.ast import Definition, Deploy, Directive, SourceFile, Statement, Use
 from walflow.lang.parser import parse
 
-DEEPEST = 32  # modules that are read for one that is read for one …
+DEEPEST = 32  # the deepest chain of modules that use each other
 
-Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may have one name
+Key = tuple[type[Definition], str]  # a connector, a pipeline and a flow may have the same name
 
 
 @dataclass(eq=False)
 class ModuleBlock:
-    """A file, or the body of a flow or a pipeline. `whole`: nothing in it got lost to a syntax error, so what is not
-    found in it does not exist. `constants`: those worked out so far, None if that failed; `folding`: those that are
-    being worked out, each for the one before it. `functions`,
-    `reading`: the same of functions."""
+    """A file, or the body of a flow or a pipeline. `whole`: no part was lost to a syntax error. So a name that is not
+    found in it does not exist. `constants`: those evaluated so far; None if that failed. `folding`: those that are
+    being evaluated, each one because of the one before it. `functions` and `reading`: the same for functions."""
 
     statements: Sequence[Statement]
     whole: bool
@@ -40,14 +39,14 @@ class ModuleBlock:
 
 
 class Library:
-    """Reads each module once for every folder its users lie in."""
+    """Reads each module once for each folder in which its users are."""
 
     def __init__(self, beside: Path, report: Report) -> None:
         self._folders = files.search_path(beside)
         self._report = report
         self._read: dict[str, ModuleBlock | None] = {}
         self._reading: list[str] = []
-        self._beside: dict[tuple[str, ...], list[str]] = {}  # modules that a misspelt one may mean
+        self._beside: dict[tuple[str, ...], list[str]] = {}  # modules that are suggested for a wrong name
 
     def file(self, source: Source) -> ModuleBlock:
         parsed = parse(source, self._report)
@@ -115,7 +114,7 @@ MOST_KNOWN: Final = 100
 
 
 def _parsed(source: Source, report: Report) -> SourceFile:
-    """A process that reads one flow file after another (`walflow test`) parses `std::string` once."""
+    """Cached, because a process that reads many flow files (`walflow test`) parses `std::string` only once."""
     key = (source.name, source.text, source.order)
     if key in _known_texts:
         return _known_texts[key]

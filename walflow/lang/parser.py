@@ -1,7 +1,7 @@
-"""Text -> what a file declares. The first syntax error of each statement is reported, then reading goes on.
+"""Text -> what a file declares. The first syntax error of each statement is reported, and reading continues.
 
-Where a `;` or an `end` is all that is missing it is supplied. Otherwise the statement is given up, as yacc does it:
-states are popped until one accepts ERROR in place of a statement, and tokens skipped until one can follow it.
+If only a `;` or an `end` is missing, it is supplied. Otherwise the statement is given up, as yacc does it: states are
+popped until one accepts ERROR instead of a statement, and tokens are skipped until one can follow it.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from walflow.lang.scan import TOO_DEEP, scan, words
 from walflow.lang.syntax import explain
 from walflow.lang.unsupported import unsupported
 
-MOST_ERRORS = 20  # in one file; behind so many it is not a flow file
+MOST_ERRORS = 20  # in one file; with so many errors it is probably no flow file
 
 _OUT = ("END", "SEMICOLON")
-_WITHIN = {"DEFINE", "CREATE", "CONNECT", "USE", "SELECT"}  # only a body has them behind its header
+_WITHIN = {"DEFINE", "CREATE", "CONNECT", "USE", "SELECT"}  # only a body contains them, so its header is complete
 _STRUCTURE = {
     *("DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT", "FLOW", "CONNECTOR", "PIPELINE"),
     *("FROM", "INTO", "TO", "WITH", "ARGS", "END"),
@@ -47,7 +47,7 @@ def parse_query(source: Source, name: str, report: Report) -> DefinePipeline:
 
 
 def parse_script(source: Source, name: str, args: tuple[Arg, ...], report: Report) -> DefinePipeline:
-    """A file that is what stands between `script` and `end`, as a pipeline of nothing else."""
+    """A file with the text between `script` and `end`, as a pipeline that contains only this script."""
     reading = _Reading(source, report, "script_file")
     tree = reading.tree()
     for diagnostic in unsupported(tree, source):
@@ -79,9 +79,9 @@ class _Reading:
                 at += 1
 
     def _token(self, at: int) -> Token:
-        """`null` is a type of connectors, `event` a fine name for one: a word of the language is a name where
-        nothing else can be meant. The words that statements are made of only behind a dot, as in `event.from`:
-        elsewhere a mistake would spread."""
+        """Some words of the language are good names: `null` is a type of connector. So such a word is a name if only a
+        name is allowed here. Words that begin or structure statements are names only after a dot, as in `event.from`:
+        otherwise one mistake would cause others."""
         token = self.tokens[at]
         if token.type in words() and self._may_be_name(at) and self.automaton.takes_only_name(token.type):
             self.tokens[at] = token.update(type="IDENT")
@@ -93,13 +93,13 @@ class _Reading:
         return behind_dot or token.type not in _STRUCTURE
 
     def _mend(self, at: int) -> int:
-        """The token to go on with."""
+        """The next token to read."""
         within_flow = self.tokens[at].type == "FLOW" and at > 0 and self.tokens[at - 1].type == "DEFINE"
-        if within_flow:  # it is the `define` that is out of place
+        if within_flow:  # the `define` before it is the mistake
             self.automaton.pop()
             at -= 1
         token = self.tokens[at]
-        # behind a statement that was given up the end of the file proves nothing: an `end` may be lost with it
+        # after a statement that was given up, an early end of the file is no error: an `end` may be lost with the statement
         if token.type != "$END" or not self.errors:
             self.report(explain(self.source, self.tokens, at, self.automaton.accepts()))
         self.errors += 1
@@ -112,7 +112,7 @@ class _Reading:
         return at if missing else self._give_up(at)
 
     def _missing(self, token: Token) -> Sequence[str]:
-        """What alone is missing, if with it the reading goes on."""
+        """The tokens that are missing, if reading can continue once they are supplied."""
         within: tuple[tuple[str, ...], ...] = (("FLOW",), ("PIPELINE",)) if token.type in _WITHIN else ()
         for missing in (("SEMICOLON",), ("END",), _OUT, *within):
             behind: Automaton | None = self.automaton
@@ -128,20 +128,20 @@ class _Reading:
             begun = self._first(self.automaton.pop(), begun)
         within_body = self.automaton.after("CREATE") is not None
         self.automaton.feed(_nowhere("ERROR"))
-        # the body that is a file of its own ends with it
+        # a body that is a file of its own ends with the file
         at = resync(self.tokens, begun, at, within_body, may_end=self.automaton.after("END") is not None)
         if self.tokens[at].type not in self.automaton.accepts():
             self.automaton.feed(_nowhere("SEMICOLON"))
         return at
 
     def _first(self, start: int | None, begun: int) -> int:
-        """The first token at or behind the place `start`, coming back from `begun`."""
+        """The first token at or after the place `start`, searched backwards from `begun`."""
         while start is not None and begun and (self.tokens[begun - 1].start_pos or 0) >= start:
             begun -= 1
         return begun
 
     def _stop(self, at: int) -> int:
-        """As if the file ended here."""
+        """Ends as if the file ended here."""
         token = self.tokens[at]
         if self.errors == MOST_ERRORS:
             begin = token.start_pos or 0

@@ -1,4 +1,4 @@
-"""Where reading goes on behind a statement that did not parse."""
+"""Where reading continues after a statement with a syntax error."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ _STARTERS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 _OF_FLOWS = {"CREATE", "CONNECT"}
 _BODIES = {"FLOW", "PIPELINE"}
 _ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
-_NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # `define flow x`: no body begins there
+_NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # in `define flow x` no body begins
 
 
 def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, may_end: bool) -> int:
-    """The first token to read again: a `;` or an `end` behind the statement that began at `begun` and went wrong
-    at `at`, or the beginning of the next one."""
+    """The first token to read again: the beginning of the next statement, or a `;` or an `end` after the statement. The
+    statement began at `begun`, and its error is at `at`."""
     opened: list[str] = []
     for here in range(begun, len(tokens) - 1):
         kind = tokens[here].type
@@ -44,17 +44,18 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
 
 def _opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
     kind = tokens[at].type
-    if kind == "SCRIPT":  # of a window, the `with` before it has the one `end` already
+    if kind == "SCRIPT":  # in a window, the `with` before it counts for the one `end`
         return tokens[at - 1].type not in _NAMED and opened[-1:] != ["WITH"]
     return kind in _ENDED or (kind in _BODIES and tokens[at - 1].type not in _NAMED)
 
 
 def _fits(tokens: Sequence[Token], at: int, within_body: bool) -> bool:
-    """Behind a flow's header that did not parse comes its body: no place for it at the top of a file."""
+    """If the header of a flow has an error, the body of the flow comes next. Statements of a body are not allowed at
+    the top of a file."""
     return within_body or tokens[at].type not in _OF_FLOWS | {"SELECT"}
 
 
 def _closes_body(tokens: Sequence[Token], at: int) -> bool:
-    """An `end` without its beginning is that of a `with` that got lost if the flow goes on behind it."""
+    """An `end` without a beginning belongs to a lost `with` if statements of the flow follow it."""
     behind = [token.type for token in tokens[at + 1 : at + 3]]
     return not (len(behind) == 2 and behind[0] == "SEMICOLON" and behind[1] in _OF_FLOWS)

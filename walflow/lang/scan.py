@@ -1,7 +1,7 @@
 """Text -> tokens, by the patterns of the grammar.
 
-A hand-written loop because strings have modes: inside `"…#{…}…"` code stands within text within code. It never
-raises: what is no token becomes a token no rule accepts, and the parser reports it like any other.
+The loop is written by hand because strings have modes: `"…#{…}…"` is code within text within code. It never raises.
+Characters that are no token become a token that no rule accepts, and the parser reports it like any other.
 """
 
 import re
@@ -31,7 +31,7 @@ _MODAL = {"STRING_START", "STRING_TEXT", "STRING_END", "INTERPOLATE", "EXTRACTOR
 }
 
 
-# between tokens, at one stroke: a file may be ten megabytes of comments
+# all blanks and comments at once: a file may have ten megabytes of comments
 _BLANK = re.compile(r"(?:\s++|#(?!!config\b)[^\n]*+)*+")
 
 
@@ -63,7 +63,7 @@ def _is_punctuation(terminal: TerminalDef) -> bool:
 
 @cache
 def words() -> Mapping[str, str]:
-    """The words of the language by their token's type."""
+    """The words of the language, by the type of their token."""
     return {kind: word for word, kind in _patterns().keywords.items()}
 
 
@@ -77,7 +77,7 @@ class _Scanner:
         self.text = source.text
         self.at = 0
         self.depth = 0
-        self.resume: list[tuple[str, int]] = []  # the kind of text each open interpolation is in, and its depth
+        self.resume: list[tuple[str, int]] = []  # for each open interpolation, the kind of its text and its depth
         self.last: list[str] = ["", ""]  # the two token types before
 
     def tokens(self) -> Iterator[Token]:
@@ -128,7 +128,7 @@ class _Scanner:
         return token if self.depth <= DEEPEST else token.update(type=TOO_DEEP)
 
     def _text_after(self, token: Token) -> Iterator[Token]:
-        """The text that begins behind a quote, or goes on behind an interpolation."""
+        """The text after a quote, or after an interpolation."""
         if token.type in {"STRING_START", "HEREDOC_START"}:
             yield from self._text(token.type.removesuffix("_START"), token)
         elif token.type == "RBRACE" and self.resume and self.resume[-1][1] > self.depth:

@@ -1,4 +1,4 @@
-"""What a name stands for at a place in a file."""
+"""The meaning of a name at a place in a file."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ _WORDS: Mapping[type[Definition], str] = {
 
 
 class Names:
-    """The scope of an expression in `block`; `args` is None where there are none to speak of."""
+    """The scope of an expression in `block`. `args` is None if there are none."""
 
     def __init__(self, block: ModuleBlock, args: Args | None, report: Report, args_hint: str | None = None) -> None:
         self._block = block
@@ -105,14 +105,14 @@ class Names:
 
 
 def constants(block: ModuleBlock, report: Report) -> None:
-    """Reports what is wrong with those of `block`, referred to or not."""
+    """Reports errors in the constants of `block`, also in those that are not used."""
     for definition in block.definitions.values():
         if isinstance(definition, DefineConst):
             _value(definition, block, (definition.name,), report)
 
 
 def _value(definition: DefineConst, home: ModuleBlock, path: Path, report: Report) -> Constant | None:
-    """`path`: what refers to it."""
+    """`path`: the name that refers to it."""
     name = definition.name.text
     if name in home.folding:
         circle = " -> ".join([*home.folding[home.folding.index(name) :], name])
@@ -140,7 +140,7 @@ def _folded(definition: DefineConst, home: ModuleBlock, report: Report) -> Const
 
 
 def _function(definition: DefineFunction, home: ModuleBlock, path: Path, report: Report) -> FunctionOf | None:
-    """`path`: what refers to it. What is wrong in it is said once."""
+    """`path`: the name that refers to it. Its errors are reported once."""
     name = definition.name.text
     if definition.name.text in home.reading:
         circle = " -> ".join([*home.reading[home.reading.index(name) :], name])
@@ -161,7 +161,7 @@ def _function(definition: DefineFunction, home: ModuleBlock, path: Path, report:
 
 
 def functions(block: ModuleBlock, report: Report) -> None:
-    """Reports what is wrong with those of `block`, called or not."""
+    """Reports errors in the functions of `block`, also in those that are not called."""
     for definition in block.definitions.values():
         if isinstance(definition, DefineFunction) and definition.intrinsic is None:
             _function(definition, block, (definition.name,), report)
@@ -170,7 +170,7 @@ def functions(block: ModuleBlock, report: Report) -> None:
 def lookup(
     block: ModuleBlock, path: Path, kind: type[D], report: Report, hint: str | None = None
 ) -> tuple[D, ModuleBlock] | None:
-    """The definition, and the block its own expressions are read in. `hint`: what its author knows better."""
+    """The definition, and the block in which its expressions are evaluated. `hint`: a better hint of the caller's."""
     *modules, name = path
     return _in_module(block, modules, name, kind, report) if modules else _here(block, name, kind, report, hint)
 
@@ -237,7 +237,7 @@ def _module(block: ModuleBlock, name: Name, report: Report, *, outward: bool) ->
         whole = whole and place.whole
         place = place.outer if outward else None
     meant = did_you_mean(name.text, known)
-    # `use lib::copi; … copy::x`: it is the `use` that is wrong, which was said
+    # `use lib::copi; … copy::x`: the `use` is the mistake, and was reported
     if whole and (meant is None or meant not in {did_you_mean(alias, [alias]) for alias in failed}):
         hint = meant or f"is a `use …::{name.text};` missing?"
         report(error(f"unknown module `{name.text}`", name.span, hint))
@@ -257,8 +257,8 @@ def bind(
     where: Name,
     outside: Mapping[str, Constant] | None = None,
 ) -> Args:
-    """The args of one instance: of a flow what the command line gives (`outside`), else what its `with` gives (read in
-    `outer`), else the defaults (read in `inner`)."""
+    """The args of one instance. For a flow, the command line counts first (`outside`); then the values after `with`
+    (evaluated in `outer`); then the defaults (evaluated in `inner`)."""
     names = [arg.name.text for arg in declared]
     values = settings(given, outer)
     for setting in given:

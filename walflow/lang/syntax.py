@@ -20,9 +20,9 @@ _WORDS = {
     "STRING_END": '`"`',
     "$END": "the end of the file",
 }
-# Where a statement may begin there is more than is worth listing.
+# Not listed where a statement may begin: there are too many.
 _RARE = {"SEMICOLON", "COLONCOLON", "CONST", "FN", "INTRINSIC", "$END", "CONFIG_DIRECTIVE"}
-# A place for a value accepts some thirty tokens, a place behind one twenty: those are not worth listing.
+# A place for a value accepts some thirty tokens, a place after a value twenty: these are not listed.
 _VALUE = {"IDENT", "STRING_START", "INT", "LBRACE", "LSQB", "LPAR"}
 _MINOR = {
     *("OR", "XOR", "AND", "BIT_OR", "BIT_XOR", "BIT_AND", "EQ", "NE", "LT", "LE", "GT", "GE", "SHL", "SHR", "USHR"),
@@ -62,7 +62,8 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
 
 
 def _end_too_many(source: Source, tokens: Sequence[Token], at: int) -> str | None:
-    """Of the definition of a connector or an operator that has opened nothing: it has closed the flow around it."""
+    """A hint, if an `end` followed a definition of a connector or an operator without `with`. Such an `end` closed the
+    flow around it."""
     opens = True
     for here in range(at):
         kind = tokens[here].type
@@ -91,7 +92,7 @@ def _either(words: list[str]) -> str:
 
 
 def _rank(word: str) -> tuple[bool, str]:
-    # names and strings first, then what is written as it stands
+    # names and strings first, then words and signs of the language
     return word.startswith("`"), word
 
 

@@ -1,4 +1,5 @@
-"""What the grammar reads and walflow does not do yet. Named once, at the outermost place: never skipped silently."""
+"""Constructs that the grammar reads and walflow does not support yet. Each is reported once, at its outermost place,
+and never skipped silently."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Assembly -> nodes: every port gets its taker."""
+"""Makes the nodes of an Assembly: each port gets the node that takes its blocks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,15 +29,15 @@ from walflow_kernel.state import State
 
 
 class OperatorNode(NamedTuple):
-    """An operator that has a life of its own."""
+    """An operator that has a node of its own, with a begin, a drain and an end."""
 
     name: str  # flow::pipeline/operator
     node: Running
 
 
 class Nodes(NamedTuple):
-    """The connectors with their two halves, linked. Every gate starts shut by the sinks behind it, which open it as
-    their runs begin."""
+    """The connectors, each with its two halves, linked. Each gate is shut at first, by the sinks downstream. A sink
+    opens it when its run begins."""
 
     connectors: list[ConnectorNodes]
     operators: list[OperatorNode]
@@ -64,7 +64,7 @@ class _Builder:
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, OperatorContext] = {}  # of operators
         self._running: list[OperatorNode] = []
-        self._holding: dict[str, Holder] = {}  # operators that say how many events they hold
+        self._holding: dict[str, Holder] = {}  # operators that report how many events they hold
 
     def build(self) -> Nodes:
         for plan in self._assembly.connectors:
@@ -100,7 +100,7 @@ class _Builder:
         )
 
     def _port(self, port: Port) -> Node:
-        """What takes the blocks that leave by a port."""
+        """The node that takes the blocks that leave by a port."""
         targets = self._links[port]
         return joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
 
@@ -111,7 +111,8 @@ class _Builder:
         return self._sinks[node] if name == "in" else AtPort(self._sinks[node], name)
 
     def _within(self, plan: PipelinePlan, name: str) -> Node:
-        """What takes the blocks that come to an input, a stream or an operator of a pipeline, or leave the latter."""
+        """The node that takes the blocks at this place of a pipeline: an input, a stream, an operator or an exit of an
+        operator."""
         place = Port(plan.id, name)
         if place not in self._inputs:
             selects = [select for select in plan.selects if select.source == name]
@@ -136,7 +137,7 @@ class _Builder:
         )
         self._places[Port(plan.id, operator.name)] = place
         node = operator.operator.node(place)
-        # a passthrough is the node behind it, which runs already
+        # a passthrough needs no node: the node behind it stands for it
         if isinstance(node, Running) and all(node is not other.node for other in self._running):
             self._running.append(OperatorNode(place.name, node))
         return node

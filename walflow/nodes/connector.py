@@ -10,7 +10,7 @@ from walflow.plan import ConnectorPlan
 
 @dataclass(frozen=True)
 class ConnectorNodes:
-    """`source` and `sink` are its two halves; either may have no links."""
+    """The two halves of a connector, `source` and `sink`. A half may have no links."""
 
     plan: ConnectorPlan
     source: SourceNode

@@ -1,4 +1,4 @@
-"""Where blocks go on from a port: to one taker, to several, or nowhere."""
+"""The node after a port: one taker, several takers, or none."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from walflow.metrics import CountedValue
 
 
 class Fanout:
-    """Every taker gets the same block; its receipt settles when all have."""
+    """Gives each taker the same block. The receipt settles when all takers have settled it."""
 
     __slots__ = ("targets",)
 
@@ -21,7 +21,7 @@ class Fanout:
 
 
 class AtPort:
-    """An input of a connector that has several: its one sink is told which."""
+    """One input of a connector that has several inputs. It tells the sink which input the block came by."""
 
     __slots__ = ("_port", "_to")
 
@@ -34,7 +34,8 @@ class AtPort:
 
 
 class DeadEnd:
-    """A port that leads nowhere: acked, as filtered events are, and counted. `check` warns of it."""
+    """A port that is not linked. It acks each block, as if its events were filtered, and counts them. `check` warns of
+    it."""
 
     __slots__ = ("dropped",)
 
@@ -47,5 +48,6 @@ class DeadEnd:
 
 
 def joined(targets: Sequence[Node]) -> Node:
-    """The least node that reaches all targets, one at least: a passthrough pipeline costs no hop."""
+    """The simplest node that gives blocks to all targets. There is at least one target. With one target it is the
+    target itself, so a passthrough pipeline costs nothing."""
     return targets[0] if len(targets) == 1 else Fanout(targets)

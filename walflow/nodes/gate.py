@@ -1,4 +1,4 @@
-"""Why a source may not read, one reason a key, so that one sink's restore never releases another's trigger."""
+"""The reasons why a source may not read. Each reason has a key, so a sink can remove only its own reason."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ def _nothing() -> None: ...
 
 
 class ReasonGate:
-    """Open while it has no reasons. `on_shut` and `on_open` are called at the edges only."""
+    """Open while it has no reason. `on_shut` and `on_open` are called only when it changes."""
 
     __slots__ = ("on_open", "on_shut", "reasons")
 

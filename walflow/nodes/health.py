@@ -1,4 +1,4 @@
-"""The state of a connector, for the question whether the daemon is ready."""
+"""The state of a connector. From all states follows whether the daemon is ready."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -10,8 +10,8 @@ def _nothing() -> None: ...
 
 
 class Health:
-    """`up`: the present run has begun to take or to give, so it listens, or its files are open. `restarting` lasts
-    from a failure until the next run is up. `finished`: it has nothing more to say, which is no trouble."""
+    """`up`: the current run takes or sends events, so its socket listens or its files are open. `restarting`: from a
+    failure until the next run is up. `finished`: the run ended without an error, and no other run follows."""
 
     __slots__ = ("on_change", "reason", "state")
 

@@ -1,7 +1,9 @@
-"""A stream's bytes into blocks: framing, the size limit, validation, the caps. Synchronous; never raises for data.
+"""Makes blocks of the bytes of a stream: framing, limit of size, validation. Synchronous. It never raises because of
+data.
 
-One read may be a quarter of a million events, empty lines say, which take seconds where a block takes a millisecond.
-So a stream has turns: what is more than one waits until others had theirs, and its source is paused meanwhile.
+One read may hold a quarter of a million events, for example empty lines. They would take seconds, and a block takes a
+millisecond. So a stream works in turns: what exceeds one turn is held until other streams had their turns, and the
+source is paused meanwhile.
 """
 
 from collections import deque
@@ -16,11 +18,11 @@ from walflow.event import Codec, Cutting, Frames, Framing, StreamId
 from walflow.framing import LINES, MESSAGES, frames_of
 from walflow.nodes.marks import SinceMark
 
-TURN_EVENTS: Final = 4096  # judged and delivered before others have their turn
+TURN_EVENTS: Final = 4096  # events that are validated and delivered in one turn
 
 
 class Delivery(Protocol):
-    """What a stream hands its blocks to."""
+    """The object that takes the blocks of a stream."""
 
     def deliver(self, stream: "IngressStream", frames: Frames, codec: Codec) -> None: ...
     def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None: ...
@@ -66,15 +68,15 @@ class IngressStream:
         self._resume_source = resume
         self._source_paused = False
         self._shut = False  # by the outlet
-        self._yielded = False  # it has had its turn, and has more
-        self._held: deque[Callable[[], None]] = deque()  # what came behind that, in its order
+        self._yielded = False  # its turn is over, and it holds more
+        self._held: deque[Callable[[], None]] = deque()  # bytes that came later, in order
         self._to = to
         self._codec = codec
         self._framing = framing
         self._max_bytes = min(max_event_bytes, framing.max_length or max_event_bytes)
         self._tail = bytearray()
-        self.since_mark: SinceMark | None = None  # set where its source wants to know what becomes of its events
-        self._skipped: int | None = None  # bytes so far of an event too large to keep, while one goes on
+        self.since_mark: SinceMark | None = None  # set if the source asked for the outcome of its events
+        self._skipped: int | None = None  # bytes so far of an event that is too large; None: no such event
 
     def pause(self) -> None:
         self._shut = True
@@ -137,7 +139,8 @@ class IngressStream:
         self._set_source()
 
     def _do_held(self) -> None:
-        """The next piece of what is held, also where the outlet is shut: it was read before."""
+        """Takes the next piece of the held bytes. It does so also while the outlet is shut, because these bytes were
+        read before."""
         if self._held:
             self._held.popleft()()
         if self._held and not self._yielded:
@@ -200,14 +203,14 @@ class IngressStream:
         return all(map(self._codec.whole, self._framing.payloads(last)))
 
     def _take(self, whole: bytes, framing: Framing) -> None:
-        """As many of the events as a turn holds; the others are held."""
+        """Takes as many events as one turn allows, and holds the others."""
         count = framing.count(whole) if len(whole) > TURN_EVENTS else None
         if count is None or count <= TURN_EVENTS:
             self._judge(whole, framing, count)
             return
         pieces = Frames(whole, count, framing).parts(_turns(count))
         self._held.extendleft(partial(self._judge, each.data, framing, each.count) for each in reversed(pieces))
-        self._yielded = True  # what is delivered may settle, and resume us, at once
+        self._yielded = True  # delivering may settle events at once, and so resume this stream
         self._held.popleft()()
         self._yield_turn()
 
@@ -224,7 +227,7 @@ class IngressStream:
             self._to.refuse(self, verdict.bad)
 
     def _without_oversized(self, whole: bytes, framing: Framing) -> bytes:
-        """The frames of `whole` that are within the limit; the others are refused."""
+        """The frames of `whole` that are within the limit. The others are rejected."""
         payloads = framing.payloads(whole)
         kept = [payload for payload in payloads if len(payload) <= self._max_bytes]
         if len(kept) == len(payloads):
@@ -233,7 +236,7 @@ class IngressStream:
         return framing.join(kept) if kept else b""
 
     def _skip(self, data: bytes) -> bytes:
-        """What follows the event that is too large; the stream goes on there."""
+        """The bytes that follow an event that is too large. The stream continues there."""
         assert self._skipped is not None
         rest = self._framing.skip(data)
         if rest is None:

@@ -1,4 +1,4 @@
-"""How a source learns what became of the events of a stream: those between two marks, as one outcome."""
+"""Tells a source the outcome of the events of a stream: one outcome for all events between two marks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,8 +11,8 @@ def _nothing(marked: Marked) -> None: ...
 
 
 class SinceMark:
-    """The events of a stream that came since its last mark. It has its outcome once the next mark was made and each of
-    its blocks is settled."""
+    """The events of a stream since its last mark. The outcome is known when the next mark was made and each block is
+    settled."""
 
     __slots__ = ("_cause", "_pending", "_tell", "_unended")
 
@@ -26,7 +26,7 @@ class SinceMark:
         return f"<SinceMark {self._pending} pending>"
 
     def include(self, settled: Settled) -> Settled:
-        """What the receipt of one more block is to call, in place of `settled`."""
+        """Adds one block. Returns what its receipt calls instead of `settled`."""
         self._pending += 1
         return partial(self._block_settled, settled)
 

@@ -1,4 +1,4 @@
-"""The gauges of one connector's halves: values that exist already, read when the metrics are asked for."""
+"""The gauges of the two halves of a connector. Each reads a value that exists anyway, when the metrics are requested."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,7 @@ from walflow.nodes.health import Health
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import SourceNode
 
-DRAIN = "drain"  # the gates' key while the daemon stops
+DRAIN = "drain"  # the key in all gates while the daemon stops
 
 
 def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sink: SinkNode, health: Health) -> None:
@@ -24,7 +24,7 @@ def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sin
 
 
 def breaker(sink: SinkNode, health: Health) -> str | None:
-    """Why it stops its sources, as one of BREAKER_REASONS."""
+    """Why the connector stops its sources, as one of BREAKER_REASONS."""
     if health.state in ("up", "finished") and sink.reason is not None:
         return "triggered"
     if health.state == "finished":
@@ -33,7 +33,7 @@ def breaker(sink: SinkNode, health: Health) -> str | None:
 
 
 def shut_by(key: str) -> str:
-    """A gate's key as one of GATE_REASONS: the other keys are the names of sinks."""
+    """The key of a gate as one of GATE_REASONS. Keys that are no reason are names of sinks."""
     return key if key in ("window", DRAIN) else "sink"
 
 

@@ -1,4 +1,4 @@
-"""The events of one whole message, for a source that takes all of it or nothing."""
+"""The events of one whole message, for a source that takes all of them or none."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -10,7 +10,7 @@ from walflow.framing.steps import Item, Worked
 
 
 def cut(message: bytes, incoming: Incoming, limit: int) -> Iterator[MessagePiece]:
-    """`limit`: bytes of an event."""
+    """`limit`: the most bytes of an event."""
     steps = decoders(incoming.steps, limit, messages=True, cut=incoming.cut)
     items = chain(pieces(steps, message), last_pieces(steps, complete=True))
     return map(_as_piece, _cut(items, incoming.framing) if incoming.cut else items)

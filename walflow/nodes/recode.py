@@ -1,4 +1,4 @@
-"""A sink's codec and framing, and how a block that comes in others is brought into them."""
+"""Brings a block into the codec and framing of a sink."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from walflow.nodes.rejects import ErrPort, RejectedEvents
 
 
 class Recoder:
-    """What cannot be written so leaves by `err`."""
+    """Events that cannot be encoded leave by `err`."""
 
     __slots__ = ("_codec", "_encoders", "_err", "encoded", "framing")
 
@@ -21,13 +21,14 @@ class Recoder:
         self._err = err
 
     def fits(self, block: Block) -> bool:
-        """It is written as it is."""
+        """Whether the block can be written without a change."""
         codec, framing, ours = block.codec, block.frames.framing, self.framing
         framed = framing is ours or (ours is MESSAGES and framing.countable)
         return framed and not self.encoded and codec is self._codec and codec.transparent
 
     def recoded(self, block: Block) -> Iterator[Block]:
-        """The block in the sink's codec and framing: one event each, where what is written could not be taken apart."""
+        """The block in the codec and framing of the sink. A block becomes several blocks of one event each if the
+        framing cannot separate events."""
         parts = [block]
         if block.frames.count > 1 and not self.framing.countable:
             parts = block.split([1] * block.frames.count)
@@ -37,7 +38,7 @@ class Recoder:
                 yield written
 
     def _joined(self, block: Block) -> Block | None:
-        """Its payloads as they are, framed anew. None: one of them has the bytes of the framing in it."""
+        """The same payloads in the framing of the sink. None: a payload contains bytes of that framing."""
         if block.codec is not self._codec or not self._codec.transparent:
             return None
         joined = self.framing.join(self._encode(block.frames.payloads()))
@@ -46,7 +47,7 @@ class Recoder:
         return block.with_frames(Frames(joined, block.frames.count, self.framing), self._codec)
 
     def _rewritten(self, block: Block) -> Block | None:
-        """Every event decoded and encoded; less what leaves by `err`. None: nothing is left."""
+        """Each event decoded and encoded, without the events that leave by `err`. None: no event is left."""
         codec, framing = self._codec, self.framing
         payloads: list[bytes] = []
         reasons: list[str] = []

@@ -1,5 +1,5 @@
-"""Where events go that can never succeed: out by the err port as {"error", "source", "stream_id"}, one line each. Where they are
-known, `at` is the place in a flow file that failed, and `event` is the event."""
+"""The err port: an event that can never be delivered leaves as a record of `error`, `source` and `stream_id`, on one
+line. `at` is the place in a flow file that failed, if it is known. `event` is the event, if it is known."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ from walflow.operators.operator import RejectionDetails
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
-ERROR_META: Final = {"rejected": True}  # an error that is itself rejected is not sent round again
+ERROR_META: Final = {"rejected": True}  # an error event that is rejected is not sent to err again
 
 
 class RejectedEvents(NamedTuple):
@@ -32,7 +32,7 @@ class RejectedEvents(NamedTuple):
 
 
 class ErrPort:
-    """The err port of one connector, shared by its halves, or of a pipeline. `target` is None where nothing is
+    """The err port of a pipeline, or of a connector, whose two halves share it. `target` is None if the port is not
     linked."""
 
     def __init__(self, name: str, target: Node | None, rejected: CountedValue, log: FilteringBoundLogger) -> None:
@@ -42,7 +42,7 @@ class ErrPort:
         self._log = log
 
     def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
-        """Owns this copy of the block from here on. One reason an event."""
+        """Takes over this copy of the block. `reasons` has one for each event."""
         self._rejected.value += len(reasons)
         if self.target is None or block.meta.get("rejected"):
             at = details.at(0) if details is not None else None

@@ -1,4 +1,4 @@
-"""What one run of a connector is given besides blocks."""
+"""What the runtime gives to one run of a connector, besides blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from walflow.metrics import BucketedValues
 
 
 class Signal(Protocol):
-    """asyncio.Event, or a test's."""
+    """asyncio.Event, or a fake of a test."""
 
     def set(self) -> None: ...
     def clear(self) -> None: ...
@@ -36,7 +36,8 @@ def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
 
 @dataclass(frozen=True)
 class RunContext:
-    """`up`: the run has begun to take or to give. `failed`: what it gave to be called has raised; it is run anew."""
+    """`up` is called when the run begins to take or to send events. `failed` is called when a function that the run
+    gave away has raised. The connector is then run again."""
 
     scheduler: Scheduler
     log: FilteringBoundLogger
@@ -51,7 +52,7 @@ class RunContext:
 
 
 class RunHalf:
-    """What both halves of a connector hand on of their run's context: `walflow.contract.Half`."""
+    """The part of the run's context that both halves of a connector have: `walflow.contract.Half`."""
 
     scheduler: Scheduler
     log: FilteringBoundLogger

@@ -1,4 +1,4 @@
-"""The sink half of a connector: the one queue there is, and the breaker towards every source upstream."""
+"""The sink half of a connector, with the only queue of a flow, and with the breaker that stops all sources upstream."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,17 +18,17 @@ def _nothing() -> None: ...
 
 
 class SharedWindow(Protocol):
-    """A source upstream."""
+    """A source upstream, as a sink sees it."""
 
     def share(self, sink: str) -> tuple[int, int | None]: ...
 
 
 class SinkGone(WalflowError):
-    """The sink's run ended while blocks waited for it. They may be sent again."""
+    """The run of the sink ended while blocks waited. Their source may send them again."""
 
 
 class SinkNode(RunHalf):
-    """Taker of blocks at the end of links, and the `Inlet` of the connector's present run."""
+    """Takes blocks at the end of links. It is the `Inlet` of the connector's current run."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class SinkNode(RunHalf):
         self.replaceable = False
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
-        self.windows: list[SharedWindow] = []  # of every source whose events may come here
+        self.windows: list[SharedWindow] = []  # of each source upstream
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self._err = err
-        self._recoder: Recoder | None = None  # None: it takes blocks in any codec and framing
+        self._recoder: Recoder | None = None  # None: it takes blocks of any codec and framing
         if codec is not None and framing is not None:
             outgoing = framing if isinstance(framing, Outgoing) else Outgoing((), framing)
             self._recoder = Recoder(codec, outgoing, err)
@@ -84,7 +84,7 @@ class SinkNode(RunHalf):
             self.restore()
 
     def end(self, reason: str) -> None:
-        """Stops the sources upstream; what waits in the queue goes to the next run."""
+        """Stops the sources upstream. The queue is kept for the next run."""
         self._accept = None
         self._on_reopen = None
         self.reason = None  # the runner says why, in a line of its own
@@ -99,7 +99,7 @@ class SinkNode(RunHalf):
         return len(self._queue)
 
     def abandon(self) -> None:
-        """No next run: what waits fails."""
+        """There will be no next run: the blocks in the queue fail."""
         self._fail_queue("has stopped")
 
     def _fail_queue(self, why: str) -> None:
@@ -138,7 +138,8 @@ class SinkNode(RunHalf):
             self._arrived.set()
 
     def _hand_over(self, accept: Callable[[Block], None], block: Block) -> None:
-        """A connector that raises has a bug, which is its own trouble. The block fails as its receipt is collected."""
+        """If the connector raises, it has a bug, and only its own run fails. The block fails when its receipt is
+        collected."""
         try:
             accept(block)
         except Exception as error:  # noqa: BLE001  # whatever it is
@@ -157,7 +158,7 @@ class SinkNode(RunHalf):
 
     def serve(self, accept: Callable[[Block], None]) -> None:
         self._up()
-        while self._queue:  # an ack may bring more within the call, and these come behind what waits
+        while self._queue:  # an ack may cause new blocks within this call; they come after those that wait
             queue, self._queue = self._queue, []
             for block in queue:
                 self._hand_over(accept, block)
@@ -167,7 +168,7 @@ class SinkNode(RunHalf):
         self._context.up()
         if not self._taking:
             self._taking = True
-            if self.replaceable and self.reason is None:  # not before: others take what it cannot yet
+            if self.replaceable and self.reason is None:  # not before: until then other outputs take its events
                 self.restore()
 
     def messages(self, block: Block) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The source half of a connector: its ports and its gate, and for each run of it an outlet."""
+"""The source half of a connector: its ports, its gate, and an outlet for each run."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -18,15 +18,15 @@ from walflow.nodes.turns import Turns
 from walflow.nodes.window import WINDOW, SendWindow
 
 MAX_EVENT_BYTES: Final = 1 << 20
-SHARES: Final = 4  # a part of the window that may wait for clients; the other three keep the flow going
+SHARES: Final = 4  # the part of the window that may wait for clients: a quarter; the rest keeps the flow going
 
 
 def _nothing() -> None: ...
 
 
 class Holder(NamedTuple):
-    """A sink or an operator downstream. `held`: what it has and has not settled, in words, "" for nothing. `outcomes`: a
-    number that changes whenever it settles something."""
+    """A sink or an operator downstream. `held` says in words what it has not settled; "" means nothing. `outcomes`
+    changes with each block that it settles."""
 
     name: str
     held: Callable[[], str]
@@ -34,7 +34,7 @@ class Holder(NamedTuple):
 
 
 class SourceNode:
-    """What outlives the connector's runs. `gate` is what sinks downstream trigger."""
+    """The part of a source that outlives the connector's runs. Sinks downstream trigger its `gate`."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class SourceNode:
         self.transactional = transactional
         self.gate = ReasonGate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
-        self.sink_is_full: Callable[[], bool] = lambda: False  # of a log: its other half takes no more
+        self.sink_is_full: Callable[[], bool] = lambda: False  # of a log: its sink half accepts nothing more
         self._on_full: list[Callable[[], None]] = []
         self.holders: list[Holder] = []
-        self._sharing: set[str] = set()  # sinks that may hold a part of the window for long
+        self._sharing: set[str] = set()  # sinks that may hold a part of the window for a long time
 
     def __repr__(self) -> str:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
@@ -67,12 +67,12 @@ class SourceNode:
         return self.outlet
 
     def limits(self) -> tuple[int, int | None]:
-        """Bytes and events that may be unsettled at most: what an operator that holds blocks has to stay below."""
+        """The most bytes and events that may be unsettled. An operator that holds blocks must hold less."""
         outlet = self.outlet
         return (outlet.window, outlet.window_events) if outlet is not None else (WINDOW, None)
 
     def share(self, sink: str) -> tuple[int, int | None]:
-        """What this sink may hold of the limits: see `walflow.contract.Inlet.share`."""
+        """The part of the limits that this sink may hold: see `walflow.contract.Inlet.share`."""
         self._sharing.add(sink)
         size, events = self.limits()
         parts = SHARES * len(self._sharing)
@@ -80,7 +80,7 @@ class SourceNode:
 
     @property
     def full(self) -> bool:
-        """Nothing more comes before something is settled."""
+        """Whether the source must wait until something is settled."""
         return self.sink_is_full() or (self.outlet is not None and self.outlet.full)
 
     def on_full(self, call: Callable[[], None]) -> None:
@@ -91,7 +91,7 @@ class SourceNode:
             call()
 
     def end(self) -> None:
-        """The run is over: its receipts and its window count no more."""
+        """The run is over. Its receipts and its window do not count any more."""
         if self.outlet is not None:
             self.outlet.end()
             self.outlet = None
@@ -107,7 +107,7 @@ class SourceNode:
 
 
 class RunOutlet(RunHalf, SendWindow):
-    """What one run of a connector gives its events to: see `walflow.contract.Outlet`."""
+    """One run of a connector sends its events here: see `walflow.contract.Outlet`."""
 
     def __init__(self, node: SourceNode, context: RunContext) -> None:
         super().__init__(node.gate, node.tell_full)
@@ -150,7 +150,7 @@ class RunOutlet(RunHalf, SendWindow):
     def next_turn(self, call: Callable[[], None]) -> None:
         self._turns.next(call)
 
-    # sources that know what became of each block
+    # for sources that learn the outcome of each block
 
     def send(self, block: Block) -> bool:
         frames = block.frames
@@ -196,23 +196,24 @@ class RunOutlet(RunHalf, SendWindow):
     def backlog(self, count: Callable[[], int]) -> None:
         self._backlog = count
 
-    # what the runtime does with it
+    # for the runtime
 
     @property
     def quiet(self) -> bool:
-        """All that was read is settled."""
+        """Whether all events that were read are settled."""
         return not self.inflight and not self._turns
 
     @property
     def stuck(self) -> bool:
-        """It has something to send, or cannot know, and may not before something is settled, or a sink takes events."""
+        """Whether the source wants to send, or may want to, and must wait until an event is settled or a sink accepts
+        events."""
         if not self._node.transactional:
             return self.gate.shut
         stopped = self.gate.shut or self.full
         return stopped and (self.inflight > 0 or self._backlog() > 0)
 
     def waiting(self) -> int:
-        """Events this source still holds for its sinks."""
+        """Number of events that this source holds for its sinks."""
         return self._backlog()
 
     def pause(self) -> None:

@@ -1,7 +1,7 @@
-"""A stream whose bytes pass a chain of steps before they are events.
+"""A stream whose bytes go through a chain of steps before they are events.
 
-What comes in may be a thousand times as much once it is decompressed, so it is decoded piece by piece, for as long as
-events are wanted, and no longer than a turn at a time: the rest stays as it came.
+Decompressed data may be a thousand times as large as the input. So it is decoded piece by piece, only while events are
+wanted, and at most one turn at a time. The rest stays encoded.
 """
 
 from collections import deque
@@ -14,13 +14,13 @@ from walflow.framing import Incoming, Worked, decoders, frames_of, last_pieces, 
 from walflow.framing.steps import Item
 from walflow.nodes.ingress import Delivery, IngressStream
 
-GATHER: Final = 256 << 10  # bytes of decoded events that are judged at once
-TURN: Final = 512 << 10  # decoded bytes after which others have their turn
-ITEM: Final = 32  # bytes that take as long to decode as it takes to come upon an event, or upon nothing
+GATHER: Final = 256 << 10  # bytes of decoded events that are validated together
+TURN: Final = 512 << 10  # decoded bytes of one turn
+ITEM: Final = 32  # what one step costs at least, as a number of decoded bytes
 
 
 class StagedStream(IngressStream):
-    """`broken`: the rest of the stream cannot be read, hang up."""
+    """`broken` is called when the rest of the stream cannot be read: the connector then closes the connection."""
 
     __slots__ = (
         "_broken",
@@ -79,7 +79,7 @@ class StagedStream(IngressStream):
         super().abandon()
 
     def _end(self, ending: Callable[[], None], *, complete: bool) -> None:
-        """Once all is decoded that came."""
+        """Calls `ending` when all bytes that came are decoded."""
         self._ending = ending
         if not self._dead:
             self._work.append(last_pieces(self._decoders, complete=complete))
@@ -88,7 +88,7 @@ class StagedStream(IngressStream):
     def resume(self) -> None:
         self._shut = False
         if self._work and not self._yielded:
-            self._yield_turn()  # however many are resumed, one has its turn now
+            self._yield_turn()  # also if several streams are resumed, only one has its turn now
         self._set_source()
 
     def _turn(self) -> None:
@@ -98,7 +98,7 @@ class StagedStream(IngressStream):
         self._set_source()
 
     def _pump(self) -> None:
-        if self._pumping:  # what is delivered may settle, and resume us, at once
+        if self._pumping:  # delivering may settle events at once, and so resume this stream
             return
         self._pumping = True
         decoded = 0
@@ -115,7 +115,7 @@ class StagedStream(IngressStream):
             ending()
 
     def _advance(self) -> int:
-        """Delivers some of what is to be decoded; for how many bytes that was work."""
+        """Delivers some of the bytes that are to be decoded. Returns the work that this was, in bytes."""
         found: list[bytes] = []
         refused: list[str] = []
         size = 0
@@ -146,7 +146,7 @@ class StagedStream(IngressStream):
         return size
 
     def _cut_off(self, found: list[bytes], refused: list[str]) -> None:
-        """What comes next continues nothing of what came before."""
+        """The next bytes do not continue an event that began before."""
         self._take_pieces(found)
         found.clear()
         self._end_oversized()

@@ -1,5 +1,5 @@
-"""What stands still says so: a source that may send nothing more, and of which nothing was delivered for ten looks, one
-a second. Looks are counted and not seconds, so that a process that was stopped for a while accuses no one.
+"""Finds sources that stand still: a source may not send, and no event of it was delivered during ten looks, one each
+second. Looks are counted, not seconds. So a process that was stopped for a while reports no standstill.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ PATIENCE: Final = 10  # looks
 
 
 class Standstill(NamedTuple):
-    """`reason`: why the source may not send. `held_by`: a line for each sink or operator that has what it sent."""
+    """`reason`: why the source may not send. `held_by`: one line for each sink or operator that holds its events."""
 
     source: str
     seconds: int
@@ -28,7 +28,7 @@ class Standstill(NamedTuple):
 
 
 class _Unchanged:
-    """For how many looks a value has been the same."""
+    """Counts the looks since a value changed."""
 
     def __init__(self, read: Callable[[], object]) -> None:
         self.looks = 0
@@ -51,7 +51,7 @@ class _Source:
 
     @property
     def seconds(self) -> int:
-        """0: it moves, or has nothing to send."""
+        """How long the source has stood still. 0: it moves, or has nothing to send."""
         return round(self._still.looks * EVERY) if self._still.looks >= PATIENCE else 0
 
     def look(self) -> None:
@@ -82,7 +82,7 @@ class Standstills:
             metrics.gauge("standstill_seconds", _seconds_of(source), **source.nodes.plan.labels)
 
     def look(self) -> None:
-        """To be called once a second. One line when a source has come to a standstill, and one when it moves again."""
+        """Must be called once a second. Logs one line when a source begins to stand still, and one when it moves again."""
         for source in self._sources:
             source.look()
             if source.seconds and not source.said:

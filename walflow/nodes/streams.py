@@ -1,4 +1,5 @@
-"""What a source's streams push becomes blocks. A connector learns what happened to these only if it opened the stream with `marks`."""
+"""Makes blocks of the bytes that a source's streams push. A connector learns the outcome of these blocks only if it
+opened the stream with `marks`."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +18,14 @@ from walflow.nodes.staged import StagedStream
 from walflow.nodes.turns import Turns
 from walflow.nodes.window import SendWindow
 
-BLOCK_BYTES: Final = 256 << 10  # what one read of a socket brings at most
+BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096
-ERROR_BYTES: Final = 64  # of an error event, beside its reason
+ERROR_BYTES: Final = 64  # bytes of an error event without its reason
 
 
 @dataclass(frozen=True)
 class SourcePorts:
-    """Where a source's blocks go, and how the flow file says that its events look outside."""
+    """Where the blocks of a source go, and the codec and framing that the flow file names for its input."""
 
     name: str
     out: Node
@@ -34,7 +35,7 @@ class SourcePorts:
 
 
 class Streams:
-    """The open streams of one run. They hand over what they read here: see `walflow.nodes.ingress.Delivery`."""
+    """The open streams of one run. They deliver events here: see `walflow.nodes.ingress.Delivery`."""
 
     def __init__(self, ports: SourcePorts, run: int, window: SendWindow, turns: Turns, context: RunContext) -> None:
         self._ports = ports
@@ -81,7 +82,7 @@ class Streams:
             stream.pause()
 
     def resume(self) -> bool:
-        """Whether all go on: what one of them held may fill the window again."""
+        """Resumes the streams. False if one of them filled the window again with what it held."""
         for stream in list(self._open.values()):
             if self._window.gate.shut:
                 return False
@@ -113,7 +114,7 @@ class Streams:
             return
         size = sum(ERROR_BYTES + len(reason) for _, reason in bad)
         window.inflight += size
-        frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # the payloads end here, their errors go on
+        frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # only the errors are sent on
         receipt = Receipt(self._outcome_of(stream), len(bad), size)
         block = Block(
             stream.id,
@@ -162,8 +163,8 @@ class Streams:
 
 
 def log_bug(log: FilteringBoundLogger, error: Exception, block: Block) -> None:
-    """A node that raises has a bug. It costs this block, which fails as its receipt is collected, and no other one: of a
-    log it comes again, until it is alone."""
+    """A node that raises has a bug. Only this block fails, when its receipt is collected. A log sends it again, in the
+    end alone."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
     log.debug("internal error", exc_info=error)

@@ -1,4 +1,4 @@
-"""When a source may read on: its gate is open, and no call of it waits for a turn."""
+"""When a source may read again: its gate is open, and no call waits for a turn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +9,8 @@ from walflow.nodes.run_context import Signal
 
 
 class Turns:
-    """Of all calls that wait, one has each turn of the loop, in their order. `may_read` is set while a source may."""
+    """Of all waiting calls, one is made in each turn of the loop, in order. `may_read` is set while the source may
+    read."""
 
     def __init__(self, gate: ReasonGate, scheduler: Scheduler, may_read: Signal) -> None:
         self._gate = gate
@@ -20,7 +21,7 @@ class Turns:
         self.gate_changed()
 
     def __bool__(self) -> bool:
-        """Some wait."""
+        """Whether calls wait."""
         return bool(self._waiting)
 
     def next(self, call: Callable[[], None]) -> None:
@@ -34,7 +35,7 @@ class Turns:
     def _have(self) -> None:
         if self._void:
             return
-        self._waiting[0]()  # still among them: what it asks for is not the first
+        self._waiting[0]()  # it stays in the queue: a call that it adds is not the first
         self._waiting.popleft()
         if self._waiting:
             self._scheduler.call_soon(self._have)
@@ -48,7 +49,7 @@ class Turns:
             self._may_read.set()
 
     async def until_readable(self) -> None:
-        while self._gate.shut or self._waiting:  # what a stream held back may have shut it again
+        while self._gate.shut or self._waiting:  # the bytes that a stream held may have shut it again
             await self._may_read.wait()
 
     def end(self) -> None:

@@ -1,5 +1,5 @@
-"""What a node knows of those that it is linked with, further off than the next one: a sink and an operator know the sources
-upstream of them and stop them by their gates, a source knows who holds what it sent."""
+"""Tells nodes of each other beyond their neighbours. A sink and an operator know all sources upstream, and stop them by
+their gates. A source knows all sinks and operators that hold its events."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from walflow.plan.graph import Graph, Port, Stops
 
 
 class Upstream:
-    """`operators`: by their places. `holding`: those that say how many events they hold, by name."""
+    """`operators`: by place. `holding`: by name, the operators that report how many events they hold."""
 
     def __init__(
         self,

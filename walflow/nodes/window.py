@@ -1,7 +1,8 @@
-"""How much a run may have sent and not settled: the bound of everything downstream.
+"""Limits how much a run may send before it is settled. This limit bounds everything downstream.
 
-A synchronous accept cannot refuse, so what is full stops the source instead. A source that pushes has sent too much when
-it is told, and finds its gate shut; one that sends block by block is refused. Both go on when half of it is settled.
+A synchronous `accept` cannot refuse a block, so the source is stopped instead. A source that pushes may exceed the
+limit once, and then finds its gate shut. A source that sends block by block is refused. Both may continue when half of
+the window is settled.
 """
 
 from collections.abc import Callable
@@ -16,9 +17,9 @@ def _nothing() -> None: ...
 
 
 class SendWindow:
-    """`window` and `window_events` are its bounds. `inflight`: bytes; `inflight_events`: of those blocks that `send` was
-    given. `on_full` is called when no more may be sent, `on_room` when a source that was refused may try again. Once it
-    is `over` no receipt of it counts any more."""
+    """`window` and `window_events` are the limits. `inflight` counts bytes. `inflight_events` counts the events of
+    blocks that were given to `send`. `on_full` is called when the limit is reached, `on_room` when a source that was
+    refused may try again. After `over`, its receipts do not count any more."""
 
     def __init__(self, gate: ReasonGate, on_full: Callable[[], None]) -> None:
         self.window = WINDOW
@@ -34,7 +35,7 @@ class SendWindow:
 
     @property
     def full(self) -> bool:
-        """Nothing more comes before something is settled."""
+        """Whether the source must wait until something is settled."""
         all_events = self.window_events is not None and self.inflight_events >= self.window_events
         return self.refused or all_events or "window" in self.gate.reasons
 

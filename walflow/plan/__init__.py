@@ -1,7 +1,6 @@
-"""What a flow file declares, checked against what there is: the graph that the runtime builds its nodes from.
-
-`load` reads files and gives an `Assembly`, or diagnostics. Read `assemble` first: it makes the parts and asks for each
-check. `assembly` is the result, and `graph` answers who reaches whom in it.
+"""Checks what a flow file declares, and makes the graph that the runtime builds its nodes from. `load` reads files and
+returns an `Assembly`, or diagnostics. Read `assemble` first: it makes the parts and calls each check. `assembly` is the
+result. `graph` answers which node reaches which.
 """
 
 from walflow.lang.config import NodeId

@@ -1,7 +1,7 @@
 """FlowConfig + registry -> Assembly, or diagnostics.
 
-Each flow is planned by itself: its connectors, its pipelines, then its links. What only all flows together show (cycles,
-depth, which log lies upstream) is checked in the Assembly.
+Each flow is planned by itself: its connectors, its pipelines, then its links. Some mistakes show only in all flows
+together (cycles, depth, which log is upstream). They are checked in the Assembly.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ def load(
     args: Sequence[str] = (),
     allow_cycles: bool = False,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
-    """All files as one Assembly, None where there is an error; the warnings are worth reading in any case. `args`: args
-    of the flows, NAME=VALUE each. `allow_cycles`: a flow may feed itself through a log."""
+    """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
+    flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log."""
     config, found = lang.load(files, args)
     try:
-        # now, and not when the first event of a log is decoded: what goes wrong is an error of the start
+        # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
         framing.registered()
         assembly, more = assemble(config, connectors() if registry is None else registry, allow_cycles=allow_cycles)
@@ -62,7 +62,7 @@ def assemble(
         ),
         registry,
     )
-    if config.sound and not has_errors(found):  # else what is not linked may be what went wrong
+    if config.sound and not has_errors(found):  # otherwise an error may be the cause
         for flow in flows:
             if flow.whole:
                 check_unlinked(flow.nodes, flow.links, {plan.id: plan for plan in flow.pipelines}, report)
@@ -76,7 +76,7 @@ def assemble(
 
 @dataclass(frozen=True)
 class _FlowPlan:
-    """`links`: with where each is written. `whole`: nothing of it got lost to an error."""
+    """`links`: each with its place in the file. `whole`: no part of it was lost to an error."""
 
     connectors: list[ConnectorPlan]
     pipelines: list[PipelinePlan]
@@ -105,7 +105,7 @@ def _plan_flow(flow: Flow, registry: Registry, claims: Claims, report: Report) -
 
 
 def _check_logs(assembly: Assembly, report: Report) -> None:
-    """Some operators go by the positions that a log on disk gives."""
+    """Some operators need the positions that only a log on disk gives."""
     graph = Graph(assembly)
     for pipeline in assembly.pipelines:
         for operator in pipeline.operators:

@@ -26,12 +26,12 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class ConnectorPlan:
-    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` frames what
-    comes in, `postframing` what goes out. `defined` and `settings`: where it and each value of its `config` are
-    written."""
+    """`codec` and the framings are None for a connector whose class forbids a codec. `preframing` cuts the input into
+    events, `postframing` frames the output. `defined` is the place of the definition, `settings` the place of each
+    value of its `config`."""
 
     id: NodeId
-    kind: str  # the type named in the flow file: tcp_server
+    kind: str  # the type that the flow file names: tcp_server
     connector: Connector
     codec: Codec | None
     preframing: Incoming | None
@@ -41,14 +41,14 @@ class ConnectorPlan:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its metrics."""
+        """The labels of its metrics."""
         return {**self.id.labels, "type": self.kind}
 
 
 class PlannedSelect(NamedTuple):
-    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline: from an input, a stream or
-    an output of an operator (`batch/out`) into an output, a stream or an operator (`batch`). `what` is None for `event`
-    as it is, `where` and `having` for no condition."""
+    """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline. The source is an input, a
+    stream or an output of an operator (`batch/out`). The target is an output, a stream or an operator (`batch`). `what`
+    is None for `event` unchanged, `where` and `having` are None for no condition."""
 
     source: str
     target: str
@@ -59,14 +59,15 @@ class PlannedSelect(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """All events pass as they are."""
+        """Whether all events pass unchanged."""
         return self.what is None and self.where is None and self.having is None
 
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """An operator for the runtime to make a node of; `kind` is qos::wal, say. Events come to it at the place of its name
-    and leave at `NAME/PORT`. `run_as`: it ends an ack domain, so it is this connector within its pipeline."""
+    """An operator that the runtime makes a node of. `kind`: its type, for example qos::wal. Events come to it at the
+    place NAME and leave it at `NAME/PORT`. `run_as`: the operator ends an ack domain, so it runs as this connector
+    within its pipeline."""
 
     name: str
     kind: str
@@ -84,8 +85,8 @@ class OperatorPlan:
 
 
 class ScriptPlan(NamedTuple):
-    """Events come to it at the place of its name, or of one of its `inputs`, and leave at `NAME/PORT`. It runs with the selects
-    around it."""
+    """Events come to it at the place NAME, or at the place of one of its `inputs`, and leave it at `NAME/PORT`. It is
+    compiled together with the selects around it."""
 
     name: str
     script: ScriptOf
@@ -97,7 +98,7 @@ class ScriptPlan(NamedTuple):
 
     @property
     def places(self) -> Mapping[str, ScriptOf]:
-        """Where events come to it, and what it does with them."""
+        """The places at which events come to it, each with the script that runs there."""
         return {input_place(self.name, port): script for port, script in {"in": self.script, **self.inputs}.items()}
 
     @property
@@ -106,14 +107,15 @@ class ScriptPlan(NamedTuple):
 
 
 def script_ports(script: ScriptOf, inputs: Mapping[str, ScriptOf]) -> Ports:
-    """What it emits by, and `err`."""
+    """The ports that the script emits to, and `err`."""
     outputs = [port for one in (script, *inputs.values()) for port in one.ports]
     return Ports(("in", *inputs), tuple(dict.fromkeys([*outputs, "err"])))
 
 
 class StateDomain(NamedTuple):
-    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer. `keeps`: the
-    nodes that keep something. `err`: the port of what is rejected there. `buffers`: the connectors that hold the results."""
+    """The places of a pipeline whose events are acked once they are in its state and the results are in a buffer.
+    `keeps`: the nodes that keep state. `err`: the port of events that are rejected there. `buffers`: the connectors
+    that hold the results."""
 
     places: frozenset[str]
     keeps: tuple[str, ...]
@@ -123,9 +125,8 @@ class StateDomain(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams, scripts and operators lie between selects; none has the name of a port, and none leads back to itself.
-
-    `domain`: where a node keeps something from one event to the next, see walflow.plan.domains.
+    """Streams, scripts and operators stand between selects. None of them has the name of a port, and none leads back to
+    itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains.
     """
 
     id: NodeId
@@ -139,34 +140,34 @@ class PipelinePlan:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its metrics."""
+        """The labels of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
 
     def err_from(self, place: str) -> str:
-        """The port by which events leave that are rejected there."""
+        """The port of events that are rejected at this place."""
         return self.domain.err if self.domain is not None and place in self.domain.places else ERR
 
     @property
     def may_reject(self) -> bool:
-        """What it does to an event can fail."""
+        """Whether one of its parts can fail for an event."""
         return bool(self.scripts) or any(not select.plain for select in self.selects)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where events are within it: what a select may be from, scripts and operators."""
+        """The places that a select may read from, and the names of scripts and operators."""
         exits = dict.fromkeys(exit for exits in self.through.values() for exit in exits)
         return (*self.inputs, *self.streams, *self.through, *exits)
 
     @property
     def through(self) -> Mapping[str, tuple[str, ...]]:
-        """Scripts and operators with the places that events leave them at."""
+        """The scripts and operators, each with the places at which events leave it."""
         scripts = {place: one.exits for one in self.scripts for place in one.places}
         return {one.name: one.exits for one in self.operators} | scripts
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """All deployed flows together: a checked graph."""
+    """All deployed flows together, as a checked graph."""
 
     connectors: tuple[ConnectorPlan, ...]
     pipelines: tuple[PipelinePlan, ...]

@@ -1,4 +1,4 @@
-"""What a connector or an operator must have alone, a directory say: no other one may have it too."""
+"""Resources that only one connector or operator may use, for example a directory."""
 
 import os
 from collections.abc import Sequence

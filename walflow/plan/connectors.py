@@ -1,4 +1,4 @@
-"""A connector as a flow file declares it -> its plan, or what is wrong with it."""
+"""A connector that a flow file declares -> its plan, or diagnostics."""
 
 from functools import partial
 
@@ -18,7 +18,8 @@ from walflow.registry import Registry, find
 def plan_connector(
     config: ConnectorConfig, registry: Registry, report: Report
 ) -> tuple[ConnectorPlan | None, GraphNode]:
-    """The plan is None where something is wrong; what is known of its ports, links are checked against all the same."""
+    """The plan is None if there is an error. Links are checked against its ports in both cases, as far as the ports are
+    known."""
     if config.defined.source is not config.created.source:
         report = partial(_with_creation, report, config.created)
     unknown = GraphNode(None, False, config.created)
@@ -30,7 +31,7 @@ def plan_connector(
         return None, unknown
     if of is None:
         hint = did_you_mean(kind, registry) or f"there are {one_of(sorted(registry)).replace(' or ', ' and ')}"
-        # tremor's own words: scripts look for them
+        # tremor's own words, which programs search for
         report(error(f"Unknown connector type {kind}", config.type.span, hint))
         return None, unknown
     check_keys(config, of, report)
@@ -43,7 +44,7 @@ def plan_connector(
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
         return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional)
-    if of.ports_used is not Connector.ports_used:  # which of its ports it uses is its configuration's to say
+    if of.ports_used is not Connector.ports_used:  # its configuration decides which of its ports it uses
         return None, unknown
     return None, GraphNode(of.ports, of.forwards, config.created, of.output_optional)
 
@@ -56,7 +57,8 @@ def _not_resumable(config: ConnectorConfig) -> Diagnostic:
 
 
 def _with_creation(report: Report, created: Span, diagnostic: Diagnostic) -> None:
-    """What is wrong in a module's definition was created somewhere, and that is the file at hand."""
+    """If the error is in a module's definition, the place where the flow creates it is named too. That is the file that
+    the user edits."""
     hint = f"{diagnostic.hint}; created at {created}" if diagnostic.hint else f"created at {created}"
     report(diagnostic._replace(hint=hint))
 

@@ -1,12 +1,12 @@
 """Flows that feed themselves.
 
-Events that go round through pipelines alone would never leave a call. Events that go round through a log are stored and
-sent again for ever: of one event come as many as the disk takes. So both are errors; the second may be meant
-(`--allow-cycles`).
+Events that go in a circle through pipelines alone would never leave one call. Events that go in a circle through a log
+are stored and sent again without end, so one event becomes as many as the disk holds. Both are errors. The second one
+may be intended (`--allow-cycles`).
 
-A loop goes on through pipelines and logs (`forwards`), and ends at every other connector: an
-echo to a `tcp_server` is none. `err` ports close no loop through a log: an error that is itself rejected is not sent
-round again. What a `select` sends into `err` is an event like any other.
+A cycle continues through pipelines, logs and buffers (`forwards`), and ends at every other connector. So an echo to a
+`tcp_server` is no cycle. An `err` port closes no cycle through a log, because an error that is itself rejected is not
+sent to `err` again. What a `select` sends into `err` is an event like any other.
 """
 
 from collections import defaultdict, deque
@@ -24,14 +24,14 @@ Edges = Mapping[Port, Sequence[Port]]
 
 
 class _Loop(NamedTuple):
-    """`closing`: the link that stands last in the file."""
+    """`closing`: the link of the cycle that is last in the file."""
 
     nodes: Sequence[NodeId]
     closing: Link
 
 
 def check_cycles(assembly: Assembly, written: Mapping[Link, Span], report: Report, *, allowed: bool) -> None:
-    """`written`: where each link of the flow files stands. `allowed`: those through a log are."""
+    """`written`: the place of each link in the flow files. `allowed`: cycles through a log are allowed."""
     in_line = list(_loops(_in_line(assembly), written))
     for loop in in_line:
         names = " -> ".join(node.name for node in (*loop.nodes, loop.nodes[0]))
@@ -49,7 +49,7 @@ def check_cycles(assembly: Assembly, written: Mapping[Link, Span], report: Repor
 
 
 def _in_line(assembly: Assembly) -> Edges:
-    """Within one call: what a pipeline rejects, too."""
+    """The links within one call, also those of events that a pipeline rejects."""
     edges = _within(assembly.pipelines)
     for pipeline in assembly.pipelines:
         if ERR in pipeline.outputs:
@@ -88,7 +88,7 @@ def _linked(edges: dict[Port, list[Port]], links: Sequence[Link]) -> Edges:
 
 
 def _loops(edges: Edges, written: Mapping[Link, Span]) -> Iterator[_Loop]:
-    """One of each knot: the shortest by way of its last link."""
+    """One cycle of each group of connected ports: the shortest one that contains its last link."""
     knot_of = {port: number for number, knot in enumerate(_knots(edges)) for port in knot}
     closing: dict[int, Link] = {}
     for link in sorted(written, key=lambda link: written[link].start):
@@ -123,7 +123,7 @@ def _shortest(begin: Port, end: Port, edges: Edges) -> Sequence[Port]:
 
 
 def _knots(edges: Edges) -> Iterator[Sequence[Port]]:
-    """Ports that lead to each other: Tarjan's strongly connected components, with a stack of its own."""
+    """Groups of ports that lead to each other: Tarjan's strongly connected components, without recursion."""
     index: dict[Port, int] = {}
     low: dict[Port, int] = {}
     open_: dict[Port, None] = {}  # in the order they were found

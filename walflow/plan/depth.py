@@ -1,6 +1,6 @@
-"""How deep a block's way is: pipelines and operators hand on within one call, which the interpreter bounds.
-
-A log on disk ends such a call, and the next one begins behind it; a buffer in memory does not.
+"""How many nodes a block passes within one call. Pipelines and operators call each other, and the interpreter limits
+the depth of calls. A log on disk ends such a call: the next one begins after the log. A buffer in memory does not end
+it.
 """
 
 from collections import Counter, defaultdict, deque
@@ -12,14 +12,14 @@ from walflow.plan.assembly import Assembly, Link
 from walflow.plan.graph import ERR, Port
 
 DEEPEST: Final = (
-    64  # pipelines and operators in a row; 1,000 calls are the interpreter's bound, and one costs up to ten
+    64  # pipelines and operators in a row; the interpreter allows 1,000 calls, and each node makes up to ten
 )
-BUFFER: Final = 4  # what a buffer counts for: it stores, acks and sends within the call
+BUFFER: Final = 4  # depth of a buffer: it stores, acks and sends within the call
 
 
 def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report) -> None:
-    """Names the first link that leads too deep."""
-    after: dict[Port, dict[Port, int]] = defaultdict(dict)  # each step with what it counts for
+    """Reports the first link that is too deep."""
+    after: dict[Port, dict[Port, int]] = defaultdict(dict)  # each step with its depth
     for link in assembly.links:
         after[Port(link.source, link.source_port)][Port(link.target, link.target_port)] = 0
     for pipeline in assembly.pipelines:
@@ -46,7 +46,7 @@ def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report
 
 
 def _depths(after: Mapping[Port, Mapping[Port, int]]) -> Counter[Port]:
-    """The longest way to each port. What goes round (through a buffer, as was allowed) has none."""
+    """The longest way to each port. Ports in an allowed cycle (through a buffer) have none."""
     before = Counter(port for steps in after.values() for port in steps)
     depths: Counter[Port] = Counter()
     waiting = deque(port for port in after if not before[port])

@@ -44,12 +44,12 @@ def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool)
         Link(pipeline, operator, connector, "in"),
         Link(connector, "out", pipeline, f"{operator}/out"),
     ]
-    # an event that no link takes is logged at the connector's own err port, not dropped at the pipeline's
+    # without a link, a rejected event is logged at the connector's err port, and not dropped at the pipeline's
     return [*links, Link(connector, ERR, pipeline, f"{operator}/err")] if reports else links
 
 
 def _without(pipeline: PipelinePlan, operator: str, *, reports: bool) -> PipelinePlan:
-    """The operator's place is an output now, and its exits are inputs."""
+    """The pipeline without the operator: its place is an output now, and its exits are inputs."""
     exits = [f"{operator}/out", *([f"{operator}/err"] if reports else [])]
     rejected = (PlannedSelect(f"{operator}/err", ERR),) if reports else ()
     return replace(

@@ -1,8 +1,8 @@
-"""Who reaches whom along the links: what `check` prints and what the runtime decides by.
+"""Which node reaches which along the links. `check` prints it, and the runtime decides by it.
 
-Connectors are the ends of paths: what a sink half acks is forgotten upstream, what a source half sends is new. One
-thing goes on behind a sink: an event it rejects leaves by its `err` port, and its outcome is then that of the path
-behind. So reachability follows `err` through a sink; a path as it is printed does not.
+Paths end at connectors: what a sink half acks is forgotten upstream, and what a source half sends is new. There is one
+exception: an event that a sink rejects leaves by its `err` port, and its outcome is that of the path from there. So
+reachability follows `err` through a sink. The paths that `check` prints do not.
 """
 
 from collections import defaultdict
@@ -35,15 +35,15 @@ class Path(NamedTuple):
 
 
 class Stops(NamedTuple):
-    """What a source, or an exit of an operator that chooses, obeys: breakers of sinks, and operators that choose. What
-    lies behind those stops them alone."""
+    """What can stop a source, or an exit of an operator that chooses between outputs: breakers of sinks, and such
+    operators. What is behind such an operator stops only its exit."""
 
     sinks: frozenset[NodeId]
     choosers: frozenset[Port]
 
 
 class _Trail(NamedTuple):
-    """The links so far, last first: what many paths have in common is there once."""
+    """The links so far, last first. Paths with a common beginning share it."""
 
     before: "_Trail | None"
     link: Link
@@ -61,7 +61,7 @@ Edges = Mapping[Port, tuple[Port, ...]]
 
 
 class Graph:
-    """Built once from a checked Assembly; every question is a pure function of it."""
+    """Built once from a checked Assembly. Each method only reads it."""
 
     def __init__(self, assembly: Assembly) -> None:
         self.connectors: Mapping[NodeId, ConnectorPlan] = {plan.id: plan for plan in assembly.connectors}
@@ -74,7 +74,7 @@ class Graph:
             for name in pipeline.places:
                 targets = [select.target for select in pipeline.selects if select.source == name]
                 targets += through.get(name, ())
-                # what a pipeline rejects leaves by its err port, selected into it or not
+                # an event that a pipeline rejects leaves by err, also without a select into err
                 err = pipeline.err_from(name)
                 implied = [err] if err in pipeline.outputs and err not in targets else []
                 self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]
@@ -84,7 +84,7 @@ class Graph:
             for operator in pipeline.operators
             if operator.operator.chooses
         }
-        # an event that is rejected leaves its block, as one that is filtered does
+        # an event that is rejected is removed from its block, as a filtered one is
         self._losing = {
             Port(pipeline.id, name)
             for pipeline in assembly.pipelines
@@ -109,7 +109,7 @@ class Graph:
         return edges
 
     def paths(self) -> Iterator[Path]:
-        """Every way from a source to a sink, lazily: a flow of many diamonds has very many."""
+        """Every way from a source to a sink, one at a time: a flow with many diamonds has very many."""
         for port in list(self._links):
             if port.node in self.connectors:
                 yield from self._paths_from(port)
@@ -128,7 +128,7 @@ class Graph:
             waiting += reversed(further)
 
     def _exits(self, entry: Port) -> Iterator[Port]:
-        """The outputs of a pipeline that an input leads to, through its streams or not, each once."""
+        """The outputs of a pipeline that an input leads to, directly or through streams. Each output once."""
         seen = {entry}
         waiting = [entry]
         while waiting:
@@ -138,12 +138,12 @@ class Graph:
             yield from dict.fromkeys(port for port in fresh if port not in self._within)
 
     def sinks_of(self, source: NodeId) -> frozenset[NodeId]:
-        """Every connector that what `source` sends may end in, by whatever port it leaves."""
+        """All connectors that may get events of `source`, by any of its ports."""
         reached = _reach(self._outputs(source), self._forward)
         return frozenset(port.node for port in reached if self._is_input(port))
 
     def sources_of(self, sink: NodeId) -> frozenset[NodeId]:
-        """Every connector whose reading has to stop while `sink` cannot take more."""
+        """All connectors that must stop reading while `sink` takes no events."""
         reached = _reach(self._inputs(sink), self._backward)
         return frozenset(port.node for port in reached if self._is_source(port))
 
@@ -151,7 +151,7 @@ class Graph:
         return self.stops(self._outputs(source))
 
     def stops(self, begin: Iterable[Port]) -> "Stops":
-        """What stops the events that leave by these ports."""
+        """What can stop events that leave by these ports."""
         whole = _reach(begin, {port: to for port, to in self._forward.items() if port not in self.choosers})
         sinks = frozenset(port.node for port in whole if self._is_input(port))
         return Stops(sinks, frozenset(port for port in whole if port in self.choosers))
@@ -163,15 +163,15 @@ class Graph:
         return [Port(chooser.node, name) for name in self.choosers[chooser].exits]
 
     def places_of(self, source: NodeId) -> frozenset[Port]:
-        """All ports and places that what `source` sends comes by."""
+        """All ports and places that events of `source` pass."""
         return frozenset(_reach(self._outputs(source), self._forward))
 
     def behind_log(self, sink: NodeId) -> bool:
-        """A source that resends lies upstream: what `sink` acks is forgotten there."""
+        """Whether a source that sends again is upstream. Such a source forgets what `sink` acks."""
         return any(self.connectors[source].connector.resends() for source in self.sources_of(sink))
 
     def sole_path(self, source: NodeId, sink: NodeId) -> bool:
-        """No event of `source` comes to `sink` by two ways. True where none comes at all."""
+        """Whether no event of `source` comes to `sink` by two ways. Also true if no event comes at all."""
         between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
         begins = [port for port in self._outputs(source) if port in between]
         parts = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
@@ -179,7 +179,8 @@ class Graph:
         return len(begins) <= 1 and not parts and not joins
 
     def logs_behind(self, path: Path) -> frozenset[NodeId]:
-        """Whose events come by it: its source, or where that is a sink that rejects, the logs before it."""
+        """The logs whose events come by this path: its source, or, if the source is a sink that rejects, the logs
+        before it."""
         if self.connectors[path.source].connector.resends():
             return frozenset({path.source})
         begin = [Port(path.source, path.links[0].source_port)]
@@ -190,7 +191,7 @@ class Graph:
         )
 
     def losing(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
-        """Pipelines, and sinks that reject, between the two by which a block may go on with fewer events than it had."""
+        """The pipelines, and the sinks that reject, between the two that may remove events from a block."""
         between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
         return frozenset(port.node for port in between if port in self._losing)
 
@@ -205,7 +206,7 @@ class Graph:
         return plan is not None and port.name in plan.connector.ports_used().inputs
 
     def _is_source(self, port: Port) -> bool:
-        """A sink that has nothing but `err` hands on what others sent."""
+        """Whether events of its own leave by this port. A sink with only `err` passes on events of others."""
         plan = self.connectors.get(port.node)
         outputs = plan.connector.ports_used().outputs if plan else ()
         return port.name in outputs and set(outputs) != {ERR}

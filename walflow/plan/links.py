@@ -1,4 +1,4 @@
-"""Whether the links of a flow can stand."""
+"""Checks the links of a flow."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from walflow.plan.graph import ERR
 
 
 class GraphNode(NamedTuple):
-    """`ports` is None where they are not known because the node itself is wrong (said already)."""
+    """`ports` is None if the node has an error, which was reported already."""
 
     ports: Ports | None
     forwards: bool
@@ -24,7 +24,7 @@ Nodes = Mapping[NodeId, GraphNode]
 
 
 def check_links(flow: Flow, nodes: Nodes, report: Report) -> dict[Link, Span]:
-    """With where each is written."""
+    """The correct links, each with its place in the file."""
     links: dict[Link, Span] = {}
     for config in flow.links:
         link = _link(config, flow, nodes, report)
@@ -117,7 +117,7 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
-        # a server or a console that is only written to is nothing odd; a log without a reader fills up
+        # a server or a console may be used only for output; a log without a reader fills up
         if at.forwards:
             hint = "nothing reads it, so it fills up and stops its sources"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))

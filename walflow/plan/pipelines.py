@@ -1,4 +1,4 @@
-"""A pipeline as a flow file declares it, with its operators -> its plan, or what is wrong with it."""
+"""A pipeline that a flow file declares, with its operators -> its plan, or diagnostics."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ OUTPUTS: Final = ("out", "err")
 
 
 def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) -> PipelinePlan:
-    """Without operators that something is wrong with."""
+    """The plan leaves out operators that have an error."""
     inputs = tuple(name.text for name in config.inputs) if config.inputs is not None else INPUTS
     outputs = tuple(name.text for name in config.outputs) if config.outputs is not None else OUTPUTS
     planned = {one.name.text: _plan_operator(one, config.id, registry, report) for one in config.operators}

@@ -1,4 +1,4 @@
-"""Which selects and scripts of a pipeline are compiled together: those that are linked by streams or by each other. An
+"""Which selects and scripts of a pipeline are compiled together: those that are linked directly or by streams. An
 operator ends a region."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ def region_of(plan: PipelinePlan, entry: str) -> Region:
 
 
 def regions(plan: PipelinePlan) -> Iterator[Region]:
-    """Those that do something to an event, each where events come to it from without."""
+    """The regions that do something to an event. Each has the places at which events come to it from outside."""
     exits = [exit for operator in plan.operators for exit in operator.exits]
     waiting = [*plan.inputs, *exits]
     for entry in waiting:
@@ -31,7 +31,7 @@ def regions(plan: PipelinePlan) -> Iterator[Region]:
 
 
 def is_plain(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
-    """All events pass as they are, and no two ways meet again within the pipeline: there is nothing to compile."""
+    """Whether there is nothing to compile: all events pass unchanged, and no two ways meet again within the pipeline."""
     if any(select.target in _scripts(plan) for select in selects):
         return False
     return all(select.plain for select in selects) and not _rejoins(plan, selects)

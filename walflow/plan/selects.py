@@ -1,4 +1,4 @@
-"""Whether the selects of a pipeline can stand."""
+"""Checks the selects of a pipeline."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
@@ -10,15 +10,13 @@ from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of,
 from walflow.lang.config import PipelineConfig, SelectConfig
 from walflow.plan.graph import ERR
 
-Operators = Mapping[
-    str, Ports | None
-]  # scripts too; None where its ports are not known: it is wrong itself (said already)
+Operators = Mapping[str, Ports | None]  # with scripts; None if it has an error, which was reported already
 
 STREAM = Ports(("in",), ("out",))
 
 
 def place(name: Name, port: Name | None, default: str, operators: Operators) -> str:
-    """What a select is from or into, as plan.Select has it."""
+    """The source or the target of a select, in the words of `PlannedSelect`."""
     if name.text not in operators:
         return name.text
     if default == "in":
@@ -119,7 +117,7 @@ def _created(pipeline: PipelineConfig) -> Iterator[tuple[str, Name]]:
 
 
 def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
-    """Selects and operators run in line, as pipelines do."""
+    """Selects and operators call each other, as pipelines do, so a circle would never end."""
     nodes = {name.text for _, name in _created(pipeline)}
     after: dict[str, list[str]] = defaultdict(list)
     for select in pipeline.selects:
@@ -133,7 +131,8 @@ def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
 
 
 def _first_circle(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Its first node again at the end. With a stack of its own: chains may be long."""
+    """The nodes of the first circle, with the first node again at the end. It uses no recursion, because chains may be
+    long."""
     done: set[str] = set()
     for begin in after:
         path: dict[str, None] = {}  # in order, and quick to ask
@@ -183,7 +182,7 @@ def _warn_of_loose_node(
         report(warning(f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it"))
     else:
         for exit in unread:
-            if what == "script" and exit.endswith("/err"):  # its errors leave by the pipeline's
+            if what == "script" and exit.endswith("/err"):  # its errors leave by the pipeline's err port
                 continue
             shown = name.text if exit == f"{name.text}/out" else exit
             report(_nothing_selected_from(what, shown, name))

@@ -1,4 +1,4 @@
-"""What stands behind `with` in a connector's definition, beside `config`: codec and framings."""
+"""The keys after `with` in the definition of a connector, besides `config`: codec and framings."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from walflow.plugins import NotLoadable
 from walflow_kernel.values import kind_of
 
 WIRE = ("codec", "preprocessors", "postprocessors")
-_BESIDE = ("reconnect",)  # keys of some connectors that tremor has beside `config`
+_BESIDE = ("reconnect",)  # keys of some connectors that tremor writes beside `config`
 _UNUSED = (*_BESIDE, "metrics_interval_s")
 KEYS = ("config", *WIRE, *_UNUSED)
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class WireSettings(NamedTuple):
-    """How its events look outside. None for a connector whose class forbids a codec."""
+    """The codec and the framings of a connector. None for a connector whose class forbids a codec."""
 
     codec: Codec | None
     preframing: Incoming | None
@@ -51,7 +51,7 @@ def check_keys(connector: ConnectorConfig, of: type[Connector], report: Report) 
 
 
 def config_of(connector: ConnectorConfig, of: type[Connector]) -> Constant | None:
-    """Its `config`, and what of it stands beside it. The outer one counts where both are there."""
+    """Its `config`, with the keys that stand beside it. If a key stands in both, the outer one counts."""
     part = connector.settings.get("config")
     config = part.constant if part else None
     beside: dict[str | int, ConstantPart] = {
@@ -81,7 +81,7 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
             message = f"connector type {connector.type.text} needs a `codec`"
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
         return WireSettings(None, None, None)
-    # no codec is given: events are separated by newlines
+    # no codec given: default to newline-separated
     unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
     make_in = partial(framing.incoming, messages=of.messages)
     make_out = partial(framing.outgoing, messages=of.messages)
@@ -96,7 +96,7 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
 
 
 def _warn_of_separators(connector: ConnectorConfig, report: Report) -> None:
-    """To msgpack a newline is the number 10."""
+    """In MessagePack a newline byte is the number 10."""
     for key, beside in (("preprocessors", -1), ("postprocessors", 0)):
         links = connector.settings[key].constant.parts.values() if key in connector.settings else ()
         names = [name for link in links if (name := link.constant.find(["name"])).value != "remove-empty"]
@@ -146,7 +146,7 @@ def _chain(
 
 
 def _is_wrong(link: _Named, make: Callable[[Sequence[framing.Named]], object]) -> bool:
-    """By itself, wherever it stands."""
+    """Whether the processor itself is wrong, whatever the others are."""
     try:
         make([(str(link.name.value), link.config)])
     except BadChainOrder:

@@ -1,7 +1,6 @@
-"""A `config` record -> Connector, the settings of an operator -> Operator, or what is wrong with them at the place
-where it is written.
+"""A `config` record -> Connector, the settings of an operator -> Operator, or diagnostics at the place of each mistake.
 
-Pydantic checks; its words are for programmers and its places are paths of keys, so both are translated here.
+Pydantic checks. Its messages are for programmers, and its places are paths of keys. Both are translated here.
 """
 
 import json
@@ -49,11 +48,11 @@ M = TypeVar("M", bound=BaseModel)
 def configure(
     kind: str, of: type[M], config: Constant | None, defined: Span, *, bare: bool = False
 ) -> tuple[M | None, list[Diagnostic]]:
-    """`defined`: where the definition is named, for what is missing altogether. `bare`: the keys stand behind `with`
-    themselves, not in a record `config`."""
+    """`defined`: the place of the definition, for keys that are missing. `bare`: the keys stand directly after `with`,
+    not in a record `config`."""
     if config is not None and not config.is_record:
         return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
-    # as JSON: strict in what it takes for a number, and still a list is a tuple and a string a path there
+    # as JSON: numbers are checked strictly, and a list may still become a tuple, a string a path
     try:
         text = json.dumps(config.value if config else {})
     except TypeError:
@@ -82,7 +81,7 @@ def _translated(
 
 
 def field_names(of: type[BaseModel]) -> list[str]:
-    """What `config` takes, in the words its author would use."""
+    """The keys that `config` takes, as a user writes them."""
     return [name for field, info in of.model_fields.items() for name in _aliases(field, info.validation_alias)]
 
 
@@ -95,7 +94,7 @@ def _aliases(field: str, alias: object) -> list[str]:
 
 
 def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
-    """Pydantic's path without parts that the user did not write, for example the name of a union's member."""
+    """The path of pydantic without the parts that the user did not write, for example the name of a member of a union."""
     path: list[str | int] = []
     for at, key in enumerate(loc):
         if key in config.find(path).parts or at == len(loc) - 1:
@@ -125,7 +124,7 @@ def _missing(
 def _sentence(detail: ErrorDetails, path: Sequence[str | int], kind: str) -> str:
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
     subject = f"`{key}`" if key else f"the config of {kind}"
-    # Any: the context of an error is whatever its type carries
+    # Any: the context of an error depends on its type
     context: Mapping[str, Any] = detail.get("ctx", {})
     what = detail["type"]
     if what in _BOUNDS:

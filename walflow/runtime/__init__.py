@@ -1,4 +1,4 @@
-"""What makes nodes run on an asyncio loop. `daemon` is the process, and reads from top to bottom: `readiness` is what it
-tells systemd, `drain` how it ends in good order, `fatal` how it ends where it cannot go on. `runner` runs one connector
-again and again; `loop` is the `Scheduler` of each run.
+"""Runs the nodes on an asyncio loop. `daemon` is the process; read it first, from top to bottom. `readiness` tells
+systemd the state. `drain` is the orderly end, `fatal` the end after an error. `runner` runs one connector again and
+again. `loop` is the `Scheduler` of each run.
 """

@@ -1,4 +1,4 @@
-"""The process: every connector running, signals, the end."""
+"""The process: it runs all connectors, handles signals, and ends."""
 
 import asyncio
 import gc
@@ -44,15 +44,15 @@ def nothing_beside(daemon: "Daemon") -> AbstractAsyncContextManager[object]:
 
 
 def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> int:
-    """Until a signal ends it. The exit code. `beside` is entered before the first connector runs and left after the
-    last one has ended."""
+    """Runs until a signal ends it. Returns the exit code. `beside` is entered before the first connector runs, and left
+    after the last one has ended."""
     _raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         return runner.run(Daemon(assembly, settings, beside).run())
 
 
 class Daemon:
-    """`on_reopen` is called on SIGHUP, after the connectors."""
+    """The functions in `on_reopen` are called on SIGHUP, after the connectors have reopened their files."""
 
     def __init__(self, assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> None:
         self.assembly = assembly
@@ -94,7 +94,7 @@ class Daemon:
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
-        gc.freeze()  # what start-up made lives as long as the process; collections need not look at it again
+        gc.freeze()  # objects made at the start live as long as the process; the collector need not look at them again
         gc.enable()
         self._watch()
         await self._stop.wait()
@@ -129,7 +129,7 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._reopen)
 
     def stop(self, graceful: bool) -> None:
-        """Drains, or ends at once; either way with exit code 0."""
+        """Begins the end: `graceful` drains first. The exit code is 0 in both cases."""
         if not graceful:
             self._at_once.set()
         self._stop.set()
@@ -144,7 +144,7 @@ class Daemon:
                 call()
 
     async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:
-        """Sources first, so that nothing is sent to a sink that is gone."""
+        """Ends sources first, so that no source sends to a sink that has ended."""
         for transactional in (False, True):
             ending = [
                 tasks[nodes.name] for nodes in self.nodes.connectors if nodes.source.transactional is transactional
@@ -157,8 +157,8 @@ class Daemon:
 
 
 def totals(metrics: Metrics, connectors: Sequence[ConnectorPlan]) -> dict[str, int]:
-    """The sum of each counter that is not 0. Logs and buffers are left out of what is received and acked: an event
-    would count again for each of them."""
+    """The sum of each counter that is not 0. Of what is received and acked, logs and buffers are left out: each of them
+    would count an event again."""
     inner = [plan.labels for plan in connectors if plan.connector.forwards]
     sums: dict[str, int] = {}
     for name, labels, value in metrics:
@@ -168,7 +168,7 @@ def totals(metrics: Metrics, connectors: Sequence[ConnectorPlan]) -> dict[str, i
 
 
 def _raise_descriptor_limit() -> None:
-    """A connection is a descriptor; the soft limit of 1,024 is a default from the days of select()."""
+    """Each connection is a descriptor. The soft limit of 1,024 exists only for programs that use select()."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

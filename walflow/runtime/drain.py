@@ -1,5 +1,5 @@
-"""The end of a daemon that may take its time: it stops reading and waits for what was read. What a log could not deliver
-in time stays in it."""
+"""The orderly end of the daemon: it stops reading, and waits until the events that were read are delivered. Events that
+a log could not deliver in time stay in the log."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ log = structlog.get_logger()
 
 
 async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
-    """How many events are left. `at_once`: asked not to wait any longer."""
+    """Returns the number of events that are left. `at_once` is set when the operator asks not to wait any longer."""
     log.info("draining", seconds=seconds)
     begun = asyncio.get_running_loop().time()
 
     async def until(done: Callable[[], bool], deadline: float) -> None:
-        """Looks every 5 ms: a drain is over once, and what it waits for has many causes."""
+        """Polls every 5 ms. A drain happens once, and the events that it waits for have many causes."""
         clock = asyncio.get_running_loop().time
         while not done() and clock() < deadline and not at_once.is_set():  # noqa: ASYNC110  # see above
             await asyncio.sleep(0.005)

@@ -1,4 +1,5 @@
-"""How the process ends where it cannot go on: one line, and out. What is on disk is sound, and the next start begins there."""
+"""The end of the process when it cannot go on: one log line, then the exit code. The data on disk is sound, and the
+next start continues from it."""
 
 import asyncio
 import os
@@ -21,15 +22,15 @@ log = structlog.get_logger()
 
 
 def die(error: WalflowError) -> NoReturn:
-    """Without a further word to any peer: nothing may be acked any more."""
+    """Ends without any further message to a peer: no event may be acked any more."""
     code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
     _exit(code)
 
 
 def on_internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """A bug of ours. Raised for a connection, it has cost that connection. Raised by any other call of the loop, it is
-    not known what was left undone: the process ends."""
+    """Handles an exception that is a bug of ours. If it was raised for a connection, only that connection is lost. If
+    any other call of the loop raised it, it is unknown what was not done, so the process ends."""
     error = context.get("exception")
     at = where(error) if isinstance(error, BaseException) else ""
     log.error("internal error", error=repr(error or context.get("message")), at=at)
@@ -40,13 +41,13 @@ def on_internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object
 
 
 def where(error: BaseException) -> str:
-    """For the developer who looks for the bug."""
+    """The place in the code, for the developer who looks for the bug."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].name}, {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Raised within walflow, and not for a connection that has begun or ended."""
+    """Whether walflow raised it, and not a connection that has begun or ended."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     if any(frame.f_code.co_name in ("connection_made", "connection_lost") for frame in frames):
         return False

@@ -1,4 +1,4 @@
-"""An asyncio loop, and one thread, as a `Scheduler`."""
+"""A `Scheduler` made of an asyncio loop and one thread."""
 
 import asyncio
 import threading
@@ -9,14 +9,14 @@ from typing import Final
 from walflow.contract import Timer
 
 BEAT: Final = 0.5  # seconds
-STOPPED: Final = 1.0  # without a beat: the loop did not turn
+STOPPED: Final = 1.0  # seconds without a beat after which the loop counts as stopped
 
 Job = tuple[Callable[[], None], Callable[[BaseException | None], None]]
 
 
 class Awake:
-    """A clock that stands while the loop does not turn, be the process stopped or the machine too busy for it. One for
-    each loop; `beat` starts it."""
+    """A clock that stops while the loop does not turn, because the process is stopped or the machine is too busy. There
+    is one for each loop. `beat` starts it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -36,9 +36,10 @@ class Awake:
 
 
 class LoopScheduler:
-    """One per run of a connector. Its thread starts with the first job and takes them in order, so a log's commits
-    and its cursor never overlap. After `close` nothing it was given is called any more. `failed` gets what a call raised:
-    whoever made the call cannot know that it was half done. Without it the loop does."""
+    """One for each run of a connector. Its thread starts with the first job and runs jobs in order, so commits and
+    cursor writes of a log never overlap. After `close`, no function that was given to it is called. `failed` gets an
+    exception that a call raised, because the caller cannot know that the call did only half of its work. Without
+    `failed`, the loop gets the exception."""
 
     def __init__(
         self, name: str, awake: Awake | None = None, failed: Callable[[Exception], None] | None = None
@@ -71,7 +72,7 @@ class LoopScheduler:
         self._jobs.put((job, done))
 
     async def close(self) -> None:
-        """Waits for the job in hand: a write that has touched the disk is never cancelled."""
+        """Waits for the job that runs: a write that has touched the disk is never cancelled."""
         self._closed = True
         if self._thread is not None:
             self._jobs.put(None)

@@ -8,9 +8,8 @@ from typing import Self
 
 
 class Notifier:
-    """Says nothing where no service manager asked, and never fails: the listener may be gone while the flows go on.
-
-    `watchdog`: seconds within which WATCHDOG=1 is expected, again and again; None: no watchdog is set.
+    """Sends nothing if no service manager asked for it. It never fails: the listener may be gone while the flows run
+    on. `watchdog`: the seconds within which WATCHDOG=1 is expected, again and again; None: no watchdog is set.
     """
 
     def __init__(self, address: str | None, watchdog: float | None = None) -> None:
@@ -23,7 +22,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environment: MutableMapping[str, str] = os.environ) -> Self:
-        """Takes it out of the environment: no child of ours is to speak in our name."""
+        """Removes the variables from the environment, so that no child process speaks for this one."""
         address = environment.pop("NOTIFY_SOCKET", None)
         microseconds = environment.pop("WATCHDOG_USEC", "")
         watched = environment.pop("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
@@ -40,7 +39,7 @@ class Notifier:
             pass
 
     def status(self, text: str) -> None:
-        """One line, as `systemctl status` shows it."""
+        """One line that `systemctl status` shows."""
         line = " ".join(text.split())
         self.say("STATUS=" + "".join(char if char.isprintable() else "?" for char in line))
 

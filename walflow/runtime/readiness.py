@@ -1,4 +1,4 @@
-"""Whether the daemon is ready, and what systemd is told of it."""
+"""Whether the daemon is ready, and what systemd is told about it."""
 
 import asyncio
 from collections.abc import Generator, Sequence
@@ -10,13 +10,13 @@ import structlog
 from walflow.nodes.connector import ConnectorNodes
 from walflow.runtime.notify import Notifier
 
-START_SECONDS: Final = 30.0  # systemd is told after them that we run, whatever is not ready yet
+START_SECONDS: Final = 30.0  # then systemd is told that the daemon runs, even if a connector is not ready
 
 log = structlog.get_logger()
 
 
 class Readiness:
-    """Ready is a daemon whose connectors are, each by its `Health`, and that nothing stops."""
+    """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says."""
 
     def __init__(self, connectors: Sequence[ConnectorNodes], stop: asyncio.Event) -> None:
         self._connectors = connectors
@@ -25,7 +25,7 @@ class Readiness:
         self._said_ready = False
 
     def lacking(self) -> list[str]:
-        """A line each for what keeps the daemon from being ready; empty: it is."""
+        """One line for each reason why the daemon is not ready. Empty: it is ready."""
         stopping = ["the daemon is stopping"] if self._stop.is_set() else []
         return stopping + [
             f"{nodes.name} is {nodes.health.state}{': ' if nodes.health.reason else ''}{nodes.health.reason}"
@@ -34,7 +34,7 @@ class Readiness:
         ]
 
     def begin(self) -> None:
-        """Tells systemd how it goes from here on."""
+        """From now on systemd is told each change."""
         for nodes in self._connectors:
             nodes.health.on_change = self._changed
         if self._notifier.watchdog is not None:
@@ -56,7 +56,7 @@ class Readiness:
         self._notifier.close()
 
     def _feed_watchdog(self, every: float) -> None:
-        """A timer of the loop: a loop that stands still does not feed the watchdog."""
+        """Called by a timer of the loop. If the loop stands still, the watchdog is not fed."""
         self._notifier.say("WATCHDOG=1")
         asyncio.get_running_loop().call_later(every, self._feed_watchdog, every)
 

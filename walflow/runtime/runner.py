@@ -1,4 +1,5 @@
-"""Runs one connector, again and again: its trouble is its own, and ends with a backoff, not with the daemon."""
+"""Runs one connector again and again. An error of a connector ends its run, never the daemon; the next run begins after
+a backoff."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,9 +17,9 @@ from walflow.runtime.loop import Awake, LoopScheduler
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
 LONGEST_DELAY: Final = 10.0
-STEADY: Final = 30.0  # a run this long was no failed start: the backoff begins anew
+STEADY: Final = 30.0  # after a run of so many seconds the backoff begins anew
 
-FATAL: Final = (DirectoryLocked, FailStop, Unusable)  # another run would only say it again
+FATAL: Final = (DirectoryLocked, FailStop, Unusable)  # another run would fail in the same way
 
 Fatal = Callable[[WalflowError], NoReturn]
 Stop = Callable[[bool], None]  # gracefully, or at once
@@ -30,7 +31,7 @@ def _no_stop(graceful: bool) -> None: ...
 async def run_connector(
     nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _no_stop, awake: Awake | None = None
 ) -> None:
-    """Returns when the connector has nothing more to say; raises only its cancellation."""
+    """Returns when the connector has finished. Raises only its cancellation."""
     backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
     clock = asyncio.get_running_loop().time
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
@@ -74,7 +75,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
 
     task = asyncio.current_task()
     assert task is not None
-    raised: list[Exception] = []  # by what the run gave to its scheduler
+    raised: list[Exception] = []  # by functions that the run gave to its scheduler
     ended = False
 
     def failed(error: Exception) -> None:
@@ -105,12 +106,12 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
             metrics.forget(name, **labels, **own)
         nodes.sink.end("stopped")
         await scheduler.close()
-        if not finished:  # a source that came to its end waits for what became of the last of it
+        if not finished:  # a source that has finished waits for the outcome of its last events
             nodes.source.end()
 
 
 def _line(error: BaseException) -> str:
-    """One line for an operator: a foreign error says what it is."""
+    """One line for an operator. An exception of another library is named by its type."""
     text = str(error).splitlines()
     if isinstance(error, WalflowError | OSError) and text:
         return text[0]

@@ -1,8 +1,8 @@
-"""Times as text: `%Y-%m-%d %H:%M:%S%.f %:z`, in the notation of `strftime` as chrono, tremor's library, extends it.
+"""Times as text: `%Y-%m-%d %H:%M:%S%.f %:z`, in the notation of `strftime` as chrono, tremor's library, extends it. A
+time is a number of nanoseconds since 1970, in UTC.
 
-A time is a number of nanoseconds since 1970, in UTC. `civil` says what calendar and clock show at that time in a time
-zone; it is the one module of the kernel that imports `datetime`, and like all others it never asks what time it is.
-`formats` reads a format, `writing` and `reading` are what it is for.
+`civil` tells date and time of day for a time in a time zone. It is the only module of the kernel that imports
+`datetime`, and like all others it never reads a clock. `formats` parses a format; `writing` and `reading` use it.
 """
 
 from walflow_kernel.calendar.civil import (

@@ -1,7 +1,7 @@
-"""What calendar and clock show, at a time and in a time zone; and which day is meant.
+"""Date and time of day in a time zone, and days of the calendar.
 
-Time zones come from the package tzdata and not from the machine, so that each machine, and each executor of Spark, gives
-the same answer.
+Time zones come from the package tzdata and not from the machine. So each machine, and each executor of Spark, gives the
+same answer.
 """
 
 import re
@@ -21,7 +21,7 @@ _KEPT: Final = 64  # zones that come with events
 
 
 class Zone(NamedTuple):
-    """`area` is None where the offset is fixed; it is in seconds."""
+    """`area` is None if the offset is fixed. The offset is in seconds."""
 
     name: str
     offset: int
@@ -35,7 +35,7 @@ UTC: Final = Zone("UTC", 0)
 
 
 class Civil(NamedTuple):
-    """What calendar and clock show in a zone at a time. `offset`: in seconds, to the east of Greenwich."""
+    """Date and time of day in a zone. `offset`: seconds east of Greenwich."""
 
     ns: int
     day: date
@@ -83,7 +83,7 @@ _fixed = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})").fullmatch
 
 @lru_cache(_KEPT)
 def zone(name: str) -> Zone:
-    """Of a name of the IANA database, or of an offset as `+01:00`. Raises CannotApply."""
+    """The zone of a name in the IANA database, or of an offset such as `+01:00`. Raises CannotApply."""
     if name in {"UTC", "Z"}:
         return UTC
     if fixed := _fixed(name):
@@ -120,7 +120,7 @@ class Day(NamedTuple):
 
 
 def day_of_month(year: int, month: int, day: int) -> Day | None:
-    """None: there is no such day."""
+    """None: the day does not exist."""
     try:
         return _numbered(date(year, month, day))
     except ValueError:
@@ -136,7 +136,7 @@ def day_of_year(year: int, day_of_year: int) -> Day | None:
 
 
 def day_of_week(year: int, week: int, weekday: int) -> Day | None:
-    """As ISO 8601 counts weeks."""
+    """Weeks are counted as in ISO 8601."""
     try:
         return _numbered(date.fromisocalendar(year, week, weekday))
     except ValueError:

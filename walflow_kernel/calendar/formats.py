@@ -1,4 +1,4 @@
-"""`%Y-%m-%d` -> its fields and what stands between them."""
+"""`%Y-%m-%d` -> its fields and the text between them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from walflow_kernel.errors import CannotApply
 
-_KEPT: Final = 64  # formats that come with events
+_KEPT: Final = 64  # the most formats that are remembered if they come from events
 _LONGEST: Final = 1_000  # characters
 
 FIELDS: Final = frozenset("YCyqmdejwuUWGgVHkIlMSfsbBaApPZz") | {
@@ -16,7 +16,7 @@ FIELDS: Final = frozenset("YCyqmdejwuUWGgVHkIlMSfsbBaApPZz") | {
 
 
 class DateFormat(NamedTuple):
-    """What stands between the fields, and the fields: `Y`, `-d` (`-`, `_`, `0` before it say how it is filled up)."""
+    """The fields, and the text between them. A field is `Y` or `-d`: `-`, `_` or `0` says how it is padded."""
 
     parts: Sequence["DateLiteral | DateField"]
 
@@ -42,7 +42,7 @@ RFC_2822: Final = "%a, %-d %b %Y %H:%M:%S %z"
 
 @lru_cache(_KEPT)
 def date_format(text: str) -> DateFormat:
-    """Raises CannotApply for a field that is not known."""
+    """Raises CannotApply for an unknown field."""
     if len(text) > _LONGEST:
         raise CannotApply(f"a format has up to {_LONGEST} characters")
     return DateFormat(tuple(_parts(text)))

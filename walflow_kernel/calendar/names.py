@@ -1,4 +1,4 @@
-"""The names of months and days, in English whatever the machine speaks."""
+"""The names of months and days, always in English."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A text of a format -> the time that it tells."""
+"""A text and its format -> the time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ _Read = Callable[[re.Match[str]], int]
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """What of a text a field is, and which part of a time it tells."""
+    """The pattern of a field, and the part of a time that it sets."""
 
     match: Callable[[str, int], re.Match[str] | None]
     tells: str
@@ -95,11 +95,11 @@ _spaces = re.compile(r"\s*").match
 
 
 class NotADate(CannotApply):
-    """A text that does not have the form of its format, or a time that there is not."""
+    """A text that does not match its format, or a time that does not exist."""
 
 
 def read_format(text: str) -> DateFormat:
-    """One that `read` may be given. Raises CannotApply."""
+    """A format that `read` accepts. Raises CannotApply."""
     found = date_format(text)
     if any(isinstance(part, DateField) and part.letter == "Z" for part in found.parts):
         raise CannotApply("the name of a time zone cannot be read: `%Z` is for writing, `%z` reads an offset")
@@ -107,7 +107,7 @@ def read_format(text: str) -> DateFormat:
 
 
 def read(text: str, format_: DateFormat) -> int:
-    """Nanoseconds since 1970; in UTC, where no offset is told. Raises NotADate."""
+    """Nanoseconds since 1970. Without an offset in the text, the time is in UTC. Raises NotADate."""
     told: dict[str, int] = {}
     at = 0
     for part in format_.parts:
@@ -128,7 +128,7 @@ def read(text: str, format_: DateFormat) -> int:
 
 
 def _behind(text: str, at: int, literal: str) -> int:
-    """Any white space stands for any other, and for none."""
+    """White space in the format matches any white space, also none."""
     for piece in _space(literal):
         if piece.isspace():
             found = _spaces(text, at)
@@ -187,7 +187,7 @@ def _day(told: Mapping[str, int]) -> Day | None:
 
 
 def _year(told: Mapping[str, int], whole: str, part: str) -> int | None:
-    """Two digits are of 1970 to 2069 where no century is told."""
+    """Without a century, two digits mean 1970 to 2069."""
     if whole in told or part not in told:
         return told.get(whole)
     if "century" in told:

@@ -1,4 +1,4 @@
-"""A time, as a format has it."""
+"""A time -> its text in a format."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from walflow_kernel.calendar.names import DAYS, MONTHS
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A field that is a number: how wide it is, and what fills it up."""
+    """A field that is a number: its width and its padding."""
 
     of: Callable[[Civil], int]
     width: int = 2

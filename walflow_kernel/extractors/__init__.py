@@ -1,8 +1,10 @@
-"""`event.line ~= re|(?P<level>[A-Z]+)|`: what stands before the bars is an extractor, what stands between them its argument.
+"""`event.line ~= re|(?P<level>[A-Z]+)|`: the name before the bars is the extractor, the text between them is its
+argument.
 
-`extractor` makes one when a file is loaded, one module a kind. Each takes a string and gives what it found in it: a
-record, a number, a string or true. Anything but a string, and a string that does not fit, is NO_MATCH and no error, for
-a `match` goes on with its next case. All take time and memory in proportion to the string, whatever stands in it.
+`extractor` makes one when a file is loaded. There is one module for each type. Each extractor takes a string and
+returns what it found in it: a record, a number, a string or true. A value that is no string, and a string that does not
+match, give NO_MATCH. That is no error, because a `match` then tries its next case. Time and memory are in proportion to
+the length of the string, whatever it contains.
 """
 
 from collections.abc import Callable
@@ -24,8 +26,8 @@ NEEDS: Final = {
 
 
 def extractor(name: str, argument: str) -> Extract:
-    """Raises BadExtractor, with a sentence for whoever wrote the file. What it gives raises CannotApply, an error of the
-    event, only where what it would extract is too large."""
+    """Raises BadExtractor, with a sentence for the author of the file. The extractor itself raises CannotApply, an
+    error of the event, only if its result would be too large."""
     if name not in NAMES:
         near = get_close_matches(name, NAMES, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(f'`{known}`' for known in NAMES)}"

@@ -1,4 +1,4 @@
-"""`base64||`: the string that is written in base64."""
+"""`base64||`: decodes a string in base64."""
 
 import base64
 import binascii

@@ -1,5 +1,4 @@
-"""`cidr|10.0.0.0/8, fd00::/8|`: an address within one of these networks; with nothing between the bars, any address or
-network."""
+"""`cidr|10.0.0.0/8, fd00::/8|`: an address in one of these networks. Without an argument: any address or network."""
 
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, NetmaskValueError, ip_address, ip_network
@@ -7,8 +6,8 @@ from typing import Final, NamedTuple
 
 from walflow_kernel.extractors.contract import NO_MATCH, BadExtractor, Extract, of_string, shown
 
-_LONGEST: Final = 50  # characters of an address and its length: 0000:…:255.255.255.255/128
-_PARTS: Final = {4: 8, 6: 16}  # bits of what an address is written as: [192, 168, 0, 1]
+_LONGEST: Final = 50  # characters of the longest address with a length: 0000:…:255.255.255.255/128
+_PARTS: Final = {4: 8, 6: 16}  # bits of a number in an address: [192, 168, 0, 1]
 
 Address = IPv4Address | IPv6Address
 
@@ -66,7 +65,7 @@ def _any(text: str) -> object:
 
 
 def _is_plain(text: str) -> bool:
-    """Python also takes a mask in place of a length, and the name of an interface."""
+    """Python also accepts a mask instead of a length, and the name of an interface."""
     if len(text) > _LONGEST or "%" in text or not text.isascii():
         return False
     _, slash, length = text.partition("/")

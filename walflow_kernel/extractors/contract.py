@@ -1,4 +1,4 @@
-"""What all extractors have in common."""
+"""Common to all extractors."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,11 +9,11 @@ Extract = Callable[[object], object]
 
 
 class BadExtractor(Exception):
-    """There is no such extractor, or it cannot work with its argument. The text is a sentence for whoever wrote it."""
+    """The extractor does not exist, or its argument is wrong. The text is a sentence for the author of the file."""
 
 
 class NoMatch:
-    """There is one, NO_MATCH; null is a value that `json||` may find."""
+    """There is one object, NO_MATCH. null would not do: `json||` may find it."""
 
     def __repr__(self) -> str:
         return "NO_MATCH"
@@ -26,12 +26,12 @@ NO_MATCH: Final = NoMatch()
 
 
 def of_string(extract: Callable[[str], object]) -> Extract:
-    """Nothing but a string has anything to extract."""
+    """Only a string can match."""
     return partial(_of_string, extract)  # no function within: it goes to Spark's executors, by its name
 
 
 def of_bytes(extract: Callable[[bytes], object]) -> Extract:
-    """The same for one that takes a string's UTF-8."""
+    """The same for an extractor that takes the UTF-8 of a string."""
     return partial(_of_bytes, extract)
 
 

@@ -1,4 +1,4 @@
-"""`datetime|%Y-%m-%d %H:%M:%S|`: the time that is written there, in nanoseconds since 1970."""
+"""`datetime|%Y-%m-%d %H:%M:%S|`: reads a time. The result is in nanoseconds since 1970."""
 
 from functools import partial
 

@@ -1,8 +1,8 @@
-"""`dissect|%{date} %{level}: %{text}|`: a record of the parts of a string between what stands between the fields.
+"""`dissect|%{date} %{level}: %{text}|`: divides a string into fields, and returns a record of them.
 
-A field reaches to the first place where the text that follows it stands. `%{?a}` is left out, `%{&a}` is kept by the key that
-`%{?a}` held, `%{+a}` is added to an earlier `a`, `%{a:int}` and `%{a:float}` are numbers, `%{_}` stands for any number of
-spaces and `%{_(-)}` of hyphens. The string must fit from its first character to its last.
+A field ends where the text after it in the pattern first occurs. `%{?a}` is left out. `%{&a}` is stored under the key
+that `%{?a}` contained. `%{+a}` is appended to an earlier `a`. `%{a:int}` and `%{a:float}` are numbers. `%{_}` matches
+any number of spaces, `%{_(-)}` any number of hyphens. The pattern must match the whole string.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,9 @@ _ROLES: Final[dict[str, Role]] = {"?": "left out", "&": "by key", "+": "added"}
 
 
 class _Field(NamedTuple):
-    """`until`: what it reaches to. If that is None it reaches to the nearest of `paddings`, and to the end of the string
-    where none of them comes and `last` says so. `joint` stands between the parts of a field that is added to."""
+    """`until`: the text at which the field ends. If it is None, the field ends at the nearest of `paddings`; if none of
+    them comes and `last` is set, at the end of the string. `joint` is put between the parts of a field that is appended
+    to."""
 
     name: str
     role: Role
@@ -38,7 +39,7 @@ class _Delimiter(NamedTuple):
 
 
 class _Padding(NamedTuple):
-    """Any number of them, or none at all."""
+    """Any number of these characters, also none."""
 
     text: str
 
@@ -73,7 +74,7 @@ def _read(tokens: Sequence[_Token], text: str) -> object:
 
 
 def _end(field: _Field, text: str, at: int) -> int | None:
-    """None: what should follow it does not."""
+    """None: the text after the field does not occur."""
     if field.until is not None:
         end = text.find(field.until, at)
         return None if end < 0 else _trimmed(text, at, end, field.paddings)
@@ -89,7 +90,7 @@ def _trimmed(text: str, at: int, end: int, paddings: Sequence[str]) -> int:
 
 
 def _put(field: _Field, text: str, found: dict[str, object], hidden: dict[str, str]) -> bool:
-    """Whether there is such a value."""
+    """Stores the text of a field. False: the text is not of the type of the field."""
     if field.role == "left out":
         hidden[field.name] = text
         return True
@@ -126,7 +127,7 @@ def _tokens(pattern: str) -> list[_Token]:
 
 
 def _inner(rest: str) -> tuple[str, str]:
-    """What stands before the closing brace, and behind it. `%{_(})}` is of braces."""
+    """The text before the closing brace, and the text after it. In `%{_(})}` the padding is a brace."""
     closing = ")}" if rest.startswith("_(") else "}"
     inner, closed, behind = rest.partition(closing)
     if not closed:
@@ -192,7 +193,7 @@ def _with_end(tokens: Sequence[_Token], at: int) -> _Token:
 
 
 def _joint(tokens: Sequence[_Token], name: str) -> str:
-    """What follows the first part of a field stands between all its parts."""
+    """The text after the first part of a field separates all its parts."""
     for token, following in zip_longest(tokens, tokens[1:]):
         if isinstance(token, _Field) and token.name == name:
             return following.text if isinstance(following, _Delimiter | _Padding) else ""

@@ -1,5 +1,5 @@
-"""`glob|*.log|`: true for a string that fits as a whole. `?` is one character, `*` any number of them, `[a-z]` one of
-these and `[!a-z]` one that is none of these."""
+"""`glob|*.log|`: true for a string that matches as a whole. `?` is one character, `*` any number of characters, `[a-z]`
+one of these and `[!a-z]` one of all others."""
 
 from functools import partial
 from typing import Final
@@ -34,7 +34,7 @@ def _regex(glob: str) -> str:
 
 
 def _end(glob: str, begin: int) -> int:
-    """Where the brackets close. A `]` right behind `[` or `[!` is one of the characters."""
+    """The place of the closing bracket. A `]` directly after `[` or `[!` is a character."""
     first = begin + (2 if glob.startswith("[!", begin) else 1)
     end = glob.find("]", first + 1)
     if end < 0:

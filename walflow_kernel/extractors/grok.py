@@ -1,8 +1,9 @@
-"""`grok|%{IP:client} %{WORD:method}|`: a record of what the named patterns match, in the first place where all fit.
+"""`grok|%{IP:client} %{WORD:method}|`: finds the first place where all patterns match, and returns a record of the
+named ones.
 
-`%{WORD:method}` is the pattern WORD, kept as `method`; `%{WORD}` is matched and not kept; the rest is a regular
-expression in RE2's syntax. The patterns have the names that logstash's have. They are written for RE2, which has no
-look-around: where one must end is said by `\\b`, or by what follows it in the expression.
+`%{WORD:method}` is the pattern WORD, stored as `method`. `%{WORD}` is matched and not stored. The rest is a regular
+expression in RE2's syntax. The patterns have the names of logstash's. They are written for RE2, which has no
+look-around: a pattern ends at a word boundary, or where what follows it begins.
 """
 
 import re
@@ -15,7 +16,7 @@ from walflow_kernel.extractors.contract import NO_MATCH, BadExtractor, Extract, 
 from walflow_kernel.extractors.re import NAMED, compiled
 from walflow_kernel.std.re import Pattern
 
-_LONGEST: Final = 1 << 16  # characters of the regular expression that is made
+_LONGEST: Final = 1 << 16  # the most characters of the regular expression
 _reference = re.compile(r"%\{([^{}]*)\}")
 _name = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
@@ -71,7 +72,7 @@ _DEFINED: Final[Mapping[str, str]] = {
     "HOST": "%{HOSTNAME}",
     "IPORHOST": "%{IP}|%{HOSTNAME}",
     "HOSTPORT": "(?:%{IPORHOST}):%{POSINT}",
-    # paths and addresses of the web
+    # paths and URLs
     "PATH": "%{UNIXPATH}|%{WINPATH}",
     "UNIXPATH": r"(?:/[\w_%!$@:.,+~-]*)+",
     "TTY": r"/dev/(?:pts|tty(?:[pq])?)(?:\w+)?/?(?:[0-9]+)?",
@@ -133,7 +134,7 @@ def extractor(argument: str) -> Extract:
 
 
 def _read(regex: Pattern, groups: Sequence[tuple[str, int]], text: bytes) -> object:
-    """Of two groups with one name the first that had a part in the match counts."""
+    """If two groups have the same name, the first one that took part in the match counts."""
     match = regex.first(text)
     if match is None:
         return NO_MATCH
@@ -146,7 +147,7 @@ def _read(regex: Pattern, groups: Sequence[tuple[str, int]], text: bytes) -> obj
 
 
 def _expanded(text: str) -> str:
-    """With `(?<field>…)` in place of `%{NAME:field}`."""
+    """`%{NAME:field}` is replaced by `(?<field>…)`."""
     made = "".join(_parts(text))
     if len(made) > _LONGEST:
         raise BadExtractor(f"it makes a regular expression longer than {_LONGEST}")
@@ -176,10 +177,11 @@ def _pattern(name: str) -> str:
 
 
 def _numbered(regex: str, fields: list[str]) -> str:
-    """With the names of groups put into `fields`: one may occur twice, and hold what RE2 takes for no name."""
+    """The names of groups are moved to `fields`: a name may occur twice, and may contain characters that RE2 does not
+    allow."""
 
     def numbered(found: re.Match[str]) -> str:
-        if found[1] is None:  # what is escaped, or within brackets
+        if found[1] is None:  # an escaped character, or one within brackets
             return found[0]
         if not found[1]:
             raise BadExtractor("a group `(?<>…)` has no name")

@@ -1,4 +1,4 @@
-"""`influx||`: a line of InfluxDB's line protocol: `weather,location=us temperature=82 1465839830100400200`."""
+"""`influx||`: a line in InfluxDB's line protocol: `weather,location=us temperature=82 1465839830100400200`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
@@ -43,5 +43,5 @@ def _line(text: str) -> object:
 
 
 def _in_order(members: Mapping[str, object]) -> dict[str, object]:
-    """The parser gives them from last to first."""
+    """The parser returns them in reverse order."""
     return dict(reversed(list(members.items())))

@@ -1,4 +1,4 @@
-"""`json||`: the value that is written there as JSON."""
+"""`json||`: the value of a string that is JSON."""
 
 from walflow_kernel import json
 from walflow_kernel.errors import NotJson

@@ -1,5 +1,5 @@
-"""`kv|%{key}=%{val}&|`: a record of the pairs of a string. Separators between key and value stand between `%{key}` and
-`%{val}`, those between pairs anywhere else; without any they are `:` and a space."""
+"""`kv|%{key}=%{val}&|`: a record of the pairs in a string. The text between `%{key}` and `%{val}` separates keys from
+values. All other text separates pairs. The defaults are `:` and a space."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -33,7 +33,7 @@ def extractor(argument: str) -> Extract:
 
 
 def _read(pairs: Sequence[str], fields: Sequence[str], text: str) -> object:
-    """What is no pair is passed over, as in tremor; without any pair it is no match."""
+    """A part that is no pair is skipped, as in tremor. Without any pair there is no match."""
     split = (_split(pair, fields) for pair in _split(text, pairs))
     return {two[0]: two[1] for two in split if len(two) == 2} or NO_MATCH
 

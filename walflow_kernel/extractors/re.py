@@ -18,7 +18,7 @@ def extractor(argument: str) -> Extract:
 
 
 def named(text: str) -> Pattern:
-    """One whose groups are kept by their names."""
+    """A regular expression whose groups are stored by name."""
     made = compiled(text)
     names: set[str] = set()
     for name in _names(text):
@@ -42,13 +42,13 @@ def compiled(text: str) -> Pattern:
 
 
 def first(regex: Pattern, text: bytes) -> object:
-    """Groups that had no part in the match are left out, as in tremor."""
+    """Groups that took no part in the match are left out, as in tremor."""
     match = regex.first(text)
     if match is None:
         return NO_MATCH
     found: dict[str, object] = {}
     for name, number in regex.named:
-        begin, end = match.span(number)  # by its number: RE2's wrapper takes 5 µs to find a name
+        begin, end = match.span(number)  # by number: RE2's wrapper takes 5 µs to look up a name
         if begin >= 0:
             found[name] = text[begin:end].decode(errors="replace")
     return found

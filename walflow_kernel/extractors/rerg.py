@@ -1,4 +1,5 @@
-"""`rerg|(?P<key>[^=]+)=(?P<value>[^&]*)&|`: a record of the named groups, each an array of what it is in all matches."""
+"""`rerg|(?P<key>[^=]+)=(?P<value>[^&]*)&|`: a record of the named groups, each with an array of its text in all
+matches."""
 
 from functools import partial
 from typing import Final
@@ -8,7 +9,7 @@ from walflow_kernel.extractors.contract import NO_MATCH, Extract, of_bytes
 from walflow_kernel.extractors.re import named
 from walflow_kernel.std.re import Pattern
 
-MOST: Final = 1 << 16  # matches: each takes some 5 µs, and while it does nothing else is done
+MOST: Final = 1 << 16  # the most matches: each takes some 5 µs, and nothing else runs meanwhile
 
 
 def extractor(argument: str) -> Extract:

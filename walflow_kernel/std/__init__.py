@@ -1,2 +1,2 @@
-"""What `intrinsic fn` of the shipped modules stands for, one file a module. Each comes by an entry point of the group
-`walflow.functions`, as another distribution's would."""
+"""The functions behind `intrinsic fn` in the shipped modules, one file for each module. They come by entry points of
+the group `walflow.functions`, as those of another distribution would."""

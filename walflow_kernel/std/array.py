@@ -68,7 +68,7 @@ def join(array: Array, separator: str) -> str:
 
 
 def sort(array: Array) -> Array:
-    """Of one kind: between kinds there is no order."""
+    """All items must be of one kind: there is no order between kinds."""
     if any(map(is_out_of_range, array)):
         raise out_of_range()
     kinds = set(map(type, array))

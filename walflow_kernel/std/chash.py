@@ -15,7 +15,7 @@ from walflow_kernel.std.string import encoded
 _K1: Final = int.from_bytes(b"tremor\0\0", "big")
 _K2: Final = int.from_bytes(b"\0\0tremor", "big")
 _MOST_SLOTS: Final = (1 << 32) - 1
-_LONGEST: Final = 4_096  # bytes of a key: hashing one takes a millisecond
+_LONGEST: Final = 4_096  # the most bytes of a key: hashing so many takes a millisecond
 _MASK: Final = (1 << 64) - 1
 
 _State = tuple[int, int, int, int]

@@ -8,7 +8,7 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function
 from walflow_kernel.values import is_out_of_range
 
-_LONGEST: Final = 4_000  # digits: Python takes not many more
+_LONGEST: Final = 4_000  # the most digits: Python accepts only a few more
 _whole = re.compile(r"[+-]?[0-9]+").fullmatch
 
 

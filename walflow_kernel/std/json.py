@@ -36,7 +36,7 @@ def encode_pretty(value: object) -> str:
 
 
 def _indentation(value: Any, depth: int) -> int:
-    """Columns that are put before what is within `value`: of deep arrays far more than there is text."""
+    """Number of columns of indentation within `value`. A deep array has far more of them than text."""
     kind = _kind(value)
     if kind not in {list, dict}:
         return 0

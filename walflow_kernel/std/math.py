@@ -21,7 +21,7 @@ def _rounded(how: Callable[[float], int]) -> Callable[[Number], int]:
 
 
 def _half_away(n: float) -> int:
-    """Halves go away from zero, as in tremor; Python's own go to the even one."""
+    """Halves are rounded away from zero, as in tremor. Python's own rounding goes to the even number."""
     whole = math.floor(abs(n))
     whole += abs(n) - whole >= 0.5
     return whole if n >= 0 else -whole

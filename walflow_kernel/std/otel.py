@@ -13,7 +13,7 @@ _TRACE: Final = 16
 
 
 def _drawn(moment: Moment, size: int) -> bytes:
-    """Zeros are no identifier."""
+    """An identifier is never all zeros."""
     while True:
         drawn = b"".join([moment.draw().to_bytes(8, "big") for _ in range(size // 8)])
         if any(drawn):
@@ -65,7 +65,7 @@ def _judged(value: object, size: int) -> Record:
 
 
 def _identifier(value: object, size: int) -> bytes | None:
-    """None: it has not the form of one."""
+    """None: the value is not an identifier."""
     if isinstance(value, str) and len(value) == 2 * size and value.isalnum():
         try:
             return bytes.fromhex(value)

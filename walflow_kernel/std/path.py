@@ -11,7 +11,7 @@ Record = dict[str, object]
 
 
 def try_default(base: Record | Array | None, segments: Array, otherwise: object) -> object:
-    """Strings lead into records, numbers into arrays; what leads nowhere is no error."""
+    """Strings are keys of records, numbers are indexes of arrays. A path that leads to nothing is no error."""
     if base is None:
         return otherwise
     found: object = base

@@ -1,4 +1,4 @@
-"""std::random: what is drawn follows from the position of the event, so it is the same when the event comes again."""
+"""std::random: a random number depends on the position of the event, so it is the same when the event comes again."""
 
 import math
 import string as letters
@@ -39,7 +39,7 @@ def float_(moment: Moment, *bounds: float) -> float:
         drawn = math.inf
     if not math.isfinite(drawn):  # from -1e308 to 1e308; and 1e999 of JSON is a number
         raise CannotApply("these bounds are out of range")
-    return float(drawn if drawn < high else low)  # rounding may reach what is not to be reached
+    return float(drawn if drawn < high else low)  # rounding may reach the bound, which is excluded
 
 
 def _between(bounds: Sequence[int | float]) -> Sequence[int | float]:

@@ -1,4 +1,4 @@
-"""std::re, by RE2: whatever the pattern, matching takes time in proportion to the text."""
+"""std::re, by RE2: the time of a match is in proportion to the length of the text, whatever the pattern."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from walflow_kernel.std.string import encoded
 from walflow_kernel.values import LONGEST
 
 _re2: Any = re2  # it has no types
-_MOST_MEMORY: Final = 2 << 20  # bytes of one compiled pattern; RE2 would take four times that
-_KEPT: Final = 32  # patterns that come with events
+_MOST_MEMORY: Final = 2 << 20  # the most bytes of one compiled pattern; RE2 itself allows four times as many
+_KEPT: Final = 32  # the most patterns that are remembered if they come from events
 _group = re.compile(r"\$(?:\$|(?P<plain>[0-9A-Za-z_]+)|\{(?P<braced>[0-9A-Za-z_]+)\})").finditer
 
 
 class Match(Protocol):
-    """In bytes: of a string RE2's wrapper counts the characters, which takes most of its time."""
+    """Places are in bytes. In a string, the wrapper of RE2 would count characters, which takes most of its time."""
 
     def group(self, group: int | str) -> bytes | None: ...
 
@@ -44,7 +44,7 @@ class Pattern:
         return found
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        """From left to right. Nothing is matched right behind a match, as in Rust, and nothing within a character."""
+        """From left to right. There is no empty match directly after a match, as in Rust, and none within a character."""
         end = -1
         for match in self._regex.finditer(text):
             begin, behind = match.span()
@@ -71,7 +71,7 @@ def pattern(text: str) -> Pattern:
 
 
 class Replacement:
-    """`$1`, `$name`, `${name}` and `$$` within text; a group that is not there is empty."""
+    """`$1`, `$name`, `${name}` and `$$` in a text. A group that does not exist is empty."""
 
     def __init__(self, text: str) -> None:
         end = 0
@@ -134,7 +134,7 @@ def _replaced(regex: Pattern, text: bytes, to: Replacement, most: int) -> str:
 
 
 def _decoded(text: bytes) -> str:
-    return text.decode(errors="replace")  # `\C` matches half a character
+    return text.decode(errors="replace")  # `\C` may match a part of a character
 
 
 FUNCTIONS: Mapping[str, Function] = {

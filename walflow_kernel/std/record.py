@@ -41,7 +41,7 @@ def from_array(array: Array) -> Record:
 
 
 def extract(record: Record, keys: Array) -> Record:
-    """Keys that are none of its own, or no strings, are passed over, as in tremor."""
+    """Keys that do not exist, and keys that are no strings, are skipped, as in tremor."""
     return {key: record[key] for key in keys if isinstance(key, str) and key in record}
 
 

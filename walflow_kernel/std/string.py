@@ -1,4 +1,4 @@
-"""std::string: lengths and places are counted in characters, but for `bytes`."""
+"""std::string: lengths and places are counted in characters, only `bytes` counts bytes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, NamedTuple
@@ -8,12 +8,12 @@ from walflow_kernel.functions import Function, Read, bounded, function, too_long
 from walflow_kernel.text import spliced
 from walflow_kernel.values import LONGEST
 
-# Unicode's White_Space; str.strip() takes four control characters more
+# Unicode's White_Space; str.strip() also removes four control characters
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 class FormatTemplate(NamedTuple):
-    """`the {} is {}`: what stands before, between and behind the holes."""
+    """`the {} is {}`: the texts before, between and after the placeholders."""
 
     texts: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""tremor::system. When it is, is what the event at hand says: no function reads a clock."""
+"""tremor::system. The time is that of the event: no function reads a clock."""
 
 import socket
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""std::test: what a script asserts. The runner of tests is not here."""
+"""std::test: assertions in a script. The runner of tests is not here."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,11 +20,11 @@ def assert_(name: str, expected: object, got: object) -> bool:
 
 
 def suite(*specification: object) -> None:
-    """What its arguments are worth has been worked out, and an assertion among them has failed or has not."""
+    """Its arguments are evaluated already, so each assertion in them has passed or failed."""
 
 
 def test(*specification: object) -> None:
-    """As `suite`."""
+    """Like `suite`."""
 
 
 def _shown(value: object) -> str:

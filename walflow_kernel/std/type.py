@@ -18,7 +18,7 @@ _NAMES: Mapping[type, str] = {
 
 
 def as_string(value: object) -> str:
-    return _NAMES.get(_kind(value), type(value).__name__)  # what a stranger's codec brings beside
+    return _NAMES.get(_kind(value), type(value).__name__)  # a type of another distribution's codec
 
 
 def is_number(value: object) -> bool:

@@ -1,6 +1,6 @@
-"""Tree -> what the file declares. A method a rule of `troy.lark`, by subject; rules without one are not supported yet.
-
-`rules` has what all subjects need, `expressions`, `pipelines`, `scripts` and `flows` the rules themselves.
+"""Tree -> what the file declares. There is one method for each rule of `troy.lark`. Rules without a method are not
+supported yet. `rules` contains what all need; `expressions`, `pipelines`, `scripts` and `flows` contain the rules of
+these subjects.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,14 @@ from walflow.lang.build.scripts import ScriptRules, ScriptText, defined
 
 
 def build(tree: Tree[Token], source: Source, report: Callable[[Diagnostic], None]) -> tuple[Statement, ...]:
-    # Any: what a transformer returns is of no type lark knows
+    # Any: lark does not know the type that a transformer returns
     transformer: Any = TroyRules(source, report)
     statements: tuple[Statement, ...] = transformer.transform(tree)
     return statements
 
 
 def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[Diagnostic], None]) -> DefinePipeline:
-    """The pipeline `name`, whose ports are those its selects name: `in/other`, `out/ws0`."""
+    """The pipeline `name`. Its ports are those that its selects name: `in/other`, `out/ws0`."""
     transformer: Any = TroyRules(source, report)  # Any: as above
     body: tuple[object, ...] = transformer.transform(tree)
     begin = Span(source, 0, 0)
@@ -52,7 +52,7 @@ def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[
 def build_script(
     tree: Tree[Token], source: Source, name: str, args: tuple[Arg, ...], report: Callable[[Diagnostic], None]
 ) -> DefinePipeline:
-    """A pipeline of nothing but the script, called `name` too. Its outputs are what the script emits by."""
+    """A pipeline that contains only the script, also called `name`. Its outputs are the ports that the script emits to."""
     transformer: Any = TroyRules(source, report)  # Any: as above
     text: ScriptText = transformer.transform(tree)
     begin, span = Span(source, 0, 0), Span(source, 0, len(source.text))

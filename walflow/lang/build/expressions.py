@@ -86,7 +86,7 @@ class ExpressionRules(TreeRules):
         return Text(tuple(inner), self._span(meta))
 
     def heredoc(self, meta: Meta, *parts: Token | Expr) -> Text:
-        """Its lines end in a newline, whatever the file's do; their indentation is kept, as in tremor."""
+        """Its lines end in a newline, also in a file with CR LF. Their indentation is kept, as in tremor."""
         return Text(
             tuple(self._lines(part) if isinstance(part, Token) else part for part in parts[1:-1]), self._span(meta)
         )

@@ -1,4 +1,4 @@
-"""Rules of files, and of what stands in flows."""
+"""Rules of files, and of statements in flows."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -116,7 +116,7 @@ def kind_of_part(word: Token) -> Kind:
 
 
 def flattened(statements: Iterable[object]) -> list[Statement]:
-    """A `use` of a group is several; what could not be read, or is not supported yet, is none."""
+    """A `use` of a group becomes several. Statements that could not be read, or are not supported yet, are left out."""
     flat: list[Statement] = []
     for statement in statements:
         if isinstance(statement, list):

@@ -1,4 +1,4 @@
-"""Rules of what stands in pipelines."""
+"""Rules of statements in pipelines."""
 
 from collections.abc import Callable
 from itertools import chain

@@ -1,4 +1,4 @@
-"""What the rules of all subjects need: places, names, and what is said of mistakes."""
+"""What the rules of all subjects need: places, names, and messages."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def by_rule(build: type[T]) -> type[T]:
-    """Each method gets the children of its rule as arguments, behind their place."""
+    """Each method gets its place and the children of its rule as arguments."""
     visitors: Any = lark.visitors
     wrapped: type[T] = visitors.v_args(inline=True, meta=True)(build)
     return wrapped
@@ -47,7 +47,7 @@ class TreeRules(Transformer_NonRecursive[Token, tuple[Statement, ...]]):
         self._report(error(message, span, hint))
 
     def __default__(self, data: str, children: list[object], meta: Meta) -> Any:  # lark's own says Tree
-        # said already, see unsupported.py
+        # reported already, see unsupported.py
         at = Span(self._source, 0, 0) if meta.empty else self._span(meta)
         return Unsupported(at)
 

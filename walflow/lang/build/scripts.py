@@ -1,4 +1,4 @@
-"""Rules of scripts and functions, and of `match` and `for` wherever they stand."""
+"""Rules of scripts and functions, and of `match` and `for` everywhere."""
 
 from typing import NamedTuple, cast
 
@@ -37,7 +37,7 @@ from walflow.lang.build.rules import TreeRules, by_rule
 
 
 class ScriptText(NamedTuple):
-    """The statements between `script` and `end`. `whole`: all could be read."""
+    """The statements between `script` and `end`. `whole`: all of them could be read."""
 
     statements: tuple[object, ...]
     whole: bool
@@ -53,7 +53,7 @@ class Into(NamedTuple):
 
 
 class EffectSteps(NamedTuple):
-    """What stands behind a `=>`."""
+    """The statements after a `=>`."""
 
     steps: tuple[Expr, ...]
 
@@ -89,7 +89,7 @@ class ScriptRules(TreeRules):
         return LetNode(path, value, self._span(meta))
 
     def emit(self, meta: Meta, *parts: Expr | None) -> EmitNode:
-        # without a value there is the port alone
+        # without a value, the port is the only child
         value = parts[0] if len(parts) == 2 else None
         return EmitNode(value, cast("Text | None", parts[-1]), self._span(meta))
 
@@ -213,7 +213,7 @@ def defined(
 
 
 def _divided(text: ScriptText) -> "tuple[tuple[Use | DefineConst | DefineFunction, ...], tuple[Expr, ...] | None]":
-    """What says what names stand for, and what it does."""
+    """The statements that define names, and the others."""
     names = tuple(one for one in text.statements if isinstance(one, Use | DefineConst | DefineFunction))
     body = tuple(
         cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)

@@ -17,7 +17,7 @@ QUERY: Final = ".trickle"
 
 
 class Legacy:
-    """All such files of one `run`, in whatever order they come."""
+    """All such files of one `run`, in any order."""
 
     def __init__(self, report: Report) -> None:
         self._report = report

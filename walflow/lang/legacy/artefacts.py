@@ -1,4 +1,4 @@
-"""What YAML files of tremor 0.11 declare: onramps, offramps, bindings, mappings. As written, nothing looked up."""
+"""What YAML files of tremor 0.11 declare: onramps, offramps, bindings, mappings. Names are not looked up."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Ramp(NamedTuple):
 
 
 class Template(NamedTuple):
-    """A link before its placeholders are filled: `/pipeline/main/{instance}/in`."""
+    """A link with placeholders: `/pipeline/main/{instance}/in`."""
 
     source: Name
     target: Name
@@ -47,7 +47,7 @@ class Instance(NamedTuple):
 
 @dataclass
 class Artefacts:
-    """Of all files together. `whole`: nothing in them got lost to an error that was reported."""
+    """Of all files together. `whole`: no part was lost to an error that was reported."""
 
     ramps: dict[tuple[RampKind, str], Ramp] = field(default_factory=dict[tuple[RampKind, str], Ramp])
     bindings: dict[str, Binding] = field(default_factory=dict[str, Binding])
@@ -151,12 +151,12 @@ class ArtefactReader:
             if isinstance(value.value, str):
                 yield str(key), Name(value.value, part.key)
             else:
-                yield str(key), Name(value.span.text, part.key)  # else it would be missing, too
+                yield str(key), Name(value.span.text, part.key)  # otherwise it would be reported as missing, too
                 hint = f'write `{key}: "{"01" if value.value is None else value.span.text}"`'
                 self._error(f"`{key}` takes text, not {kind_of(value.value)}", value.span, hint)
 
     def _items(self, kind: str, section: Constant, known: Sequence[str], needed: Sequence[str]) -> Iterator[Constant]:
-        """Those that are records, whatever keys they lack."""
+        """The items that are records, also if keys are missing in them."""
         if not isinstance(section.value, list):
             hint = f"each item begins with a dash: `- id: …` below `{kind}:`"
             self._error(f"`{kind}` takes a list, not {kind_of(section.value)}", section.span, hint)
@@ -176,7 +176,7 @@ class ArtefactReader:
             yield item
 
     def _begin(self, item: Constant) -> Span:
-        """Its first key, for all of it is many lines."""
+        """The place of its first key. The whole item has many lines."""
         return next((part.key for part in item.parts.values()), item.span)
 
     def _text(self, item: Constant, key: str) -> Name | None:

@@ -1,6 +1,6 @@
-"""Artefacts and queries -> Flow: each mapping fills a binding's placeholders, and what it links is created.
-
-An instance is what its URL says: two mappings that name `/pipeline/main/01` mean one pipeline, so they are one flow.
+"""Artefacts and queries -> Flow. Each mapping fills the placeholders of a binding, and the artefacts that it links are
+created. The URL identifies an instance: two mappings that name `/pipeline/main/01` mean the same pipeline, so they
+become one flow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ class _Link(NamedTuple):
 
 @dataclass
 class _Group:
-    """Mappings that share an instance. `lost`: some of their links were wrong."""
+    """Mappings that share an instance. `lost`: some of their links had errors."""
 
     alias: Name
     links: list[_Link]
     lost: bool
 
     def artefacts(self) -> dict[Artefact, Name]:
-        """With the first place each is named at."""
+        """Each with the first place that names it."""
         named: dict[Artefact, Name] = {}
         for link in self.links:
             for url in link:
@@ -148,7 +148,7 @@ class _Deployment:
         return None
 
     def _check_direction(self, url: Url, end: Literal["out", "in"]) -> bool:
-        """An onramp gives and an offramp takes, unless it is `linked`."""
+        """An onramp is a source and an offramp a sink, unless it is `linked`."""
         kind, name, _ = url.artefact
         gives = kind == "onramp"
         if kind == "pipeline" or gives == (end == "out"):
@@ -222,7 +222,7 @@ class _Deployment:
                 message = f"binding `{name}` is never mapped: it links nothing"
                 self._report(warning(message, binding.id.span, hint))
         if not groups or any(group.lost for group in groups) or mapped != set(self._artefacts.bindings):
-            return  # what is not linked may be what went wrong
+            return  # an unlinked node may be due to an error
         used = {(artefact.kind, artefact.id) for group in groups for artefact in group.artefacts()}
         for kind, name, span in self._defined():
             if (kind, name) not in used:
@@ -248,7 +248,7 @@ def _joined(mapped: Sequence[_Group]) -> list[_Group]:
 
 
 def _names(artefacts: Mapping[Artefact, Name]) -> dict[Artefact, str]:
-    """As short as it can be told by: `ws`, else with its kind, its instance or both."""
+    """The shortest unique names: `ws`, otherwise with its kind, its instance, or both."""
     return {artefact: "/".join(_told(artefact, artefacts)) for artefact in artefacts}
 
 

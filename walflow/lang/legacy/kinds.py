@@ -1,4 +1,4 @@
-"""What tremor 0.11 calls a type of ramp, and the connector that does it here."""
+"""The types of ramps in tremor 0.11, and the connector that replaces each of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Takes = Literal["text", "port", "milliseconds", "true or false"]
 
 @dataclass(frozen=True)
 class LegacyKey:
-    """`to`: the key of the connector's `config` it becomes; None where it has no effect here, which `without` says."""
+    """`to`: the key of the connector's `config`. None if the key has no effect here; `without` says why."""
 
     takes: Takes
     to: str | None = None
@@ -21,8 +21,8 @@ class LegacyKey:
 
 @dataclass(frozen=True)
 class LegacyKind:
-    """`codec`: the one that counts where none is named; None for a connector that takes none. `lines`: events are
-    lines whatever processors are named; `lines_unsaid`: where none are. `host` and `port` become one `url`."""
+    """`codec`: the default; None for a connector that takes none. `lines`: events are lines, whatever processors are
+    named. `lines_unsaid`: events are lines if no processors are named. `host` and `port` become one `url`."""
 
     connector: str
     keys: Mapping[str, LegacyKey]
@@ -117,7 +117,7 @@ ABSENT: Final[Mapping[RampKind, frozenset[str]]] = {
     ),
 }
 
-# what has no name in a file: `/offramp/system::stdout/system/in`
+# ramps that need no definition: `/offramp/system::stdout/system/in`
 SYSTEM: Final[Mapping[tuple[str, str], str]] = {
     ("offramp", "system::stdout"): "stdout",
     ("offramp", "system::stderr"): "stderr",

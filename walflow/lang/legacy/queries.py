@@ -1,4 +1,4 @@
-"""`.trickle` files given to run: each is a pipeline, called as the file."""
+"""`.trickle` files on the command line. Each is a pipeline with the name of its file."""
 
 import re
 from pathlib import Path
@@ -46,7 +46,7 @@ class Queries:
         return self._known[name].definition
 
     def config(self, name: str, alias: Name, node: str) -> PipelineConfig:
-        """`node`: what its instance is called in the flow `alias`."""
+        """`node`: the name of its instance in the flow `alias`."""
         definition, library = self._known[name]
         config = pipeline(alias, definition, Name(node, definition.name.span), library, self._report)
         for operator in config.operators:

@@ -1,4 +1,4 @@
-"""An onramp or offramp -> the type and the settings of a connector, each value still at its place in the file."""
+"""An onramp or offramp -> the type and the settings of a connector. Each value keeps its place in the file."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ MILLISECOND = 1_000_000
 
 
 class Converted(NamedTuple):
-    """`linked`: it may be linked from both ends. `err_required`: where that is said, None if it is not."""
+    """`linked`: it may be linked from both ends. `err_required`: the place of that key; None if it is not there."""
 
     type: Name
     settings: Mapping[str, ConstantPart]
@@ -24,7 +24,7 @@ class Converted(NamedTuple):
 
 
 def convert(ramp: Ramp, report: Report) -> Converted | None:
-    """None where what was wrong, and reported, leaves no connector to speak of."""
+    """None if an error, which was reported, leaves no connector."""
     kind = KINDS[ramp.kind].get(ramp.type.text)
     if kind is None:
         report(_unknown_type(ramp))
@@ -142,7 +142,7 @@ class _Converting:
             parts[key.to] = given
 
     def _wire(self) -> Iterator[tuple[str, ConstantPart]]:
-        """What tremor 0.11 leaves unsaid is said here, for here a connector has no codec of its own."""
+        """The defaults of tremor 0.11 are written out, because connectors here have no default codec."""
         given = self._ramp.settings
         if "codec_map" in given:
             message = "`codec_map` is not supported: a connector has one codec"

@@ -1,4 +1,4 @@
-"""A JSON Schema of the YAML files, for editors. What a connector's class says of a key, it says here too."""
+"""A JSON Schema of the YAML files, for editors. The descriptions of keys are those of the connector's class."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -63,7 +63,7 @@ _MAPPING: Final[Schema] = {
 
 
 def _ramps(kind: RampKind, registry: Mapping[str, type[Connector]]) -> Schema:
-    """One shape a type: `type` tells which."""
+    """One form for each type; `type` tells which."""
     kinds = {name: of for name, of in KINDS[kind].items() if of.connector in registry}
     return {
         "type": "array",
@@ -106,7 +106,7 @@ def _wire(of: LegacyKind) -> Iterator[tuple[str, Schema]]:
 
 
 def _config(of: LegacyKind, connector: type[Connector]) -> Schema:
-    # Any: what pydantic makes of a class is JSON
+    # Any: pydantic returns JSON
     fields: dict[str, Any] = connector.model_json_schema().get("properties", {})
     required = [name for name, key in of.keys.items() if key.required]
     return {

@@ -1,4 +1,4 @@
-"""`/onramp/metronome/01/out`: how links name what they link."""
+"""`/onramp/metronome/01/out`: the URL of an artefact in a link."""
 
 import re
 from collections.abc import Mapping, Set as AbstractSet
@@ -16,7 +16,7 @@ _PREFIX = re.compile(r"tremor://[^/]*(?=/)")
 
 
 class Artefact(NamedTuple):
-    """One instance of what a file defines."""
+    """One instance of a definition in a file."""
 
     kind: Kind
     id: str
@@ -24,7 +24,7 @@ class Artefact(NamedTuple):
 
 
 class Url(NamedTuple):
-    """`port` is None where it is left out. `written`: with its place."""
+    """`port` is None if it is left out. `written`: the text, with its place."""
 
     artefact: Artefact
     port: str | None
@@ -36,7 +36,7 @@ def placeholders(text: str) -> AbstractSet[str]:
 
 
 def filled(text: str, given: Mapping[str, Name]) -> str:
-    """Those that are not given stay."""
+    """Placeholders without a value stay."""
     return _PLACEHOLDER.sub(lambda found: given[found[1]].text if found[1] in given else found[0], text)
 
 

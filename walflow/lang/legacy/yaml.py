@@ -1,7 +1,5 @@
-"""YAML -> Constant: every key and every value knows where it is written.
-
-ruamel.yaml composes (YAML 1.2: `yes` and `on` are text); what its nodes mean is decided here, so a file can name no
-class and build nothing but data.
+"""YAML -> Constant. Each key and each value knows its place in the file. ruamel.yaml composes the nodes (YAML 1.2:
+`yes` and `on` are text). Their meaning is decided here, so a file can name no class and can make only data.
 """
 
 import re
@@ -17,16 +15,16 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.diagnostics import Diagnostic, Report, Source, Span, error
 from walflow_kernel.values import kind_of
 
-MOST_VALUES: Final = 100_000  # with every use of an anchor: ten lines of aliases can be a billion values
+MOST_VALUES: Final = 100_000  # each use of an anchor counts: ten lines of aliases can be a billion values
 _TAG: Final = "tag:yaml.org,2002:"
 _INDENT: Final = "indent it as the lines it belongs to"
 _QUOTE: Final = 'text that begins so is quoted: `"…"`'
 
-Node = Any  # ruamel.yaml's own, which carries no types
+Node = Any  # a class of ruamel.yaml, which has no types
 
 
 def read(source: Source, report: Report) -> Constant | None:
-    """None for a file that holds nothing, and for one that is no YAML."""
+    """None for a file without content, and for one that is not YAML."""
     try:
         node = _composed(source.text)
         return _Reading(source, report).constant(node) if node is not None else None
@@ -47,15 +45,15 @@ def _not_a_character(bad: Any, source: Source) -> Diagnostic:
 
 
 def _composed(text: str) -> Node:
-    """None where there is nothing."""
+    """None if there is no content."""
     reader: Any = YAML(typ="safe", pure=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReusedAnchorWarning)  # the last one counts, as YAML has it
+        warnings.simplefilter("ignore", ReusedAnchorWarning)  # the last one counts, as in YAML
         return reader.compose(text)
 
 
 class _Trouble(NamedTuple):
-    """What ruamel.yaml says of it: where it noticed, and where what it was reading begins."""
+    """An error of ruamel.yaml: the place where it was noticed, and the place where the construct begins."""
 
     problem: str
     at: int
@@ -144,7 +142,7 @@ class _Reading:
         return Constant({key: part.constant.value for key, part in parts.items()}, self._span(node), parts)
 
     def _value_of(self, key: Node, node: Node) -> Constant:
-        """One that is left out is where its key is, not where the next line begins."""
+        """A value that is left out has the place of its key, not that of the next line."""
         constant = self.constant(node)
         return constant if constant.span.text else replace(constant, span=self._span(key))
 
@@ -157,7 +155,7 @@ class _Reading:
         return None
 
     def _merged(self, node: Node) -> dict[str | int, ConstantPart]:
-        """`<<: *base`, or a list of them, of which the first counts."""
+        """`<<: *base`, or a list of them. The first one counts."""
         merged: dict[str | int, ConstantPart] = {}
         constant = self.constant(node)
         several = isinstance(constant.value, list)
@@ -184,13 +182,13 @@ class _Reading:
         return Constant(None, span)
 
     def _span(self, node: Node) -> Span:
-        # what is written in lines of its own ends where the next line begins
+        # a block in lines of its own ends where the next line begins
         text = self._source.text[node.start_mark.index : node.end_mark.index].rstrip()
         return Span(self._source, node.start_mark.index, node.start_mark.index + len(text))
 
 
 def _value(tag: str, text: str) -> object:
-    """Raises KeyError for a tag that is none of YAML's own, ValueError for text that is not what it says."""
+    """Raises KeyError for a tag that is not one of YAML's own, ValueError for a text that does not fit its tag."""
     match tag.removeprefix(_TAG):
         case "str" | "timestamp" | "value":
             return text
