@@ -199,6 +199,10 @@ WHERE: Final = Walflow("walflow without its wal: `where` on one member, and echo
 TWO: Final = Walflow("walflow without its wal: `where` on two members, and echo", LOOK / "two.troy")
 TARGET: Final = Walflow("walflow without its wal: two members make a new event, and echo", LOOK / "target.troy")
 INSERT: Final = Walflow("walflow without its wal: `patch … insert`, and echo", LOOK / "insert.troy")
+SCRIPT: Final = Walflow("walflow without its wal: a script of three cases, and echo", LOOK / "script.troy")
+COUNTER: Final = Walflow(
+    "walflow without its wal: that script with a counter in `state`, and echo", LOOK / "counter.troy"
+)
 TEN: Final = Walflow("walflow without its wal: `where` on ten members, and echo", LOOK / "ten.troy")
 PACKED: Final = Walflow("walflow without its wal: `where` on one member of msgpack, and echo", LOOK / "msgpack.troy")
 PACKED_PASS: Final = Walflow("walflow without its wal: echo of msgpack", LOOK / "msgpack_pass.troy")
@@ -239,6 +243,8 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("look-two", TWO, STAMPED, LOOKS),
     Loaded("look-target", TARGET, Load(stamped=True, picked=True), LOOKS),
     Loaded("look-insert", INSERT, Load(stamped=True, added=',"seen":true'), LOOKS),
+    Loaded("look-script", SCRIPT, STAMPED, LOOKS),
+    Loaded("look-counter", COUNTER, STAMPED, LOOKS),
     Loaded("look-wal", FILTER, STAMPED, LOOKS, note=", its wal before it"),
     Loaded("look-rsyslog", PARSING, STAMPED, LOOKS, baseline="rsyslog mmjsonparse"),
     Loaded("look-long-pass", PLAIN_ECHO, STAMPED_LONG, LOOKS, note=", 1,000 bytes", baseline="pass, 1,000 bytes"),

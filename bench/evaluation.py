@@ -24,15 +24,19 @@ from walflow.plan import load
 from walflow.plan.regions import regions
 
 
-def script(text: str) -> str:
+def script(text: str, head: str = "") -> str:
     """A pipeline of one script."""
     return (
-        f"fn twice(x) with x * 2 end; define script s script {text} end; create script s; "
+        f"fn twice(x) with x * 2 end; define script s {head} script {text} end; create script s; "
         "select event from in into s; select event from s into out;"
     )
 
 
 EXTRACT: Final = "select match %s => found default => null end from in into out;"
+THREE: Final = (
+    'let n = event.seq % 100; match event.level of case "debug" => drop '
+    'case "info" when n > 50 => event case %{present code} => drop default => event end'
+)
 EVENTS: Final = 2600
 ROUNDS: Final = 300
 SELECTS: Final[Mapping[str, str]] = {
@@ -40,10 +44,8 @@ SELECTS: Final[Mapping[str, str]] = {
     "where, two members": "select event from in where event.seq > 5 and event.ok into out;",
     "a new record of two members": 'select {"seq": event.seq, "level": event.level} from in into out;',
     "patch insert": 'select patch event of insert "seen" => true end from in into out;',
-    "script: let, match of three": script(
-        'let n = event.seq % 100; match event.level of case "debug" => drop '
-        'case "info" when n > 50 => event case %{present code} => drop default => event end'
-    ),
+    "script: let, match of three": script(THREE),
+    "script: the same with a counter": script(f"let state = state + 1; {THREE}", "state 0"),
     "script: match of records": script(
         'match event of case %{level == "debug"} => drop case %{seq < 5, present ok} => drop case %{ok == true} => event default => drop end'
     ),
@@ -96,7 +98,7 @@ def select(text: str) -> Select:
     (plan,) = assembly.pipelines
     (region,) = regions(plan)
     compiled = compile_region(region)
-    return Select(compiled, {"out": Taker()}, Taker(), CountedValue())
+    return Select(compiled, {"out": Taker()}, Taker(), CountedValue(), state=compiled.new_state())
 
 
 def seconds(node: Select, frames: Frames) -> float:

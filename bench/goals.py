@@ -100,6 +100,13 @@ GOALS: Final = (
     Goal("`where` on two members ÷ pass", 0.2, 0.3, ratio("events_per_second", "look-two", "look-pass")),
     Goal("a new event of two members ÷ pass", 0.2, 0.3, ratio("events_per_second", "look-target", "look-pass")),
     Goal("`patch … insert` ÷ pass", 0.12, 0.2, ratio("events_per_second", "look-insert", "look-pass")),
+    Goal("a script of three cases ÷ pass", 0.12, 0.2, ratio("events_per_second", "look-script", "look-pass")),
+    Goal(
+        "that script with a counter in `state` ÷ without",
+        0.7,
+        0.85,
+        ratio("events_per_second", "look-counter", "look-script"),
+    ),
     Goal("`where` with the wal in front ÷ without", 0.75, 0.85, ratio("events_per_second", "look-wal", "look-where")),
     Goal("events/s ÷ Redis, AOF always, 1 connection", 8, 15, ratio("events_per_second", "echo", "redis-1")),
     Goal("events/s ÷ Redis, AOF always, 32 connections", 4, 7, ratio("events_per_second", "echo", "redis-32")),
