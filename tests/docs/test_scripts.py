@@ -16,12 +16,11 @@ EXAMPLES = re.findall(r"```tremor\n(.*?)```\n\n```text\n(.*?)```", TEXT, re.DOTA
 
 @pytest.mark.parametrize(("text", "runs"), EXAMPLES, ids=range(len(EXAMPLES)))
 def test_an_example_gives(text: str, runs: str) -> None:
-    made = script(text)
-    for run in runs.splitlines():
-        written, _, expected = run.partition(" -> ")
-        event = json.loads(written)
-        (found,) = made.run(event)
-        assert _shown(found, event) == expected
+    """One event after the other, which is only seen where a script has state."""
+    lines = [run.partition(" -> ") for run in runs.splitlines()]
+    events = [json.loads(written) for written, _, _ in lines]
+    found = script(text).run(*events)
+    assert list(map(_shown, found, events)) == [expected for _, _, expected in lines]
 
 
 def _shown(found: object, event: object) -> str:
