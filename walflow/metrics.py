@@ -137,7 +137,8 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     ),
     "filtered_events_total": Family("counter", "Events of a pipeline that no select matched; they are acked."),
     "state_bytes": Family(
-        "gauge", "Bytes that the scripts of a pipeline keep in `state`, as they are estimated: never too few."
+        "gauge",
+        "Bytes that a pipeline keeps in `state`, as walflow estimates them. What was overwritten may be among them.",
     ),
     "lost_events_total": Family(
         "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
