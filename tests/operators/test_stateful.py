@@ -39,7 +39,7 @@ class Counting(Running):
                 name = nodes.plan.id.name
                 nodes.sink.begin(self.world.context(f"main::{name}"))
                 source = nodes.source.begin(self.world.context(f"main::{name}"))
-                self.buffers[name.removeprefix("p/")] = Buffer(nodes.plan.connector, nodes.sink, source)
+                self.buffers[name.removeprefix("p/results/")] = Buffer(nodes.plan.connector, nodes.sink, source)
 
     def send(self, *values: object, skip: frozenset[str] = frozenset()) -> Receipt:
         """One block as a log sends it. `skip`: those that had it before."""
@@ -92,7 +92,7 @@ def test_results_that_a_sink_fails_come_again_as_they_were(counting: Counting) -
 def test_what_is_in_the_state_already_does_not_count_again(counting: Counting) -> None:
     """Another branch has failed the block, so the log sends it again."""
     first = counting.send("a")
-    assert first.delivered == {"main::p/in", "main::p/out"}
+    assert first.delivered == {"main::p/in", "main::p/results/out"}
     again = counting.send("a", skip=first.delivered)
     assert again.pending == 0
     counting.send("b")
@@ -155,7 +155,7 @@ def test_a_large_state_that_leaves_as_a_whole_does_not_fill_the_memory() -> None
     )
     receipt = counting.send(*range(100))
     assert receipt.pending
-    [results] = [nodes.sink for nodes in counting.nodes.connectors if nodes.plan.id.name == "p/out"]
+    [results] = [nodes.sink for nodes in counting.nodes.connectors if nodes.plan.id.name == "p/results/out"]
     while receipt.pending:
         assert counting.buffers["out"].bytes <= RESULTS_BYTES
         waiting = int(results.held().split()[0].replace(",", ""))

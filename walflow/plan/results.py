@@ -46,7 +46,7 @@ def buffered(pipeline: PipelinePlan, linked: AbstractSet[str], ends: Collection[
 def _buffer(pipeline: PipelinePlan, exit: str, registry: Registry) -> ConnectorPlan:
     of = find("memory", registry)
     assert of is not None, "walflow has it"
-    node = NodeId(pipeline.id.flow, "connector", f"{pipeline.id.name}/{exit}")
+    node = NodeId(pipeline.id.flow, "connector", f"{pipeline.id.name}/results/{exit}")
     return ConnectorPlan(node, "memory", of.model_validate({"max_bytes": RESULTS_BYTES}), None, None, None)
 
 
