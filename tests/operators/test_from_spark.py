@@ -88,7 +88,9 @@ class Moved:
             ],
             names=["value", "position", "ingest_ns", "meta"],
         )
-        return [text.encode() for made in run_enveloped(self.packed, [batch]) for text in made.column(0).to_pylist()]
+        return [
+            str(text).encode() for made in run_enveloped(self.packed, [batch]) for text in made.column(0).to_pylist()
+        ]
 
     def take(self, lines: list[bytes]) -> Receipt:
         receipt = Receipt(lambda _: None, len(lines))

@@ -96,9 +96,9 @@ def lowered(
         report(error(f"pipeline `{plan.id}` has several inputs", config.defined, hint))
         return plan
     shipped = ship_pipeline(plan, report)
-    if settings is None or of is None or shipped is None:
+    if settings is None or of is None or shipped is None or not plan.inputs:
         return plan
-    [port] = plan.inputs
+    port = plan.inputs[0]
     node = NodeId(plan.id.flow, "connector", f"{plan.id.name}/{LOG}")
     folder = str(PurePath(FOLDER, f"{plan.id.flow}.{plan.id.name}"))
     given = {
