@@ -1,6 +1,7 @@
 """Records of the log, as they lie there, to Arrow columns: Python looks at each record, never at each event.
 
     position long, ingest_ts timestamp, key string, value string       (value binary, where asked for)
+    … ingest_ns long, meta string                                      (where asked for)
 
 A record has a checksum in its header for the header and one for the rest, both CRC-32C continued from a seed. They are
 checked where google_crc32c can be imported. Elsewhere they are not: then the daemon has checked the records when it
@@ -55,24 +56,27 @@ class ColumnRun(NamedTuple):
     ends: Int64
     firsts: Int64  # positions
     counts: Int64
-    ingest_us: Int64
+    ingest_ns: Int64
     shapes: list[Shape]
 
 
 class Columns:
     """Remembers tags, nothing else."""
 
-    def __init__(self, *, binary: bool, crc: Crc | None) -> None:
+    def __init__(self, *, binary: bool, crc: Crc | None, metadata: bool = False) -> None:
         fields: list[pa.Field[Any]] = [
             pa.field("position", pa.int64()),
             pa.field("ingest_ts", pa.timestamp("us", "UTC")),
             pa.field("key", pa.string()),
             pa.field("value", pa.binary() if binary else pa.string()),
         ]
+        if metadata:
+            fields += [pa.field("ingest_ns", pa.int64()), pa.field("meta", pa.string())]
         self.schema = pa.schema(fields)
+        self._metadata = metadata
         self._binary = binary
         self._crc = crc
-        self._tags = TagDecoder()
+        self._tags = TagDecoder(metadata=metadata)
 
     def batches(self, seed: int, data: bytes, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
@@ -85,14 +89,14 @@ class Columns:
         ends = offsets + HEADER + headers["length"]
         firsts = headers["position"].astype(np.int64)
         counts = headers["count"].astype(np.int64)
-        ingest_us = headers["ingest_ns"] // 1000
+        ingest_ns = headers["ingest_ns"].astype(np.int64)
         if (firsts[1:] != firsts[:-1] + counts[:-1]).any():
             raise wire.Damaged("records came whose positions do not follow one another")
         shapes = self._shapes(data, offsets + HEADER, starts, firsts)
         for low, high in _runs(shapes):
             run = slice(low, high)
             batch = self._batch(
-                ColumnRun(data, starts[run], ends[run], firsts[run], counts[run], ingest_us[run], shapes[run]),
+                ColumnRun(data, starts[run], ends[run], firsts[run], counts[run], ingest_ns[run], shapes[run]),
                 first,
                 end,
             )
@@ -114,8 +118,11 @@ class Columns:
         count, begin = len(offsets) - 1, int(run.firsts[0])
         positions = np.arange(begin, begin + count)
         value = _column(pa.binary() if self._binary else pa.string(), count, offsets.data, values)
-        ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_us, run.counts).data)
+        ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_ns // 1000, run.counts).data)
         arrays = [_column(pa.int64(), count, positions.data), ingest, _keys(run, count), value]
+        if self._metadata:
+            arrays.append(_column(pa.int64(), count, np.repeat(run.ingest_ns, run.counts).data))
+            arrays.append(_metas(run, count))
         whole = pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
         low = max(first - begin, 0)
         batch = whole.slice(low, max(min(end - begin, count) - low, 0))
@@ -234,15 +241,24 @@ def _joined(run: ColumnRun) -> bytes:
 
 
 def _keys(run: ColumnRun, count: int) -> "Array":
-    if all(shape.key is None and shape.keys is None for shape in run.shapes):
+    return _texts(run, count, [(shape.key, shape.keys) for shape in run.shapes])
+
+
+def _metas(run: ColumnRun, count: int) -> "Array":
+    return _texts(run, count, [(shape.meta, shape.metas) for shape in run.shapes])
+
+
+def _texts(run: ColumnRun, count: int, found: list[tuple[str | None, tuple[str | None, ...] | None]]) -> "Array":
+    """Of each record: one for all its events, or one for each."""
+    if all(one is None and each is None for one, each in found):
         return pa.nulls(count, pa.string())
-    keys: list[str | None] = []
+    texts: list[str | None] = []
     times: list[int] = []
-    for shape, events in zip(run.shapes, run.counts.tolist(), strict=True):
-        own = shape.keys if shape.keys is not None and len(shape.keys) == events else None
-        keys += own or (shape.key,)
+    for (one, each), events in zip(found, run.counts.tolist(), strict=True):
+        own = each if each is not None and len(each) == events else None
+        texts += own or (one,)
         times += [1] * events if own else [events]
-    return pa.array(keys, pa.string()).take(np.repeat(np.arange(len(keys)), times))
+    return pa.array(texts, pa.string()).take(np.repeat(np.arange(len(texts)), times))
 
 
 def _check_text(batch: pa.RecordBatch) -> None:

@@ -67,6 +67,12 @@ OPTIONS: Final = (
         "number of tasks of a batch; `auto`: one for each 16 MiB, but at most the driver's number of processors",
     ),
     Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
+    Option(
+        "metadata",
+        "false",
+        "`true`: two more columns: `ingest_ns long`, the time of arrival to the nanosecond, and `meta string`, the event's "
+        "metadata as JSON, or null",
+    ),
     Option("failOnDataLoss", "true", "`false`: lost positions are logged, and the query continues after them"),
     Option("pollMs", "500", "milliseconds that the daemon waits for the next event before it answers"),
     Option(
@@ -90,6 +96,7 @@ class Options(NamedTuple):
     max_bytes: int
     partitions: int | None
     binary: bool
+    metadata: bool
     fail_on_data_loss: bool
     poll_ms: int
     retry_seconds: float
@@ -115,6 +122,7 @@ class Options(NamedTuple):
             options.size("maxBytesPerBatch"),
             None if partitions.lower() == "auto" else options.number("numPartitions", 1, 100_000),
             options.word("value", "string", "binary") == "binary",
+            options.word("metadata", "true", "false") == "true",
             options.word("failOnDataLoss", "true", "false") == "true",
             options.number("pollMs", 0, 10_000),
             float(options.number("retrySeconds", 0, 3600)),

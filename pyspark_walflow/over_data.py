@@ -9,6 +9,8 @@ It works the same over a stream. walflow is imported here, on the driver, when `
 goes to the executors is generated source, `walflow_kernel` and this package.
 """
 
+import base64
+import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -70,6 +72,22 @@ def run(
     provide(spark)
     refuse_missing(spark, shipped)
     return picked.mapInArrow(partial(run_stage, one.packed()), SCHEMA)
+
+
+def shipped_of(text: str) -> ShippedPipeline:
+    """What the daemon has compiled."""
+    found: ShippedPipeline = pickle.loads(base64.b64decode(text))
+    return found
+
+
+def enveloped(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
+    """Of the log in front of a pipeline: one column, `value`, with a line for the daemon for each event that leaves; see
+    `stage.run_enveloped`."""
+    from pyspark_walflow.stage import run_enveloped
+
+    refuse_missing(stream.sparkSession, shipped)
+    picked = stream.select("value", "position", "ingest_ns", "meta")
+    return picked.mapInArrow(partial(run_enveloped, shipped.packed()), "value string")
 
 
 def _input(

@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     package: str
     report: int  # descriptor for what it has to say
     check: bool = False
+    pipeline: str | None = None  # a walflow_kernel.shipping.ShippedPipeline, packed, in base64
 
     @property
     def local(self) -> bool:
@@ -111,6 +112,10 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     if plan.query is not None:
         stream.createOrReplaceTempView("in")
         return [_send(spark.sql(plan.query), plan)]
+    if plan.pipeline is not None:
+        from pyspark_walflow.over_data import enveloped, shipped_of
+
+        return [_send(enveloped(shipped_of(plan.pipeline), stream), plan)]
     assert plan.job is not None
     made = load_job(plan.job)(spark, stream)
     if _is_frame(made):
@@ -127,6 +132,11 @@ def check(spark: "SparkSession", plan: Plan) -> None:
     """Raises what `start` would, without a daemon. A job is loaded and not called: it may do anything."""
     if plan.job is not None:
         load_job(plan.job)
+        return
+    if plan.pipeline is not None:
+        from pyspark_walflow.over_data import refuse_missing, shipped_of
+
+        refuse_missing(spark, shipped_of(plan.pipeline))
         return
     rows = spark.readStream.format("rate").load()
     columns = ("value AS position", "timestamp AS ingest_ts", "CAST(null AS string) AS key")

@@ -243,7 +243,7 @@ def place_of(offset: Mapping[str, object]) -> OffsetPlace:
 
 def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in order. What does not come is said, never left out. Raises WalflowError."""
-    columns = Columns(binary=options.binary, crc=find_crc())
+    columns = Columns(binary=options.binary, crc=find_crc(), metadata=options.metadata)
     patience = Patience(options.endpoint)
     position = wanted.first
     while position < wanted.end:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
@@ -16,6 +16,8 @@ from walflow_kernel.shipping import Revived
 from walflow_kernel.values import is_record
 
 Column = Any  # pyarrow's stubs know an array by its type, which is what is found out here
+MOST_KNOWN: Final = 4096  # metadata remembered: rows of one source share it
+
 _arrow: Any = pa
 _compute: Any = pyarrow.compute
 
@@ -90,8 +92,11 @@ class BlockRunner:
 
     def run(self, rows: RowBlock) -> Mapping[str, LeavingRows]:
         numbers = _judged(rows)
-        numbers, events = self._decoded(rows, numbers)
         metas = self._metas(rows)
+        if metas is not None and None in metas:
+            numbers = [number for number in numbers if metas[number] is not None]
+            rows.lines = None  # some of them are not to be decoded
+        numbers, events = self._decoded(rows, numbers)
         try:
             found = self._blocks(rows, numbers, events, metas)
         except Exception:  # noqa: BLE001 - a mistake of walflow's is an error of its event, and of no other
@@ -175,15 +180,23 @@ class BlockRunner:
                 pass
         return json.value(payload)
 
-    def _metas(self, rows: RowBlock) -> Sequence[object] | None:
+    def _metas(self, rows: RowBlock) -> Sequence[Mapping[str, object] | None] | None:
+        """None for one that is no JSON, which is refused."""
         if not self._shipped.reads_meta:
             return None
-        return [self._meta(text) for text in rows.metas]
+        found: list[Mapping[str, object] | None] = []
+        for number, text in enumerate(rows.metas):
+            try:
+                found.append(self._meta(text))
+            except NotJson as error:
+                found.append(None)
+                rows.refused.append(RefusedRow(number, f"the metadata is no JSON: {error}"))
+        return found
 
     def _meta(self, text: str | None) -> Mapping[str, object]:
         if text not in self._known:
             found: object = None if text is None else json.value(text.encode())
-            if len(self._known) >= 4096:
+            if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             self._known[text] = found if is_record(found) else {}
         return self._known[text]

@@ -22,6 +22,7 @@ SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
 SPARKS: Final = ("checkpointLocation", "queryName")  # its own, among the options of a stream
 TABLE: Final = "walflow.options"  # in the metadata of columns
 BINARY_SCHEMA: Final = "position long, ingest_ts timestamp, key string, value binary"
+METADATA: Final = ", ingest_ns long, meta string"
 
 
 class DefaultSource(DataSource):
@@ -71,7 +72,8 @@ class DefaultSource(DataSource):
 
 
 def _schema(given: Mapping[str, str]) -> str:
-    return BINARY_SCHEMA if Options.of(given).binary else SCHEMA
+    options = Options.of(given)
+    return (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
 
 
 def _with_options(text: str, table: Mapping[str, str]) -> "StructType":

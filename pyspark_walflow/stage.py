@@ -53,6 +53,27 @@ def run_stage(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
         first += batch.num_rows
 
 
+def run_enveloped(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same for the daemon, which gets one column of text: `walflow.operators.from_spark.Envelope`."""
+    for made in run_stage(packed, batches):
+        columns = _columns(made)
+        rejected = columns["error"].null_count < made.num_rows
+        texts: Column = _compute.binary_join_element_wise(
+            '{"port":',
+            json.text(str(columns["port"][0])),
+            ',"ingest_ns":',
+            columns["ingest_ns"].cast(pa.string()),
+            f',"rejected":{"true" if rejected else "false"},"meta":',
+            _compute.coalesce(columns["meta"], "null"),
+            ',"value":',
+            columns["value"],
+            "}",
+            "",
+        )
+        out: pa.RecordBatch = _arrow.RecordBatch.from_arrays([texts], names=["value"])
+        yield out
+
+
 @lru_cache(16)
 def _stage(packed: bytes) -> "Stage":
     """A worker runs many tasks of one query."""

@@ -17,22 +17,28 @@ LENGTHS: Final = -1
 
 
 class Shape(NamedTuple):
-    """`separator`: the byte that ends an event; LENGTHS: each stands behind its length; None: a record is one event. `key`: of all events, `keys`: of each."""
+    """`separator`: the byte that ends an event; LENGTHS: each stands behind its length; None: a record is one event. `key`: of all events, `keys`: of each.
+    `meta`, `metas`: the metadata as JSON, None where there is none; what an event has of its own is with what all have. None unless asked for."""
 
     separator: int | None
     key: str | None = None
     keys: tuple[str | None, ...] | None = None
+    meta: str | None = None
+    metas: tuple[str | None, ...] | None = None
 
 
 class TagDecoder:
-    def __init__(self) -> None:
+    """`metadata`: shapes have it, which takes time."""
+
+    def __init__(self, *, metadata: bool = False) -> None:
         self._shapes: dict[bytes, Shape] = {}
+        self._metadata = metadata
 
     def shape(self, encoded: bytes) -> Shape:
         """Raises ValueError, with words for the end of a sentence, for a tag of another version."""
         shape = self._shapes.get(encoded)
         if shape is None:
-            shape = _shape(decode(encoded))
+            shape = _shape(decode(encoded), metadata=self._metadata)
             if len(self._shapes) >= KEPT:
                 self._shapes.clear()
             self._shapes[encoded] = shape
@@ -48,7 +54,7 @@ def decode(data: bytes) -> object:
     return value
 
 
-def _shape(tag: object) -> Shape:
+def _shape(tag: object, *, metadata: bool) -> Shape:
     if not isinstance(tag, list) or len(cast(list[object], tag)) < 7:
         raise ValueError("its tag is of another version of walflow")
     fields = cast(list[object], tag)
@@ -58,7 +64,22 @@ def _shape(tag: object) -> Shape:
         own = [_key(meta) for meta in cast(list[object], metas)]
         if any(one is not None for one in own):
             keys = tuple(key if one is None else one for one in own)
-    return Shape(_separator(fields[4]), key, keys)
+    shape = Shape(_separator(fields[4]), key, keys)
+    if not metadata:
+        return shape
+    shared, own_metas = fields[5], None
+    if isinstance(metas, list):
+        own_metas = tuple(_meta(shared, one) for one in cast(list[object], metas))
+    return shape._replace(meta=_meta(shared, {}), metas=own_metas)
+
+
+def _meta(shared: object, own: object) -> str | None:
+    both = {**_mapping(shared), **_mapping(own)}
+    return json.dumps(both, separators=(",", ":"), ensure_ascii=False, default=repr) if both else None
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    return cast(Mapping[object, object], value) if isinstance(value, dict) else {}
 
 
 def _separator(framing: object) -> int | None:

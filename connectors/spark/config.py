@@ -87,6 +87,10 @@ class SparkConfig(Connector):
         description="A PySpark file with `def pipeline(spark, stream)`. The rows of the DataFrame that it returns "
         "leave by `out`.",
     )
+    pipeline: str | None = Field(
+        default=None,
+        description='A compiled pipeline. walflow sets it for a pipeline with `#!config engine = "spark"`.',
+    )
     output_mode: OutputMode = Field(default="append", description="Spark's output mode: append, update or complete.")
     master: str | None = Field(
         default=None, description="Spark's master URL. Default: `local[N,4]` with N processors."
@@ -172,7 +176,7 @@ class SparkConfig(Connector):
 
     @property
     def runs_spark(self) -> bool:
-        return self.query is not None or self.job is not None
+        return self.query is not None or self.job is not None or self.pipeline is not None
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)

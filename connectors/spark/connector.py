@@ -43,8 +43,22 @@ class Spark(SparkConfig):
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{_each_of(self.consumers)} committed it",
             warnings=tuple(warnings),
-            notes=(f"{kept}; results take as much again where `out` is linked",),
+            notes=(f"{kept}; results take as much again where `out` is linked", *self._of_pipeline()),
         )
+
+    def _of_pipeline(self) -> Sequence[str]:
+        """What is different from the daemon for a pipeline that runs here."""
+        if self.pipeline is None:
+            return ()
+        tasks = (
+            f"{self.options['numPartitions']} tasks" if "numPartitions" in self.options else "a task for each 16 MiB"
+        )
+        told = (
+            "the pipeline runs on Spark. An event leaves it at the end of the batch that it is read in, which takes some tenths "
+            "of a second at least. At each output the events leave in the order of the log. A crash repeats what the log in "
+            f"front of it repeats, and no more; a batch has {tasks}"
+        )
+        return (told,)
 
     def probe(self) -> Sequence[Objection]:
         return probe(self)

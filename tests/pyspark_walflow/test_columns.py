@@ -183,3 +183,19 @@ def test_a_framing_that_is_not_known_is_named_and_where(tmp_path: Path) -> None:
 def test_many_streams_in_one_piece(tmp_path: Path) -> None:
     blocks = [Given([b"%d" % number], LINES if number % 3 else TABS, stream=number) for number in range(300)]
     assert [row["value"] for row in read(tmp_path, blocks)] == [str(number) for number in range(300)]
+
+
+@pytest.mark.test
+def test_nanoseconds_and_metadata_on_demand(tmp_path: Path) -> None:
+    blocks = [
+        Given([b"1", b"2"], key="a", keys=[None, "b"], ingest_ns=1_800_000_000_123_456_789),
+        Given([b"3"], ingest_ns=7),
+    ]
+    seed, data = records(tmp_path / "log", blocks)
+    columns = Columns(binary=False, crc=find_crc(), metadata=True)
+    found = rows(list(columns.batches(seed, data, 1, FAR)))
+    assert [(row["ingest_ns"], row["meta"]) for row in found] == [
+        (1_800_000_000_123_456_789, '{"spark":{"key":"a"}}'),
+        (1_800_000_000_123_456_789, '{"spark":{"key":"b"}}'),
+        (7, None),
+    ]

@@ -34,7 +34,8 @@ NOT_HOSTED = {
 
 def test_the_language_in_micro_batches(spark: "SparkSession", tmp_path: Path) -> None:
     trial = SparkTrial(find([LANGUAGE]).cases)
-    assert {one.case.name for one in trial.judged if one.left_out is not None} == NOT_HOSTED
+    left_out = {one.case.name for one in trial.judged if one.left_out is not None}
+    assert {name for name in left_out if not name.startswith("state/")} == NOT_HOSTED
     seed = random.randrange(1 << 32)
     rows = run_request(spark, trial.request(seed), tmp_path)
     problems = {one.case.name: one.problems for one in trial.judgements(rows) if one.problems}

@@ -137,10 +137,10 @@ def test_several_inputs(flow: Path) -> None:
 def test_time_metadata_and_positions_come_through(flow: Path) -> None:
     batch = pa.record_batch(
         [
-            pa.array(["1", "2", "3"]),
-            pa.array([10, 11, 12], pa.int64()),
-            pa.array([5, 5, 6], pa.int64()),
-            pa.array(['{"key": "a"}', '{"key": "b"}', None]),
+            pa.array(["1", "2", "3", "4"]),
+            pa.array([10, 11, 12, 13], pa.int64()),
+            pa.array([5, 5, 6, 6], pa.int64()),
+            pa.array(['{"key": "a"}', '{"key": "b"}', None, "{"]),
         ],
         names=["value", "position", "ingest_ns", "meta"],
     )
@@ -149,7 +149,9 @@ def test_time_metadata_and_positions_come_through(flow: Path) -> None:
         ("out", 10, 5, '{"key":"a","seen":1}', '{"at":5,"key":"a"}'),
         ("out", 11, 5, '{"key":"b","seen":2}', '{"at":5,"key":"b"}'),
         ("err", 12, 6, '{"rejected":true}', made[2]["value"]),
+        ("err", 13, 6, '{"rejected":true}', made[3]["value"]),
     ]
+    assert made[3]["error"].startswith("the metadata is no JSON")
     assert made[2]["error"] == "`$key`: a record without `key`"
 
 

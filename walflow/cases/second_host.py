@@ -98,9 +98,11 @@ def ship_case(case: Case, subject: Subject) -> str | ShippedPipeline:
         return "it is a flow: Spark runs pipelines, one at a time"
     if any(given.stream for given in case.given()):
         return "its events come by several streams, and a row of Spark's has none"
+    [plan] = subject.assembly.pipelines
+    if any(one.script.keeps for one in plan.scripts):
+        return "a script keeps state, which does not run on Spark yet"
     if subject.passes:
         return "there is a log in its midst: what stands before and behind it are two pipelines"
-    [plan] = subject.assembly.pipelines
     refused: list[str] = []
     shipped = ship_pipeline(plan, lambda diagnostic: refused.append(diagnostic.message))
     return refused[0] if shipped is None else shipped._replace(salt=hash_of(LOG))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from walflow.cli.engine import Engine
+
 
 def check(
     files: Annotated[list[Path], typer.Argument(help="Flow files, checked together, as `run` would start them.")],
@@ -26,6 +28,14 @@ def check(
             help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
         ),
     ] = [],  # noqa: B006  # typer copies it
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            "--engine",
+            help='Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config engine = "daemon"` '
+            "keeps one in walflow.",
+        ),
+    ] = Engine.DAEMON,
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -52,7 +62,7 @@ def check(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at, args=args, allow_cycles=allow_cycles)
+    assembly, diagnostics = load(found_at, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere)
     if spark and assembly is not None:
         objections = probe(assembly)
         diagnostics = in_order([*diagnostics, *objections])

@@ -14,6 +14,7 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli import logs
+from walflow.cli.engine import Engine
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 
@@ -58,6 +59,14 @@ def run(
             help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
         ),
     ] = [],  # noqa: B006  # typer copies it
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            "--engine",
+            help='Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config engine = "daemon"` '
+            "keeps one in walflow.",
+        ),
+    ] = Engine.DAEMON,
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -83,7 +92,7 @@ def run(
         os.chdir(workdir)
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
-    assembly, diagnostics = load(files, args=args, allow_cycles=allow_cycles)
+    assembly, diagnostics = load(files, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere)
     if diagnostics:
         stderr.write(render_all(diagnostics))
     if assembly is None:

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from secrets import randbits
 from typing import TYPE_CHECKING, Annotated
@@ -13,16 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
+from walflow.cli.engine import Engine
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement
     from walflow.cases.junit import Timed
-
-
-class Engine(StrEnum):
-    DAEMON = "daemon"
-    SPARK = "spark"
 
 
 def run_cases(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from walflow.compile.constant import ConstantPart
+from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
 from walflow.compile.program import ScriptOf
 from walflow.compile.resolve import Expression
@@ -93,6 +93,14 @@ class ScriptConfig:
     inputs: Mapping[str, ScriptOf] = field(default_factory=dict[str, ScriptOf])
 
 
+class EngineConfig(NamedTuple):
+    """What the head of a pipeline says of where it runs. `name` is None for the daemon, `said` if it names one at all."""
+
+    name: Literal["spark"] | None
+    said: bool
+    settings: Constant | None
+
+
 @dataclass(frozen=True)
 class PipelineConfig:
     """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost to
@@ -109,6 +117,7 @@ class PipelineConfig:
     operators: tuple[OperatorConfig, ...] = ()
     scripts: tuple[ScriptConfig, ...] = ()
     uncreated: tuple[Uncreated, ...] = ()
+    engine: EngineConfig | None = None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from walflow.lang.config import (
     SelectConfig,
     Uncreated,
 )
-from walflow.lang.directives import check_directive
+from walflow.lang.directives import check_directive, engine_of
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
@@ -203,8 +203,7 @@ class _Instance:
         constants(body, self._report)
         functions(body, self._report)
         scope = self._inside(body, args)
-        for directive in definition.directives:
-            check_directive(directive, scope)
+        engine = engine_of(definition.directives, scope)
         operators = [self._operator(create, body, scope) for create in definition.operators]
         return PipelineConfig(
             self._id("pipeline", create.name),
@@ -218,6 +217,7 @@ class _Instance:
             tuple(operator for operator in operators if operator),
             tuple(self._script(create, body, scope) for create in definition.scripts),
             tuple(_uncreated(definition)),
+            engine,
         )
 
     def _operator(self, create: ast.CreateOperator, body: ModuleBlock, scope: Names) -> OperatorConfig | None:

@@ -1,18 +1,61 @@
-"""`#!config name = value`: it is read and checked. It has no effect, and a message says so."""
+"""`#!config name = value`. `engine` says where a pipeline runs, and `spark` how. The others are read and checked, and have
+no effect; a message says so."""
 
+from collections.abc import Sequence
+
+from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.diagnostics import did_you_mean, error, one_of, warning
 from walflow.lang.ast import Directive
+from walflow.lang.config import EngineConfig
 from walflow.lang.scope import Names
 from walflow_kernel.values import kind_of
 
-_KNOWN = ("metrics_interval_s",)
+_NO_EFFECT = ("metrics_interval_s",)
+_OF_PIPELINES = ("engine", "spark")
+ENGINES = ("daemon", "spark")
 
 
 def check_directive(directive: Directive, scope: Names) -> None:
+    """Of a file."""
+    if directive.name.text in _OF_PIPELINES:
+        hint = "write it behind the word `pipeline` of one pipeline; `walflow run --engine spark` is for all"
+        scope.report(error(f"`{directive.name.text}` stands at the head of a pipeline", directive.name.span, hint))
+    else:
+        _check_other(directive, scope, _NO_EFFECT)
+
+
+def engine_of(directives: Sequence[Directive], scope: Names) -> EngineConfig | None:
+    """Of a pipeline. None: it says nothing of it."""
+    engine: Constant | None = None
+    settings: Constant | None = None
+    for directive in directives:
+        name = directive.name.text
+        if name not in _OF_PIPELINES:
+            _check_other(directive, scope, (*_OF_PIPELINES, *_NO_EFFECT))
+            continue
+        value = fold(directive.value, scope)
+        if value is None:
+            continue
+        if name == "spark":
+            settings = value
+            if not value.is_record:
+                scope.report(error(f"`spark` takes a record, not {kind_of(value.value)}", directive.value.span))
+        elif value.value not in ENGINES:
+            scope.report(error(f"`engine` is {one_of(ENGINES)}", directive.value.span))
+        else:
+            engine = value
+    if engine is None and settings is None:
+        return None
+    return EngineConfig(
+        "spark" if engine is not None and engine.value == "spark" else None, engine is not None, settings
+    )
+
+
+def _check_other(directive: Directive, scope: Names, known: Sequence[str]) -> None:
     name = directive.name
-    if name.text not in _KNOWN:
-        hint = did_you_mean(name.text, _KNOWN) or f"there is {one_of(_KNOWN)}"
+    if name.text not in known:
+        hint = did_you_mean(name.text, known) or f"there is {one_of(known)}"
         scope.report(error(f"unknown directive `{name.text}`", name.span, hint))
         return
     constant = fold(directive.value, scope)

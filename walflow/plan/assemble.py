@@ -20,6 +20,7 @@ from walflow.plan.depth import check_depth
 from walflow.plan.domains import split
 from walflow.plan.graph import Graph, Port
 from walflow.plan.links import GraphNode, check_links, check_unlinked
+from walflow.plan.on_spark import Engine, placed
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plugins import NotLoadable
 from walflow.registry import Registry, connectors
@@ -31,15 +32,19 @@ def load(
     *,
     args: Sequence[str] = (),
     allow_cycles: bool = False,
+    engine: Engine | None = None,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
-    flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log."""
+    flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that do not
+    say it."""
     config, found = lang.load(files, args)
     try:
         # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
         framing.registered()
-        assembly, more = assemble(config, connectors() if registry is None else registry, allow_cycles=allow_cycles)
+        assembly, more = assemble(
+            config, connectors() if registry is None else registry, allow_cycles=allow_cycles, engine=engine
+        )
     except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]
     found = in_order([*found, *more])
@@ -47,12 +52,12 @@ def load(
 
 
 def assemble(
-    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False
+    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False, engine: Engine | None = None
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     found: list[Diagnostic] = []
     report = found.append
     claims = Claims(report)
-    flows = [_plan_flow(flow, registry, claims, report) for flow in config.flows]
+    flows = [_plan_flow(flow, registry, claims, engine, report) for flow in config.flows]
     written = {link: span for flow in flows for link, span in flow.links.items()}
     assembly = split(
         Assembly(
@@ -85,7 +90,7 @@ class _FlowPlan:
     whole: bool
 
 
-def _plan_flow(flow: Flow, registry: Registry, claims: Claims, report: Report) -> _FlowPlan:
+def _plan_flow(flow: Flow, registry: Registry, claims: Claims, engine: Engine | None, report: Report) -> _FlowPlan:
     nodes: dict[NodeId, GraphNode] = {}
     made: list[ConnectorPlan] = []
     pipelines: list[PipelinePlan] = []
@@ -96,6 +101,7 @@ def _plan_flow(flow: Flow, registry: Registry, claims: Claims, report: Report) -
             made.append(plan)
     for each in flow.pipelines:
         pipeline = plan_pipeline(each, registry, report)
+        pipeline = placed(pipeline, each, engine, registry, report)
         nodes[each.id] = GraphNode(Ports(pipeline.inputs, pipeline.outputs), False, each.created)
         pipelines.append(pipeline)
         for operator in pipeline.operators:

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -26,6 +27,7 @@ RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended
 BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 MODULE: Final = "pyspark_walflow"
+KERNEL: Final = "walflow_kernel"  # what compiled pipelines call
 # What Spark, Java, Hadoop and Python read for themselves; secrets of the daemon's have other names, and stay with it.
 PASSED: Final = [
     "PATH",
@@ -83,7 +85,7 @@ class Driver:
         self._address = address
         self._token_file = token_file
         self._scratch = Path(config.path, "spark").absolute()
-        self._log = out.log.bind(pipeline=config.job or "query")
+        self._log = out.log.bind(pipeline=config.job or ("query" if config.query else "compiled"))
         self._backoff = RETRY.backoff()
         self._measures = Measures(out)
         self._ran = False  # a batch was done: the flow file is sound
@@ -222,12 +224,15 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
     }
     if config.tls is not None:
         options["tls"] = "true"
-    if config.query is not None:  # its one output knows batches by the checkpoint too; what a job writes to does not
+    if config.pipeline is not None:
+        options["metadata"] = "true"
+    if config.job is None:  # its one output knows batches by the checkpoint too; what a job writes to does not
         options["newCheckpoint"] = "accept"
     return {
         "name": half.name if half else "check",
         "query": config.query,
         "job": config.job,
+        "pipeline": config.pipeline,
         "output_mode": config.output_mode,
         "master": config.master,
         "conf": config.conf,
@@ -241,14 +246,21 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
 
 
 def pack(directory: Path) -> Path:
-    """This package as a zip, without others: another interpreter must not find our other libraries."""
+    """This package and the kernel as a zip, without others: another interpreter must not find our other libraries."""
     archive = directory / f"{MODULE}.zip"
     new = archive.with_suffix(".new")
     with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as packed:
-        for module in sorted(files(MODULE).iterdir(), key=lambda entry: entry.name):
-            if module.name.endswith(".py"):
-                packed.writestr(f"{MODULE}/{module.name}", module.read_bytes())
+        for package in (MODULE, KERNEL):
+            _pack(packed, files(package), package)
     return new.replace(archive)
+
+
+def _pack(packed: zipfile.ZipFile, folder: Traversable, name: str) -> None:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".py"):
+            packed.writestr(f"{name}/{entry.name}", entry.read_bytes())
+        elif entry.is_dir() and entry.joinpath("__init__.py").is_file():
+            _pack(packed, entry, f"{name}/{entry.name}")
 
 
 def command(config: SparkConfig) -> list[str]:

@@ -19,7 +19,7 @@ def probe(config: SparkConfig) -> Sequence[Objection]:
         outcome = asyncio.run(_ask(config, Path(scratch)))
     if outcome is None:
         return ()
-    key = "query" if config.query is not None else "job"
+    key = "query" if config.query is not None else "job" if config.job is not None else "pipeline"
     shown = [f"| {line}" for line in outcome.excerpt]
     return (Objection(key, outcome.message, "\n".join([*shown, *([outcome.hint] if outcome.hint else [])])),)
 

@@ -1,0 +1,141 @@
+"""`#!config engine = "spark"`: a pipeline is lowered to what Spark has already: a log in front, a driver that reads it, and
+the results, published once.
+
+    in -> [log, Spark, log of results] -> opened into the pipeline's outputs
+
+The log and the driver are one connector of type `spark`, which stands in the pipeline as a `qos::wal` does; `domains.split`
+makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
+"""
+
+import base64
+from pathlib import PurePath
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from walflow.codecs import JSON
+from walflow.diagnostics import Diagnostic, Report, error, warning
+from walflow.framing import LINES, Outgoing
+from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
+from walflow.operators.from_spark import FromSpark
+from walflow.operators.passthrough import Passthrough
+from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.graph import ERR
+from walflow.plan.second_host import ship_pipeline
+from walflow.plan.validate import configure
+from walflow.registry import Registry, find
+
+Engine = Literal["spark"]
+
+TYPE: Final = "spark"
+LOG: Final = "spark"  # the place of the connector within the pipeline
+RESULTS: Final = "spark_results"
+FOLDER: Final = "spark"  # below --workdir
+
+
+class SparkSettings(BaseModel):
+    """`#!config spark = {…}`"""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dir: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Directory of the log in front. Default: `spark/FLOW.PIPELINE`, relative to --workdir.",
+    )
+    master: str | None = Field(
+        default=None, description="Spark's master URL. Default: `local[N,4]` with N processors."
+    )
+    conf: dict[str, str] = Field(default={}, description="Spark's own configuration, with its names.")
+    checkpoint: str | None = Field(
+        default=None, min_length=1, description="Directory of Spark's checkpoint. Default: `checkpoint` in `dir`."
+    )
+    partitions: int | None = Field(
+        default=None, ge=1, description="Number of tasks of a batch. Default: one for each 16 MiB."
+    )
+    python: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The Python interpreter that has pyspark. Default: the one that runs walflow.",
+    )
+    url: str = Field(default="127.0.0.1:0", description="host:port where Spark finds the log. Default: a free port.")
+    trigger_interval: int | None = Field(default=None, gt=0, description="Nanoseconds between the starts of batches.")
+    max_rows_per_batch: int | None = Field(default=None, ge=1, description="The most events that one batch reads.")
+    max_chunks: int | None = Field(default=None, ge=1, description="The most files of the log, of 64 MiB each.")
+
+
+def placed(
+    plan: PipelinePlan, config: PipelineConfig, engine: Engine | None, registry: Registry, report: Report
+) -> PipelinePlan:
+    """`engine`: where it runs if it does not say so itself. What cannot run there stays in the daemon then, with a
+    warning."""
+    said = config.engine
+    if said is not None and said.said:
+        return lowered(plan, config, said, registry, report) if said.name == "spark" else plan
+    plain = not plan.scripts and not plan.operators and all(select.plain for select in plan.selects)
+    if engine != "spark" or plain:  # there is nothing to work out: a log and a JVM would be for nothing
+        return plan
+    found: list[Diagnostic] = []
+    made = lowered(plan, config, EngineConfig("spark", True, said.settings if said else None), registry, found.append)
+    for diagnostic in found:
+        what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
+        report(warning(what, diagnostic.span or config.created, diagnostic.hint))
+    return made
+
+
+def lowered(
+    plan: PipelinePlan, config: PipelineConfig, engine: EngineConfig, registry: Registry, report: Report
+) -> PipelinePlan:
+    """The plan itself where something is wrong, which was reported."""
+    settings, found = configure("spark", SparkSettings, engine.settings, config.defined, bare=True)
+    for diagnostic in found:
+        report(diagnostic)
+    of = find(TYPE, registry)
+    if len(plan.inputs) > 1:
+        hint = "a pipeline on Spark has one input: put the selects that bring them together into a pipeline before it"
+        report(error(f"pipeline `{plan.id}` has several inputs", config.defined, hint))
+        return plan
+    shipped = ship_pipeline(plan, report)
+    if settings is None or of is None or shipped is None or not plan.inputs:
+        return plan
+    port = plan.inputs[0]
+    node = NodeId(plan.id.flow, "connector", f"{plan.id.name}/{LOG}")
+    folder = str(PurePath(FOLDER, f"{plan.id.flow}.{plan.id.name}"))
+    given = {
+        "path": settings.dir or folder,
+        "url": settings.url,
+        "pipeline": base64.b64encode(shipped.packed()).decode(),
+        "master": settings.master,
+        "conf": settings.conf,
+        "checkpoint": settings.checkpoint,
+        "options": {} if settings.partitions is None else {"numPartitions": str(settings.partitions)},
+        "python": settings.python,
+        "trigger_interval": settings.trigger_interval,
+        **{
+            name: value
+            for name, value in (
+                ("max_rows_per_batch", settings.max_rows_per_batch),
+                ("max_chunks", settings.max_chunks),
+            )
+            if value is not None
+        },
+    }
+    connector = of.model_validate(given)
+    run_as = ConnectorPlan(node, TYPE, connector, JSON, None, Outgoing((), LINES), config.defined)
+    outputs = tuple(dict.fromkeys((*plan.outputs, ERR)))
+    opened = FromSpark(outputs=outputs)
+    return PipelinePlan(
+        plan.id,
+        plan.inputs,
+        plan.outputs,
+        (
+            PlannedSelect(port, LOG),
+            PlannedSelect(f"{LOG}/out", RESULTS),
+            *(PlannedSelect(f"{RESULTS}/{output}", output) for output in plan.outputs),
+        ),
+        (),
+        (
+            OperatorPlan(LOG, TYPE, Passthrough(), config.defined, run_as),
+            OperatorPlan(RESULTS, RESULTS, opened, config.defined),
+        ),
+    )
