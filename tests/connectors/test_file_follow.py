@@ -15,6 +15,7 @@ from connectors.file import File
 from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
 from connectors.file.follow.follower import AHEAD_BYTES
+from connectors.file.follow.jobs import READ_BYTES
 from tests.nodes.world import Taker, World
 from walflow.cli.promises import promises
 from walflow.codecs import STRING
@@ -520,3 +521,13 @@ def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) 
     assert assembly is not None
     (onward,) = [path for path in promises(assembly).paths if path.repeats]
     assert "logs sends again after a crash or a failure" in onward.repeats[0]
+
+
+async def test_a_read_is_one_block(tmp_path: Path) -> None:
+    """Blocks of more than 256 KiB would be divided again, line by line: that took four fifths of the time."""
+    line = b"x" * 99 + b"\n"
+    (tmp_path / "app.log").write_bytes(line * (20 * READ_BYTES // len(line)))
+    async with Run(tmp_path) as run:
+        await run.passing(1)
+        assert len(run.taker.blocks) == 20
+        assert max(len(block.frames.data) for block in run.taker.blocks) <= 256 << 10

@@ -2,7 +2,7 @@
 
 `finding` looks which files there are, and compares them with those that are known. `growing` reads one open file, and
 notices that it was cut or written anew. `followed` is what is known of one file: how far it is read, and how far its
-events are acked. `checkpoint` keeps the latter on disk. `jobs` is what a thread does, `follower` has the loop.
+events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `jobs` is what a thread does, `follower` has the loop.
 """
 
 from connectors.file.follow.follower import Following, follow
