@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from connectors.file.appending import boot_id
 from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.disposing import dispose
 from connectors.file.follow.finding import Identity, NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.jobs import BATCH_BYTES, FileRead, Jobs, Look, look, open_all, read_some
@@ -32,6 +33,8 @@ class Following(NamedTuple):
     rotate_wait: float
     max_open_files: int
     state: str
+    dropped: bool = False  # each file is read once, and then deleted, or moved
+    move_to: str | None = None
 
 
 async def follow(config: Following, out: Outlet, disk: Disk | None = None) -> None:
@@ -74,11 +77,13 @@ class Follower:
         self._keeper = MarkKeeper(checkpoint, in_thread, out, marks or (), self._wake.set)
         self._ready: asyncio.Task[None] | None = None
         self._due: dict[Identity, FollowedFile] = {}  # failed, or finished: settled while a job had them in use
+        self._done: dict[Identity, FollowedFile] = {}  # dropped files whose events are all acked
         self._refused: dict[str, str] = {}
         self._waiting = False
         self._look_at = 0.0
         self._cut = out.counter("truncated_files_total")
         self._again = out.counter("reread_bytes_total")
+        self._disposed = out.counter("disposed_files_total")
         out.gauge("followed_files", lambda: len(self._files))
         out.gauge("open_files", lambda: len(self._open))
         out.gauge("unread_bytes", self._unread_bytes)
@@ -96,6 +101,7 @@ class Follower:
             self._wake.clear()
             await self._read()
             self._see_to_outcomes()
+            await self._dispose()
             if self._scheduler.time() >= self._look_at:
                 await self._look()
                 await self._hold()
@@ -165,6 +171,8 @@ class Follower:
             each.changed_ns = found.changed_ns
             each.changed = True
         self._grown(each, found.size, now)
+        if self._config.dropped:
+            self._end_if_quiet(each, now)
 
     def _grown(self, each: FollowedFile, size: int, now: float) -> None:
         if size != each.size:
@@ -189,6 +197,9 @@ class Follower:
             each.path = path
             each.size = -1  # not known: reading it will show
             self._unread[each.identity] = each
+        self._end_if_quiet(each, now)
+
+    def _end_if_quiet(self, each: FollowedFile, now: float) -> None:
         waited = now - each.quiet_since >= self._config.rotate_wait
         if waited and not each.unread and not each.ended and each.failed is None:
             each.end(self._progress)
@@ -203,7 +214,7 @@ class Follower:
 
     def _forget(self, each: FollowedFile) -> None:
         each.let_go()
-        for table in (self._files, self._unread, self._open):
+        for table in (self._files, self._unread, self._open, self._done):
             table.pop(each.identity, None)
         self._keeper.forget(each)
 
@@ -272,7 +283,10 @@ class Follower:
     def _close_one(self) -> bool:
         """The one that has been quiet longest, if any is: it is opened again when it grows."""
         for each in self._open.values():
-            if each.settled and not each.unread and each.gone_since is None:
+            half = (
+                self._config.dropped and each.position > each.acked
+            )  # it ends soon, and the rest of it is sent then
+            if each.settled and not each.unread and each.gone_since is None and not half:
                 self._close_file(each)
                 return True
         return False
@@ -374,8 +388,33 @@ class Follower:
                 continue
             if each.failed is not None:
                 self._failed(each, each.failed)
+            elif self._config.dropped and each.gone_since is None:
+                self._close_file(each)
+                self._done[each.identity] = each
             else:
                 self._log.info(f"{shown(each.path)} is read to its end, and followed no more", bytes=each.position)
+                self._forget(each)
+
+    async def _dispose(self) -> None:
+        now = self._scheduler.time()
+        done = [each for each in self._done.values() if each.not_before <= now]
+        if not done:
+            return
+        for result in await self._in_thread.run(lambda: dispose(done, self._config.move_to)):
+            each = result.file
+            if result.grown:
+                del self._done[each.identity]
+                each.begin_again()
+                each.quiet_since = now
+                self._unread[each.identity] = each
+            elif result.trouble:
+                if result.trouble != each.trouble:
+                    verb = "delete" if self._config.move_to is None else "move"
+                    self._log.warning(f"cannot {verb} {shown(each.path)}: {result.trouble}; it is read, and stays")
+                each.trouble = result.trouble
+                each.not_before = now + each.backoff.next()
+            else:
+                self._disposed.value += 1
                 self._forget(each)
 
     def _failed(self, each: FollowedFile, cause: BaseException) -> None:
