@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from bench import backlog, floor, logbytes
+from bench.doors import DOORS, Asked, Followed, Handler, following, tailing
 from bench.lines import Load
 from bench.load import Target
 from bench.peers import IN_MEMORY, ON_DISK, PARSES, BareEcho, Redis, Rsyslog
+from bench.requests import Requests
 from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult
 from demo.server import FLOWS as ECHO_FLOWS, ROOT
 
@@ -29,6 +31,8 @@ LATENCY: Final = "latency"
 SPACE: Final = "space"
 RESTART: Final = "restart"
 RECOVERY: Final = "recovery"
+REQUESTS: Final = "HTTP requests"
+FOLLOWED: Final = "a file that is followed"
 
 
 class Timing(NamedTuple):
@@ -207,6 +211,9 @@ TEN: Final = Walflow("walflow without its wal: `where` on ten members, and echo"
 PACKED: Final = Walflow("walflow without its wal: `where` on one member of msgpack, and echo", LOOK / "msgpack.troy")
 PACKED_PASS: Final = Walflow("walflow without its wal: echo of msgpack", LOOK / "msgpack_pass.troy")
 PARSING: Final = Rsyslog("rsyslog, queue in memory, mmjsonparse, `if` on one member, forwards", IN_MEMORY, PARSES)
+HTTP: Final = Walflow("walflow: http_server, then null", DOORS / "http.troy")
+HTTP_WAL: Final = Walflow("walflow: http_server, then wal", DOORS / "http_wal.troy")
+HANDLER: Final = Handler()
 DISK: Final = Rsyslog("rsyslog, disk queue, forwards (never syncs)", ON_DISK)
 MEMORY: Final = Rsyslog("rsyslog, queue in memory, forwards", IN_MEMORY)
 REDIS: Final = Redis()
@@ -221,6 +228,7 @@ LONG: Final = Load(size=1000)
 SINGLE: Final = Load(connections=50, lines_per_write=1)
 PACED: Final = Load(rate=1000)
 CROWD: Final = Load(connections=1000, rate=1)
+HUNDRED: Final = Requests(100)
 
 CASES: Final[tuple[Case, ...]] = (
     Loaded("file", FILE),
@@ -278,6 +286,14 @@ CASES: Final[tuple[Case, ...]] = (
     Floor("floor-ahead", "the same in a file written ahead", floor.overwriting, baseline="fdatasync, written ahead"),
     Space("space-large", "blocks of 64 KiB", 655),
     Space("space-small", "blocks of 10 lines", 10),
+    Asked("http-1", HTTP, Requests(), REQUESTS),
+    Asked("http-1-wal", HTTP_WAL, Requests(), REQUESTS),
+    Asked("http-1-aiohttp", HANDLER, Requests(), REQUESTS),
+    Asked("http-100", HTTP, HUNDRED, REQUESTS),
+    Asked("http-100-wal", HTTP_WAL, HUNDRED, REQUESTS),
+    Asked("http-100-aiohttp", HANDLER, HUNDRED, REQUESTS),
+    Followed("follow", "walflow: file with follow, then null", following, FOLLOWED),
+    Followed("follow-tail", "tail -F into cat", tailing, FOLLOWED),
     Sized("recovery", "a log of 500 MB", RECOVERY, backlog.recovery, 500_000_000),
     Sized("restart-small", "100 MB to deliver", RESTART, backlog.restart, 100_000_000),
     Sized("restart-large", "10 GB to deliver", RESTART, backlog.restart, 10_000_000_000, once=True),

@@ -126,6 +126,19 @@ GOALS: Final = (
         "echo p50 at 1,000 events/s ÷ fdatasync p50", 2.2, 1.5, ratio("p50_us", "latency-echo", "floor"), more=False
     ),
     Goal(
+        "HTTP requests/s with 1 event ÷ an aiohttp handler",
+        0.5,
+        0.8,
+        ratio("requests_per_second", "http-1", "http-1-aiohttp"),
+    ),
+    Goal(
+        "the same with 100 events",
+        0.8,
+        1,
+        ratio("requests_per_second", "http-100", "http-100-aiohttp"),
+    ),
+    Goal("MB/s of a followed file ÷ `tail -F` into `cat`", 0.5, 0.8, ratio("mb_per_s", "follow", "follow-tail")),
+    Goal(
         "recovery, MB/s ÷ `dd bs=4M` from the page cache",
         0.25,
         0.6,

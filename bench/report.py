@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.table import Table
 
-from bench.cases import LATENCY, LINES, LONG_LINES, RECOVERY, RESTART, SINGLE_LINES, SPACE
+from bench.cases import FOLLOWED, LATENCY, LINES, LONG_LINES, RECOVERY, REQUESTS, RESTART, SINGLE_LINES, SPACE
 from bench.document import Document, Row, cpu_model
 from bench.goals import Outcome, outcomes
 
@@ -48,6 +48,16 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("p99 µs", "p99_us", ",.0f"),
         Column("highest µs", "highest_us", ",.0f"),
     ),
+    REQUESTS: (
+        Column("requests/s", "requests_per_second", ",.0f"),
+        Column("CPU µs/request", "cpu_us_per_request", ".1f"),
+        Column("peak RSS MB", "peak_rss_mb", ".0f"),
+    ),
+    FOLLOWED: (
+        Column("MB/s", "mb_per_s", ",.0f"),
+        Column("CPU ms/MB", "cpu_ms_per_mb", ".2f"),
+        Column("peak RSS MB", "peak_rss_mb", ".0f"),
+    ),
     SPACE: (
         Column("log bytes ÷ payload", "log_per_payload", ".4f"),
         Column("payload a record", "payload_per_record", ",.0f"),
@@ -71,6 +81,14 @@ INTROS: Final = {
         "if earlier ones are not back yet. A floor is the same with a loop that does nothing else."
     ),
     SPACE: "Bytes of the log on the disk: records with header, tag and padding, and the headers of chunks.",
+    REQUESTS: (
+        "HTTP requests of 32 connections, each with one request under way; an event has 100 bytes. `http_server` validates each "
+        "event, and answers once it is acked."
+    ),
+    FOLLOWED: (
+        "A file that grows as fast as it can be written, in lines of 100 bytes, until all of it has arrived: in the checkpoint "
+        "of walflow, which is up to half a second behind, or behind `cat`."
+    ),
     RESTART: (
         "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then the whole "
         "log is sent to a client that only reads. The row of 10 GB is measured once."

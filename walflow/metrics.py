@@ -164,6 +164,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "followed_files": Family("gauge", "Files that are followed."),
     "open_files": Family("gauge", "Those of them that are open."),
     "unread_bytes": Family("gauge", "Bytes of them that were found and are not read yet."),
+    "disposed_files_total": Family("counter", "Dropped files that were deleted or moved, after their last ack."),
     "reread_bytes_total": Family("counter", "Bytes of them that were read again because a sink failed their events."),
     "truncated_files_total": Family(
         "counter", "How often one of them was cut, or written anew, and read from its beginning."

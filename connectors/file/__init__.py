@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
-from connectors.file.follow import Following, follow
+from connectors.file.follow import Following, follow, leads_to
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
@@ -23,6 +23,8 @@ FOLLOWS: Final = (
     "rotate_wait",
     "max_open_files",
     "state",
+    "delete",
+    "move_to",
 )  # keys of a file that is followed
 
 Mode = Literal["read", "write", "truncate", "overwrite", "append"]
@@ -128,6 +130,18 @@ class File(Connector):
         description="For `follow`: the directory of the checkpoint. The file in it is named after the flow and the connector.",
     )
 
+    delete: bool = Field(
+        default=False,
+        description="For `follow`: whether a file is deleted once it is read to its end, has not grown for `rotate_wait`, and all "
+        "its events are acked or rejected. For a directory into which complete files are put.",
+    )
+    move_to: str | None = Field(
+        default=None,
+        min_length=1,
+        description="For `follow`: a directory on the same file system, to which such a file is moved. If it has a file of that "
+        "name, a number is added to the name.",
+    )
+
     # both outlive a run: a restart of the connector alone keeps what is in the file
     _emptied: bool = PrivateAttr(default=False)
     _place: FilePlace | None = PrivateAttr(default=None)
@@ -152,7 +166,17 @@ class File(Connector):
         given = [key for key in FOLLOWS if key in self.model_fields_set]
         if given and not self.follow:
             raise ValueError(f"{given[0]} is for files that are followed: follow = true is missing")
+        self._check_dropped()
         return self
+
+    def _check_dropped(self) -> None:
+        """Raises ValueError."""
+        if self.delete and self.move_to is not None:
+            raise ValueError("delete and move_to exclude each other")
+        if (self.delete or self.move_to is not None) and self.read_from == "end":
+            raise ValueError('with delete or move_to, a file is read from its beginning: leave out read_from = "end"')
+        if self.move_to is not None and leads_to(self.path, self.move_to):
+            raise ValueError(f"move_to: files in {self.move_to} match {self.path}, and would be read again")
 
     def ports_used(self) -> Ports:
         if self.mode == "read":
@@ -167,7 +191,7 @@ class File(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         if self.follow:
-            return Guarantee(source=_followed(self.path))
+            return Guarantee(source=_followed(self.path) + self._disposal())
         if self.mode == "read":
             return Guarantee(
                 source=f"{self.path} is read from its beginning at every start: events that were read before a restart "
@@ -221,6 +245,13 @@ class File(Connector):
         if writer.failure is not None:
             raise writer.failure
 
+    def _disposal(self) -> str:
+        if not self.delete and self.move_to is None:
+            return ""
+        done = "deleted" if self.move_to is None else f"moved to {self.move_to}"
+        wait = f"{self.rotate_wait / 1e9:g} s"
+        return f". A file that has not grown for {wait} is {done} after its last ack; what is written to it later is not read"
+
     def _following(self) -> Following:
         return Following(
             pattern=self.path,
@@ -229,6 +260,8 @@ class File(Connector):
             rotate_wait=self.rotate_wait / 1e9,
             max_open_files=self.max_open_files,
             state=self.state,
+            dropped=self.delete or self.move_to is not None,
+            move_to=self.move_to,
         )
 
     def _output(self, *, sync: bool) -> Output:

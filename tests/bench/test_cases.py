@@ -6,6 +6,7 @@ import pytest
 
 from bench import backlog
 from bench.cases import CASES, CROWD, ECHO, Floor, Loaded, Space, Timing
+from bench.doors import Asked, Followed
 from bench.lines import Load
 from bench.systems import FLOWS, Walflow
 
@@ -37,6 +38,16 @@ def test_a_floor_has_percentiles(case: Floor, tmp_path: Path) -> None:
     figures = case.measure(tmp_path, Timing(0, 0.05))
 
     assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["highest_us"]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if isinstance(case, Asked | Followed)], ids=lambda case: case.key
+)
+def test_a_door_is_measured(case: Asked | Followed, tmp_path: Path) -> None:
+    figures = case.measure(tmp_path, MOMENT)
+
+    assert figures["requests_per_second" if isinstance(case, Asked) else "mb_per_s"] > 0
+    assert figures["peak_rss_mb"] > 1
 
 
 def test_blocks_are_as_large_as_a_write(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from connectors.file import File
 from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
 from connectors.file.follow.follower import AHEAD_BYTES
+from connectors.file.follow.jobs import READ_BYTES
 from tests.nodes.world import Taker, World
 from walflow.cli.promises import promises
 from walflow.codecs import STRING
@@ -463,6 +464,9 @@ async def test_after_a_boot_the_device_may_have_another_number(tmp_path: Path) -
         ({"mode": "read", "read_from": "end"}, "read_from is for files that are followed: follow = true is missing"),
         ({"mode": "read", "state": "x"}, "state is for files that are followed"),
         ({"mode": "read", "follow": True, "max_open_files": 0}, "greater than or equal to 1"),
+        ({"mode": "read", "delete": True}, "delete is for files that are followed"),
+        ({"mode": "read", "follow": True, "delete": True, "move_to": "/x"}, "delete and move_to exclude each other"),
+        ({"mode": "read", "follow": True, "delete": True, "read_from": "end"}, "a file is read from its beginning"),
     ],
 )
 def test_configurations_that_are_none(config: dict[str, object], line: str) -> None:
@@ -520,3 +524,119 @@ def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) 
     assert assembly is not None
     (onward,) = [path for path in promises(assembly).paths if path.repeats]
     assert "logs sends again after a crash or a failure" in onward.repeats[0]
+
+
+async def test_a_read_is_one_block(tmp_path: Path) -> None:
+    """Blocks of more than 256 KiB would be divided again, line by line: that took four fifths of the time."""
+    line = b"x" * 99 + b"\n"
+    (tmp_path / "app.log").write_bytes(line * (20 * READ_BYTES // len(line)))
+    async with Run(tmp_path) as run:
+        await run.passing(1)
+        assert len(run.taker.blocks) == 20
+        assert max(len(block.frames.data) for block in run.taker.blocks) <= 256 << 10
+
+
+# files that are dropped into a directory, to be read once
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("*.csv*"))
+
+
+@pytest.mark.parametrize("config", [{"delete": True}, {"move_to": "done"}], ids=["delete", "move_to"])
+async def test_a_dropped_file_goes_after_its_last_ack_and_not_before(
+    tmp_path: Path, config: dict[str, object]
+) -> None:
+    done = tmp_path / "done"
+    given = {"move_to": str(done)} if "move_to" in config else config
+    dropped = tmp_path / "1.csv"
+    dropped.write_bytes(b"1\n2\nno end")
+    (tmp_path / "empty.csv").touch()
+    async with Run(tmp_path, "*.csv", acks=False, rotate_wait=2_000_000_000, **given) as run:
+        await run.passing(5)
+        assert run.lines == [b"1", b"2", b"no end"]
+        assert names(tmp_path) == ["1.csv"]
+        run.taker.ack_all()
+        await run.passing(1)
+        assert names(tmp_path) == []
+        assert names(done) == (["1.csv", "empty.csv"] if "move_to" in config else [])
+        assert run.world.count("disposed_files_total") == 2
+        dropped.write_bytes(b"3\n")
+        await run.passing(5)
+        run.taker.ack_all()
+        await run.passing(1)
+        assert run.lines == [b"1", b"2", b"no end", b"3"]
+        if "move_to" in config:
+            assert (done / "1.csv").read_bytes() == b"1\n2\nno end"
+            assert (done / "1.csv.1").read_bytes() == b"3\n"
+    assert Checkpointed(tmp_path).offsets() == {}
+
+
+async def test_a_dropped_file_that_grows_after_all_stays_and_is_read_on(tmp_path: Path) -> None:
+    dropped = tmp_path / "1.csv"
+    dropped.write_bytes(b"1\n")
+    async with Run(tmp_path, "*.csv", acks=False, rotate_wait=1_000_000_000, delete=True) as run:
+        await run.passing(3)
+        append(dropped, b"2\n")
+        run.taker.ack_all()
+        await run.passing(0.1)
+        assert dropped.exists()
+        await run.passing(3)
+        assert dropped.exists()
+        run.taker.ack_all()
+        await run.passing(3)
+        assert run.lines == [b"1", b"2"]
+        assert not dropped.exists()
+
+
+async def test_a_dropped_file_whose_removal_a_crash_left_out_goes_at_the_next_start(tmp_path: Path) -> None:
+    dropped = tmp_path / "1.csv"
+    dropped.write_bytes(b"1\n")
+    async with Run(tmp_path, "*.csv") as run:
+        await run.passing(3)
+        assert run.lines == [b"1"]
+    async with Run(tmp_path, "*.csv", rotate_wait=1_000_000_000, delete=True) as run:
+        await run.passing(3)
+        assert run.lines == []
+        assert not dropped.exists()
+
+
+async def test_many_dropped_files_without_a_last_newline_and_few_of_them_open(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.csv").write_bytes(b"%d" % number)
+    async with Run(tmp_path, "*.csv", rotate_wait=1_000_000_000, max_open_files=3, delete=True) as run:
+        await run.passing(20)
+        assert sorted(map(int, run.lines)) == [*range(20)]
+        assert names(tmp_path) == []
+
+
+async def test_a_dropped_file_that_cannot_be_moved_is_said_once_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "done").write_text("no directory")
+    dropped = tmp_path / "1.csv"
+    dropped.write_bytes(b"1\n")
+    with structlog.testing.capture_logs() as logged:
+        async with Run(tmp_path, "*.csv", rotate_wait=0, move_to=str(tmp_path / "done")) as run:
+            await run.passing(30)
+            assert run.lines == [b"1"]
+            assert dropped.exists()
+    assert len([line for line in logged if "cannot move" in line["event"]]) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "move_to", "again"),
+    [
+        ("in/*.csv", "in", True),
+        ("in/*.csv", "in/../in/", True),
+        ("in/**/*.csv", "in/done", True),
+        ("*/x.csv", "done", True),
+        ("in/*.csv", "in/done", False),
+        ("in/*.csv", "done", False),
+    ],
+)
+def test_a_moved_file_must_not_be_found_again(path: str, move_to: str, again: bool) -> None:
+    config = {"path": path, "mode": "read", "follow": True, "move_to": move_to}
+    if again:
+        with pytest.raises(ValidationError, match="would be read again"):
+            File.model_validate(config)
+    else:
+        assert "moved to" in str(File.model_validate(config).guarantee(behind_log=False).source)

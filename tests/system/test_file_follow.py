@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT, running, wait_until
+from tests.system.daemon import PATIENCE, ROOT, Daemon, running, wait_until
 
 FLOW = (ROOT / "flows" / "doors" / "follow.troy").read_text()
 
@@ -247,3 +247,30 @@ def descriptors(pid: int) -> list[str]:
         with suppress(OSError):
             targets.append(os.readlink(link))
     return targets
+
+
+def test_dropped_files_are_moved_once_all_of_them_is_in_the_log_also_after_a_kill(directory: Path) -> None:
+    """flows/doors/dropped.troy, with a wait for growth of 0: the files come by a rename."""
+    text = (ROOT / "flows" / "doors" / "dropped.troy").read_text().replace("1000000000", "0")
+    file = directory / "dropped.troy"
+    file.write_text(text)
+    done = directory / "done"
+
+    def drop(first: int, last: int) -> None:
+        for number in range(first, last):
+            (directory / "new").write_text("".join(f'{{"id":{number * 100 + n}}}\n' for n in range(100)))
+            (directory / "new").rename(directory / "incoming" / f"{number}.jsonl")
+
+    daemon = Daemon(file, directory)
+    drop(0, 100)
+    wait_until(lambda: done.is_dir() and any(done.iterdir()))
+    daemon.kill()
+    drop(100, 200)
+    with running(file, directory) as daemon:
+        wait_until(lambda: len([*done.iterdir()]) == 200)
+        assert not [*(directory / "incoming").iterdir()]
+        out = directory / "out.jsonl"
+        wait_until(lambda: f'"id":{19_999}}}' in out.read_text())
+        assert daemon.terminate() == 0, daemon.raw
+    ids = [int(line.split(":")[1].rstrip("}")) for line in out.read_text().splitlines()]
+    assert set(ids) == set(range(20_000))

@@ -2,9 +2,11 @@
 
 `finding` looks which files there are, and compares them with those that are known. `growing` reads one open file, and
 notices that it was cut or written anew. `followed` is what is known of one file: how far it is read, and how far its
-events are acked. `checkpoint` keeps the latter on disk. `jobs` is what a thread does, `follower` has the loop.
+events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `jobs` is what a thread does,
+`disposing` what it does with files that are dropped to be read once. `follower` has the loop.
 """
 
+from connectors.file.follow.finding import leads_to
 from connectors.file.follow.follower import Following, follow
 
-__all__ = ["Following", "follow"]
+__all__ = ["Following", "follow", "leads_to"]

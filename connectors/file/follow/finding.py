@@ -1,5 +1,6 @@
 """Which files there are now, and what that changes. Everything here blocks, or decides; nothing needs a loop."""
 
+import fnmatch
 import glob
 import os
 import stat
@@ -56,6 +57,19 @@ def scan(pattern: str) -> FilesNow:
         elif not (stat.S_ISDIR(status.st_mode) and glob.has_magic(pattern)):  # `*` matches directories, as in a shell
             refused[path] = f"it is {_kind(status.st_mode)}, which does not grow as a file does"
     return FilesNow(list(files.values()), refused)
+
+
+def leads_to(pattern: str, directory: str) -> bool:
+    """Whether files in this directory could match."""
+    pattern, directory = os.path.abspath(pattern), os.path.abspath(directory)
+    folders = os.path.dirname(pattern).split(os.sep)
+    places = directory.split(os.sep)
+    for number, folder in enumerate(folders):
+        if folder == "**":
+            return True
+        if number >= len(places) or not fnmatch.fnmatchcase(places[number], folder):
+            return False
+    return len(folders) == len(places)
 
 
 def _kind(mode: int) -> str:

@@ -5,20 +5,21 @@ that was cut concern that file alone: it waits, the others go on.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from connectors.file.appending import boot_id
 from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.disposing import dispose
 from connectors.file.follow.finding import Identity, NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.jobs import BATCH_BYTES, FileRead, Jobs, Look, look, open_all, read_some
-from walflow import Backoff, Outlet, Timer
+from connectors.file.follow.keeping import MarkKeeper
+from walflow import Outlet
 from walflow.disk import Disk, RealDisk
 
 BATCH_FILES: Final = 64
-SAVE_SECONDS: Final = 0.5  # from an ack to its checkpoint
-SAVE_BYTES: Final = 8 << 20  # acked bytes after which it is written at once
 AHEAD_BYTES: Final = 32 << 20  # read, and not in the checkpoint yet: then no more is read
 SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time
 
@@ -32,6 +33,8 @@ class Following(NamedTuple):
     rotate_wait: float
     max_open_files: int
     state: str
+    dropped: bool = False  # each file is read once, and then deleted, or moved
+    move_to: str | None = None
 
 
 async def follow(config: Following, out: Outlet, disk: Disk | None = None) -> None:
@@ -64,27 +67,23 @@ class Follower:
         self._out = out
         self._scheduler = out.scheduler
         self._log = out.log
-        self._checkpoint = checkpoint
         self._in_thread = in_thread
         self._skip = config.from_end and marks is None  # what is there at the first start of all
         self._files = {mark.identity: FollowedFile.known(mark) for mark in marks or ()}
-        self._marks = {mark.identity: mark for mark in marks or ()}
         self._first = marks is None
         self._unread: dict[Identity, FollowedFile] = {}  # in the order in which they have their turn
         self._open: dict[Identity, FollowedFile] = {}  # the one that was read last comes last
-        self._unsaved: dict[Identity, FollowedFile] = {}  # read further than the checkpoint says
-        self._changed = False  # the checkpoint on disk is not what it should be
-        self._saving = False
-        self._save_timer: Timer | None = None
-        self._save_backoff = Backoff(0.5, 10.0)
         self._wake = asyncio.Event()
+        self._keeper = MarkKeeper(checkpoint, in_thread, out, marks or (), self._wake.set)
         self._ready: asyncio.Task[None] | None = None
         self._due: dict[Identity, FollowedFile] = {}  # failed, or finished: settled while a job had them in use
+        self._done: dict[Identity, FollowedFile] = {}  # dropped files whose events are all acked
         self._refused: dict[str, str] = {}
         self._waiting = False
         self._look_at = 0.0
         self._cut = out.counter("truncated_files_total")
         self._again = out.counter("reread_bytes_total")
+        self._disposed = out.counter("disposed_files_total")
         out.gauge("followed_files", lambda: len(self._files))
         out.gauge("open_files", lambda: len(self._open))
         out.gauge("unread_bytes", self._unread_bytes)
@@ -97,11 +96,12 @@ class Follower:
         await self._look()
         await self._hold()
         if self._first:
-            await self._save()  # from here on a restart knows what was there, and begins nothing at its end
+            await self._keeper.save()  # from here on a restart knows what was there, and begins nothing at its end
         while True:
             self._wake.clear()
             await self._read()
             self._see_to_outcomes()
+            await self._dispose()
             if self._scheduler.time() >= self._look_at:
                 await self._look()
                 await self._hold()
@@ -112,16 +112,9 @@ class Follower:
         """What is acked by now is not read again."""
         if self._ready is not None:
             self._ready.cancel()
-        if self._save_timer is not None:
-            self._save_timer.cancel()
         for each in self._files.values():
             each.let_go()
-        marks = self._marks_now()
-        if self._changed:
-            try:
-                await self._in_thread.run(lambda: self._checkpoint.save(marks))
-            except OSError as error:
-                self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}")
+        await self._keeper.close()
 
     def _unread_bytes(self) -> int:
         return sum(max(0, each.size - each.position) for each in self._unread.values())
@@ -148,7 +141,7 @@ class Follower:
             known = dict(self._files)
             for read in await self._in_thread.run(lambda: open_all(known.values())):
                 read.file.let_go()
-                self._marks[read.file.identity] = read.file.mark()
+                self._keeper.know(read.file)
         if not self._files and not self._waiting:
             self._log.info(f"waiting for {shown(self._config.pattern)}: no such file yet")
         self._waiting = not self._files
@@ -164,21 +157,22 @@ class Follower:
 
     def _add(self, each: FollowedFile) -> None:
         self._files[each.identity] = each
-        self._marks[each.identity] = each.mark()
-        self._changed = True
+        self._keeper.know(each)
         if each.unread:
             self._unread[each.identity] = each
 
     def _still(self, each: FollowedFile, found: NamedFile, now: float) -> None:
         if each.path != found.path:
             each.path = found.path
-            self._acked(each)
+            self._keeper.acked(each)
         each.gone_since = None
         each.searched = False
         if each.changed_ns != found.changed_ns:
             each.changed_ns = found.changed_ns
             each.changed = True
         self._grown(each, found.size, now)
+        if self._config.dropped:
+            self._end_if_quiet(each, now)
 
     def _grown(self, each: FollowedFile, size: int, now: float) -> None:
         if size != each.size:
@@ -203,6 +197,9 @@ class Follower:
             each.path = path
             each.size = -1  # not known: reading it will show
             self._unread[each.identity] = each
+        self._end_if_quiet(each, now)
+
+    def _end_if_quiet(self, each: FollowedFile, now: float) -> None:
         waited = now - each.quiet_since >= self._config.rotate_wait
         if waited and not each.unread and not each.ended and each.failed is None:
             each.end(self._progress)
@@ -217,10 +214,9 @@ class Follower:
 
     def _forget(self, each: FollowedFile) -> None:
         each.let_go()
-        for table in (self._files, self._unread, self._open, self._unsaved, self._marks):
+        for table in (self._files, self._unread, self._open, self._done):
             table.pop(each.identity, None)
-        self._changed = True
-        self._save_soon()
+        self._keeper.forget(each)
 
     def _tell_refused(self, refused: dict[str, str]) -> None:
         for path, reason in refused.items():
@@ -266,8 +262,8 @@ class Follower:
 
     def _batch(self) -> list[FollowedFile]:
         """What is read next: in turns, within the limit of open files, and no further ahead of the checkpoint than allowed."""
-        if self._ahead() + BATCH_BYTES > AHEAD_BYTES:
-            self._save_soon(at_once=True)
+        if self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES:
+            self._keeper.save_soon(at_once=True)
             return []
         now = self._scheduler.time()
         chosen: list[FollowedFile] = []
@@ -287,7 +283,10 @@ class Follower:
     def _close_one(self) -> bool:
         """The one that has been quiet longest, if any is: it is opened again when it grows."""
         for each in self._open.values():
-            if each.settled and not each.unread and each.gone_since is None:
+            half = (
+                self._config.dropped and each.position > each.acked
+            )  # it ends soon, and the rest of it is sent then
+            if each.settled and not each.unread and each.gone_since is None and not half:
                 self._close_file(each)
                 return True
         return False
@@ -296,9 +295,6 @@ class Follower:
         each.let_go()
         self._open.pop(each.identity, None)
 
-    def _ahead(self) -> int:
-        return sum(each.position - each.saved for each in self._unsaved.values())
-
     def _took(self, read: FileRead) -> None:
         each = read.file
         if each.file is not None:
@@ -306,6 +302,8 @@ class Follower:
             self._open[each.identity] = each
         if self._files.get(each.identity) is not each:
             return
+        if read.parts and each.failed is None:  # otherwise it is read again, this too
+            self._take(each, read.parts)
         if read.rewritten:
             self._rewritten(each)
         elif read.trouble:
@@ -313,8 +311,16 @@ class Follower:
         else:
             self._readable(each, read)
 
+    def _take(self, each: FollowedFile, parts: Sequence[bytes]) -> None:
+        if each.stream is None:
+            each.stream = self._out.stream({"file": {"path": shown(each.path)}}, marks=True)
+        self._keeper.reading(each)
+        for part in parts:
+            if each.failed is None:
+                each.take(part, self._progress)
+
     def _readable(self, each: FollowedFile, read: FileRead) -> None:
-        if each.failed is not None:  # it is read again, this too
+        if each.failed is not None:
             return
         if each.trouble:
             self._log.info(f"{shown(each.path)} can be read again")
@@ -322,14 +328,9 @@ class Follower:
         each.after = None
         each.changed = False
         self._unread.pop(each.identity, None)
-        if read.data:
-            if each.stream is None:
-                each.stream = self._out.stream({"file": {"path": shown(each.path)}}, marks=True)
-            self._unsaved[each.identity] = each
-            each.take(read.data, self._progress)
-        if len(read.data) < read.wanted:
+        if read.ended:
             each.size = each.position
-        elif each.failed is None:
+        else:
             each.size = max(each.size, each.position + 1)  # more may be there; it has another turn
             self._unread[each.identity] = each
 
@@ -357,12 +358,12 @@ class Follower:
             each.stream = None
         each.let_go()
         self._open.pop(each.identity, None)
-        self._unsaved.pop(each.identity, None)
+        self._keeper.drop(each)
         self._unread.pop(each.identity, None)
         fresh = FollowedFile(each.path, each.identity, each.size)
         fresh.gone_since, fresh.searched, fresh.quiet_since = each.gone_since, each.searched, self._scheduler.time()
         self._add(fresh)
-        self._save_soon()
+        self._keeper.save_soon()
 
     # outcomes
 
@@ -374,7 +375,7 @@ class Follower:
                 )
             return
         if each.failed is None:
-            self._acked(each)
+            self._keeper.acked(each)
         if each.failed is not None or each.finished:
             self._due[each.identity] = each
             self._wake.set()
@@ -387,8 +388,33 @@ class Follower:
                 continue
             if each.failed is not None:
                 self._failed(each, each.failed)
+            elif self._config.dropped and each.gone_since is None:
+                self._close_file(each)
+                self._done[each.identity] = each
             else:
                 self._log.info(f"{shown(each.path)} is read to its end, and followed no more", bytes=each.position)
+                self._forget(each)
+
+    async def _dispose(self) -> None:
+        now = self._scheduler.time()
+        done = [each for each in self._done.values() if each.not_before <= now]
+        if not done:
+            return
+        for result in await self._in_thread.run(lambda: dispose(done, self._config.move_to)):
+            each = result.file
+            if result.grown:
+                del self._done[each.identity]
+                each.begin_again()
+                each.quiet_since = now
+                self._unread[each.identity] = each
+            elif result.trouble:
+                if result.trouble != each.trouble:
+                    verb = "delete" if self._config.move_to is None else "move"
+                    self._log.warning(f"cannot {verb} {shown(each.path)}: {result.trouble}; it is read, and stays")
+                each.trouble = result.trouble
+                each.not_before = now + each.backoff.next()
+            else:
+                self._disposed.value += 1
                 self._forget(each)
 
     def _failed(self, each: FollowedFile, cause: BaseException) -> None:
@@ -403,63 +429,6 @@ class Follower:
         each.size = max(each.size, each.position + 1)
         self._unread[each.identity] = each
         self._scheduler.call_later(delay, self._wake.set)
-
-    # the checkpoint
-
-    def _acked(self, each: FollowedFile) -> None:
-        self._marks[each.identity] = each.mark()
-        self._changed = True
-        if each.acked - each.saved >= SAVE_BYTES:
-            self._save_soon(at_once=True)
-        else:
-            self._save_soon()
-
-    def _save_soon(self, *, at_once: bool = False) -> None:
-        if self._saving or not self._changed or (self._save_timer is not None and not at_once):
-            return
-        if self._save_timer is not None:
-            self._save_timer.cancel()
-        self._save_timer = self._scheduler.call_later(0 if at_once else SAVE_SECONDS, self._submit_save)
-
-    def _marks_now(self) -> list[FileMark]:
-        return list(self._marks.values())
-
-    def _submit_save(self) -> None:
-        self._save_timer = None
-        self._saving = True
-        self._changed = False
-        marks = self._marks_now()
-        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks))
-
-    def _saved(self, marks: list[FileMark], error: BaseException | None) -> None:
-        self._saving = False
-        if isinstance(error, OSError):
-            self._changed = True
-            self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}; trying again")
-            self._save_timer = self._scheduler.call_later(self._save_backoff.next(), self._submit_save)
-            return
-        if error is not None:
-            raise error
-        self._save_backoff.reset()
-        self._note_saved(marks)
-        self._wake.set()
-        if self._changed:
-            self._save_soon()
-
-    def _note_saved(self, marks: list[FileMark]) -> None:
-        for mark in marks:
-            each = self._unsaved.get(mark.identity)
-            if each is not None and mark is self._marks.get(mark.identity):
-                each.saved = mark.offset
-                if each.position == each.saved:
-                    del self._unsaved[mark.identity]
-            elif each is not None and mark.offset <= each.acked:
-                each.saved = mark.offset
-
-    async def _save(self) -> None:
-        marks = self._marks_now()
-        await self._in_thread.run(lambda: self._checkpoint.save(marks))
-        self._changed = False
 
     async def _sleep_until(self, moment: float) -> None:
         timer = self._scheduler.call_later(max(0.0, moment - self._scheduler.time()), self._wake.set)

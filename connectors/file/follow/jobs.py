@@ -1,7 +1,7 @@
 """What a thread does for the follower: all that may block."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.file.follow.finding import FilesNow, Identity, compare, find_again, scan
@@ -9,8 +9,11 @@ from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten
 from walflow import Scheduler
 
-READ_BYTES: Final = 256 << 10  # of one file at a time
-BATCH_BYTES: Final = 1 << 20  # of several files, in one job
+READ_BYTES: Final = (
+    252 << 10
+)  # a block of 256 KiB has room for it, and for the line that the read before broke off in
+BATCH_READS: Final = 8  # in one job, of one file or of several
+BATCH_BYTES: Final = BATCH_READS * READ_BYTES
 
 T = TypeVar("T")
 
@@ -43,43 +46,50 @@ class Jobs:
 
 
 class FileRead(NamedTuple):
-    """What one file gave. `trouble`: it could not be read."""
+    """What one file gave. `ended`: it has no more now. `trouble`: it could not be read."""
 
     file: FollowedFile
-    wanted: int
-    data: bytes = b""
+    parts: Sequence[bytes] = ()
+    ended: bool = False
     trouble: str = ""
     rewritten: bool = False
 
 
-def read_some(files: Iterable[FollowedFile]) -> list[FileRead]:
-    """In a thread. Opens those that are not open."""
+def read_some(files: Sequence[FollowedFile]) -> list[FileRead]:
+    """In a thread, BATCH_BYTES at most. Opens those that are not open."""
+    each_may = max(1, BATCH_READS // max(1, len(files)))
+    left = BATCH_READS
     reads: list[FileRead] = []
-    left = BATCH_BYTES
-    for each in files:
+    for file in files:
         if left <= 0:
             break
-        read = _read(each, min(READ_BYTES, left))
-        left -= len(read.data)
+        read = _read(file, each_may)
+        left -= len(read.parts)
         reads.append(read)
     return reads
 
 
-def _read(each: FollowedFile, size: int) -> FileRead:
+def _read(each: FollowedFile, most: int) -> FileRead:
+    parts: list[bytes] = []
     try:
         if each.file is None:
             each.file = GrowingFile.open(each.path, each.identity, each.position, each.head)
         if each.file.position != each.position:
             each.file.seek(each.position)
-        data = each.file.read(size)
+        while len(parts) < most:
+            data = each.file.read(READ_BYTES)
+            if data:
+                parts.append(data)
+            if len(data) < READ_BYTES:
+                break
         each.head = each.file.head
-        return FileRead(each, size, data)
+        return FileRead(each, parts, ended=not parts or len(parts[-1]) < READ_BYTES)
     except Rewritten:
-        return FileRead(each, size, rewritten=True)
+        return FileRead(each, parts, rewritten=True)
     except (Elsewhere, FileNotFoundError):
-        return FileRead(each, size, trouble="gone")
+        return FileRead(each, trouble="gone")
     except OSError as error:
-        return FileRead(each, size, trouble=error.strerror or str(error))
+        return FileRead(each, parts, trouble=error.strerror or str(error))
 
 
 def open_all(files: Iterable[FollowedFile]) -> list[FileRead]:

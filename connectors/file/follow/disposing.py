@@ -1,0 +1,67 @@
+"""What becomes of a file whose events are all acked, where files are dropped to be read once. It blocks: for a thread."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from typing import NamedTuple
+
+from connectors.file.follow.followed import FollowedFile
+
+
+class Disposed(NamedTuple):
+    """`grown`: it is longer than what was read, so it stays. `trouble`: why it could not be deleted or moved."""
+
+    file: FollowedFile
+    grown: bool = False
+    trouble: str = ""
+
+
+def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed]:
+    """Deletes them, or moves them to a directory. What is not there any more counts as done."""
+    results: list[Disposed] = []
+    directories: set[str] = set()
+    for each in files:
+        try:
+            status = os.stat(each.path, follow_symlinks=False)
+            if (status.st_dev, status.st_ino) != each.identity:  # a link to it, or another file by now
+                results.append(Disposed(each, trouble="its name leads to another file now"))
+                continue
+            if status.st_size > each.position:
+                results.append(Disposed(each, grown=True))
+                continue
+            directories.add(os.path.dirname(each.path) or ".")
+            if move_to is None:
+                os.unlink(each.path)
+            else:
+                directories.add(move_to)
+                _move(each.path, move_to)
+        except FileNotFoundError:
+            results.append(Disposed(each))
+        except OSError as error:
+            results.append(Disposed(each, trouble=error.strerror or str(error)))
+        else:
+            results.append(Disposed(each))
+    for directory in directories:
+        with suppress(OSError):  # after a power cut the file may be there again: then it is read again
+            _sync(directory)
+    return results
+
+
+def _move(path: str, directory: str) -> None:
+    """A file of that name stays as it is: this one gets a number. Raises OSError."""
+    os.makedirs(directory, exist_ok=True)
+    name = os.path.basename(path)
+    for number in count():
+        target = os.path.join(directory, name if not number else f"{name}.{number}")
+        if not os.path.lexists(target):
+            os.rename(path, target)
+            return
+
+
+def _sync(directory: str) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,121 @@
+"""When the checkpoint is written: half a second after an ack, or as soon as much was acked, and one write at a time."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.finding import Identity
+from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.jobs import Jobs
+from walflow import Backoff, Outlet, Timer
+
+SAVE_SECONDS: Final = 0.5  # from an ack to its checkpoint
+SAVE_BYTES: Final = 8 << 20  # acked bytes after which it is written at once
+
+
+class MarkKeeper:
+    """The marks of all files that are known, in memory and on disk. `saved` is called when those on disk have moved."""
+
+    def __init__(
+        self,
+        checkpoint: FollowCheckpoint,
+        in_thread: Jobs,
+        out: Outlet,
+        marks: Iterable[FileMark],
+        saved: Callable[[], None],
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._in_thread = in_thread
+        self._scheduler = out.scheduler
+        self._log = out.log
+        self._tell = saved
+        self._marks = {mark.identity: mark for mark in marks}
+        self._unsaved: dict[Identity, FollowedFile] = {}  # read further than the checkpoint says
+        self._changed = False  # the checkpoint on disk is not what it should be
+        self._saving = False
+        self._timer: Timer | None = None
+        self._backoff = Backoff(0.5, 10.0)
+
+    def __repr__(self) -> str:
+        return f"<MarkKeeper of {len(self._marks)} files, {len(self._unsaved)} read further>"
+
+    def know(self, each: FollowedFile) -> None:
+        self._marks[each.identity] = each.mark()
+        self._changed = True
+
+    def reading(self, each: FollowedFile) -> None:
+        """More of it is sent than the checkpoint says."""
+        self._unsaved[each.identity] = each
+
+    def acked(self, each: FollowedFile) -> None:
+        self.know(each)
+        self.save_soon(at_once=each.acked - each.saved >= SAVE_BYTES)
+
+    def drop(self, each: FollowedFile) -> None:
+        """What was sent of it counts no more: another file has its inode."""
+        self._unsaved.pop(each.identity, None)
+
+    def forget(self, each: FollowedFile) -> None:
+        self._unsaved.pop(each.identity, None)
+        self._marks.pop(each.identity, None)
+        self._changed = True
+        self.save_soon()
+
+    def ahead(self) -> int:
+        """Bytes that are read and would come again after a crash."""
+        return sum(each.position - each.saved for each in self._unsaved.values())
+
+    async def save(self) -> None:
+        """Now. Raises OSError."""
+        marks = list(self._marks.values())
+        await self._in_thread.run(lambda: self._checkpoint.save(marks))
+        self._changed = False
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._changed:
+            try:
+                await self.save()
+            except OSError as error:
+                self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}")
+
+    def save_soon(self, *, at_once: bool = False) -> None:
+        if self._saving or not self._changed or (self._timer is not None and not at_once):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._scheduler.call_later(0 if at_once else SAVE_SECONDS, self._submit)
+
+    def _submit(self) -> None:
+        self._timer = None
+        self._saving = True
+        self._changed = False
+        marks = list(self._marks.values())
+        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks))
+
+    def _saved(self, marks: list[FileMark], error: BaseException | None) -> None:
+        self._saving = False
+        if isinstance(error, OSError):
+            self._changed = True
+            self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}; trying again")
+            self._timer = self._scheduler.call_later(self._backoff.next(), self._submit)
+            return
+        if error is not None:
+            raise error
+        self._backoff.reset()
+        self._note(marks)
+        self._tell()
+        if self._changed:
+            self.save_soon()
+
+    def _note(self, marks: list[FileMark]) -> None:
+        for mark in marks:
+            each = self._unsaved.get(mark.identity)
+            if each is not None and mark is self._marks.get(mark.identity):
+                each.saved = mark.offset
+                if each.position == each.saved:
+                    del self._unsaved[mark.identity]
+            elif each is not None and mark.offset <= each.acked:
+                each.saved = mark.offset
