@@ -221,6 +221,7 @@ BARE: Final = BareEcho()
 
 PATCHED: Final = Load(added=',"seen":true')
 STAMPED: Final = Load(stamped=True)
+MISFITS: Final = Load(stamped=True, misfits=True)
 STAMPED_LONG: Final = Load(stamped=True, size=1000)
 WIDE: Final = Load(stamped=True, wide=True, size=150)
 STAMPED_PACKED: Final = Load(stamped=True, speaks="msgpack")
@@ -248,6 +249,7 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("echo-mute", ECHO, Load(connections=49, mute=1), note=", 49 clients beside a mute one"),
     Loaded("look-pass", PLAIN_ECHO, STAMPED, LOOKS, baseline="pass"),
     Loaded("look-where", WHERE, STAMPED, LOOKS),
+    Loaded("look-misfits", WHERE, MISFITS, LOOKS, note=", 1 % are arrays"),
     Loaded("look-two", TWO, STAMPED, LOOKS),
     Loaded("look-target", TARGET, Load(stamped=True, picked=True), LOOKS),
     Loaded("look-insert", INSERT, Load(stamped=True, added=',"seen":true'), LOOKS),

@@ -9,6 +9,7 @@ from websockets.frames import Frame, Opcode
 
 CYCLE: Final = 1 << 20  # bytes of different lines before they begin again
 REDIS_STREAM: Final = b"s"
+MISFIT_AMONG: Final = 100
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Load:
     what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line;
     "msgpack" for the same values, each behind its length.
     `added`: what the system under test inserts before the end of each object. `stamped`: five members, one of them a
-    timestamp in nanoseconds; `wide`: six more; `picked`: `seq` and `level` of these come back."""
+    timestamp in nanoseconds; `wide`: six more; `picked`: `seq` and `level` of these come back. `misfits`: every hundredth
+    line is an array, and does not come back."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1
@@ -31,6 +33,7 @@ class Load:
     stamped: bool = False
     wide: bool = False
     picked: bool = False
+    misfits: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Cycle:
     """A run of it may begin anywhere and be as long as all of it."""
 
     data: bytes
-    size: int  # of one event
+    size: int  # of one event, or of so many
+    events: int = 1
     twice: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +58,8 @@ def outgoing(load: Load) -> Cycle:
         return _messages(lines, mask=True)
     if load.speaks == "msgpack":
         return _packed(lines)
+    if load.misfits:
+        return _grouped(lines, misfit=b"[" + b"1," * ((load.size - 4) // 2) + b"1]\n")
     return Cycle(lines, load.size)
 
 
@@ -64,6 +70,8 @@ def returning(load: Load) -> Cycle:
         picked = [{name: json.loads(line)[name] for name in ("seq", "level")} for line in data.splitlines()]
         lines = [json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in picked]
         return Cycle(b"".join(lines), len(lines[0]))
+    if load.misfits:
+        return _grouped(data, misfit=b"")
     if load.speaks == "ws":
         return _messages(data, mask=False)
     if load.speaks == "msgpack":
@@ -93,6 +101,14 @@ def stamped_lines(size: int, *, wide: bool = False) -> bytes:
         lines.append(f'{head}{"x" * (size - len(head) - 3)}"}}\n'.encode())
         assert len(lines[-1]) == size, "too short for these fields"
     return b"".join(lines)
+
+
+def _grouped(lines: bytes, misfit: bytes) -> Cycle:
+    """Groups of MISFIT_AMONG events: what does not come back is counted with what does."""
+    good = lines.splitlines(keepends=True)
+    most = len(good) - len(good) % MISFIT_AMONG
+    groups = [b"".join([*good[at : at + MISFIT_AMONG - 1], misfit]) for at in range(0, most, MISFIT_AMONG)]
+    return Cycle(b"".join(groups), len(groups[0]), MISFIT_AMONG)
 
 
 def _messages(lines: bytes, *, mask: bool) -> Cycle:

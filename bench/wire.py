@@ -20,6 +20,7 @@ class Wire:
         self._view = memoryview(there.twice)
         self._cycle = len(there.data)
         self._size = there.size
+        self._events = there.events
         self._expected = expected
         self._window = load.window // load.connections
         self._write = load.lines_per_write * there.size or WRITE
@@ -28,11 +29,11 @@ class Wire:
 
     @property
     def events_sent(self) -> int:
-        return self.sent // self._size
+        return self.sent // self._size * self._events
 
     @property
     def events_returned(self) -> int:
-        return self._returned // self._expected.size
+        return self._returned // self._expected.size * self._events
 
     @property
     def all_lines(self) -> memoryview:
@@ -45,7 +46,7 @@ class Wire:
     @property
     def underway(self) -> int:
         """Bytes."""
-        return self.sent - self.events_returned * self._size
+        return self.sent - self.events_returned // self._events * self._size
 
     def may_send(self) -> bool:
         return self._window - self.underway >= self._write_least

@@ -6,8 +6,9 @@ changed, so several links may share them. A node that needs other bytes makes an
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple, Protocol, Self, overload
 
 
 class StreamId(NamedTuple):
@@ -44,6 +45,10 @@ class Framing(Protocol):
 
     def index(self, data: bytes) -> Sequence[int]:
         """The end offset of each frame."""
+        ...
+
+    def frames(self, data: bytes) -> list[bytes]:
+        """Each event with its frame."""
         ...
 
     def payloads(self, data: bytes) -> list[bytes]:
@@ -118,6 +123,13 @@ class Frames:
 
     def payloads(self) -> list[bytes]:
         return self.framing.payloads(self.data)
+
+    def picked(self, numbers: Sequence[int]) -> "Frames":
+        """The events of these numbers, in this order."""
+        frames = self.framing.frames(self.data)
+        # a quarter less time than a comprehension takes; of one number it makes no tuple
+        picked = itemgetter(*numbers)(frames) if len(numbers) > 1 else [frames[number] for number in numbers]
+        return Frames(b"".join(picked), len(numbers), self.framing)
 
     def slice(self, start: int, stop: int) -> "Frames":
         """Events `start` to `stop` (exclusive), counted from 0."""
@@ -273,6 +285,34 @@ class LostReceipt(Exception):
     """A bug: a node dropped a block without ack, fail or reject. The block is sent again."""
 
 
+class PickedPositions(Sequence[int]):
+    """Those of some events of a block. A list of them would cost a `where` as much as it takes itself, and few ask."""
+
+    __slots__ = ("_numbers", "_of")
+
+    def __init__(self, of: Sequence[int], numbers: Sequence[int]) -> None:
+        self._of = of
+        self._numbers = numbers
+
+    def __repr__(self) -> str:
+        return f"<PickedPositions of {len(self)} events>"
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(self._of.__getitem__, self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[int]: ...
+    def __getitem__(self, at: int | slice) -> int | Sequence[int]:
+        if isinstance(at, slice):
+            return PickedPositions(self._of, self._numbers[at])
+        return self._of[self._numbers[at]]
+
+
 class Block:
     """Events of one stream with the receipt that settles them. Immutable, except for its lazily decoded values.
 
@@ -388,7 +428,7 @@ class Block:
             # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
             origin=self.origin if distinct else None,
             weight=self.weight,
-            positions=None if positions is None else [positions[number] for number in numbers],
+            positions=None if positions is None else PickedPositions(positions, numbers),
         )
 
     def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:

@@ -66,7 +66,8 @@ def reach(value: object, keys: tuple[str, ...], at: int = 0) -> Any:
 
 def taken(value: Any, steps: Steps) -> Any:
     """The value of a bound path. Raises Missing, and CannotApply for a number out of range."""
-    value = found(value, steps)
+    if value is ABSENT or type(value) is LostWay:
+        raise _lost(value, steps)
     if is_out_of_range(value):
         raise out_of_range()
     return value
@@ -74,12 +75,15 @@ def taken(value: Any, steps: Steps) -> Any:
 
 def found(value: Any, steps: Steps) -> Any:
     """Like `taken`, but a number out of range is allowed: the path only leads on, or is only tested for presence."""
-    if value is ABSENT:
-        raise steps[-1].missing({})
-    if type(value) is LostWay:
-        step = steps[value.at]
-        raise Missing(f"`{step.path}`: {value.kind} without `{step.shown}`")
+    if value is ABSENT or type(value) is LostWay:
+        raise _lost(value, steps)
     return value
+
+
+def _lost(way: Any, steps: Steps) -> Missing:
+    step = steps[-1 if way is ABSENT else way.at]
+    kind = "a record" if way is ABSENT else way.kind
+    return Missing(f"`{step.path}`: {kind} without `{step.shown}`")
 
 
 def unset(name: str) -> Missing:

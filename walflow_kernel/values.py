@@ -6,7 +6,7 @@ int. Such a number passes unless an expression reads it or a codec writes it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeGuard
 
 from walflow_kernel.errors import CannotApply
@@ -33,27 +33,12 @@ class OutOfRange:
 
 def kind_of(value: object) -> str:
     """In the words of a message: `a string`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return "a whole number" if LEAST <= value <= MOST else "a number out of range"
-        case float():
-            return "a decimal number"
-        case str():
-            return "a string"
-        case bytes():
-            return "binary data"
-        case list():
-            return "an array"
-        case dict():
-            return "a record"
-        case OutOfRange():
-            return "a number out of range"
-        case _:
-            return type(value).__name__
+    kind = exact(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if is_out_of_range(value):
+        return "a number out of range"
+    return _KINDS.get(kind, kind.__name__)
 
 
 def is_out_of_range(value: object) -> bool:
@@ -131,7 +116,7 @@ def _complaint_of(value: object) -> str | None:
         return "infinity or NaN"
     if kind is str and not _is_text(value):
         return "a character that UTF-8 cannot hold"
-    return None if kind in _KINDS else kind_of(value)
+    return None if kind in _JSON else kind_of(value)
 
 
 def _is_text(value: Any) -> bool:
@@ -158,4 +143,13 @@ def is_array(value: object) -> TypeGuard[list[object]]:
 
 
 exact: Callable[[object], type] = type  # exact types: true is no number
-_KINDS: Final = frozenset({type(None), bool, int, float, str, list, dict})
+_JSON: Final = frozenset({type(None), bool, int, float, str, list, dict})
+_KINDS: Final[Mapping[type, str]] = {
+    type(None): "null",
+    int: "a whole number",
+    float: "a decimal number",
+    str: "a string",
+    bytes: "binary data",
+    list: "an array",
+    dict: "a record",
+}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import backlog
-from bench.cases import CASES, CROWD, ECHO, Floor, Loaded, Space, Timing
+from bench.cases import CASES, CROWD, ECHO, LOOKS, Floor, Loaded, Space, Timing
 from bench.doors import Asked, Followed
 from bench.lines import Load
 from bench.systems import FLOWS, Walflow
@@ -13,9 +13,15 @@ from bench.systems import FLOWS, Walflow
 MOMENT = Timing(0, 0.2)
 SYSTEMS = {case.system.name: case for case in CASES if isinstance(case, Loaded) and case.load == Load()}
 OTHERS = {case.key: case for case in CASES if isinstance(case, Loaded) and case.system.name not in SYSTEMS}
+EACH_PUSH = ("look-where", "look-misfits")  # of the rows that look at events; the others are nightly's
 
 
-@pytest.mark.parametrize("case", [*SYSTEMS.values(), *OTHERS.values()], ids=lambda case: case.key)
+def row(case: Loaded) -> object:
+    late = case.table == LOOKS and case.key not in EACH_PUSH
+    return pytest.param(case, id=case.key, marks=[pytest.mark.nightly] if late else [])
+
+
+@pytest.mark.parametrize("case", [row(case) for case in (*SYSTEMS.values(), *OTHERS.values())])
 def test_a_system_runs_and_is_verified(case: Loaded, tmp_path: Path) -> None:
     if (reason := case.absent()) is not None:
         pytest.skip(reason)

@@ -1,12 +1,21 @@
 """What one select makes of an event no other select sees, however the two share what is in it."""
 
 import copy
+from collections.abc import Mapping
+from random import Random
 
 import pytest
 
-from tests.compile.world import call, term
+from tests.compile.pipelines import Writing, event, script_of, term_of
+from tests.compile.world import INGEST_NS, call, term
+from walflow.codecs import JSON
+from walflow.compile.program import ScriptOf
 from walflow.compile.reads import Decoded
-from walflow.compile.region import Region, Rule, compile_region
+from walflow.compile.region import BlockCall, Region, Rule, compile_region
+from walflow.event import Frames
+from walflow.framing import LINES
+from walflow_kernel import json
+from walflow_kernel.moment import Moment
 
 EVENT = {"a": {"b": {"c": 1}}, "l": [{"x": 1}]}
 
@@ -52,3 +61,64 @@ def test_ways_that_meet_again_keep_the_order_of_the_events() -> None:
     places = {"in": ways, "s": [Rule(None, None, None, "t")], "t": [Rule(term("event.n"), None, None, "out")]}
     outcome = compile_region(Region("test", "in", places)).run(Decoded([0, 1], [{"n": 1}, {"n": 2}]), call())
     assert outcome.rows["out"][:2] == ([0, 0, 0, 1, 1, 1], [1, 11, 1, 2, 12, 2])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_leaves_by_a_branch_is_the_same_without_the_others(seed: int) -> None:
+    chance = Random(seed)
+    branches = {f"b{number}": branch(chance) for number in range(3)}
+    verdict = JSON.validate(b"".join([event(chance).encode() + b"\n" for _ in range(40)]), LINES)
+    assert verdict.good is not None
+
+    refused: list[tuple[int, str]] = []
+    beside, beside_refused = left_by(branches, verdict.good)
+    for name, one in branches.items():
+        alone, alone_refused = left_by({name: one}, verdict.good)
+        refused += alone_refused
+        assert beside[name] == alone[name]
+    assert sorted(beside_refused) == sorted(refused)
+
+
+def branch(chance: Random) -> Rule | ScriptOf:
+    """Nothing in it is drawn by chance: what one branch draws, another does not."""
+    written = Writing(chance)
+    while True:
+        text = f"let x = {written.value(0)}; {written.script()}" if chance.random() < 0.6 else written.value()
+        if "random::" in text:
+            continue
+        if text.startswith("let "):
+            found = script_of(text)
+            if found is not None:
+                return found
+        elif (what := term_of(text)) is not None:
+            return Rule(what, None, None, "")
+
+
+def left_by(branches: Mapping[str, Rule | ScriptOf], frames: Frames) -> tuple[dict[str, str], list[tuple[int, str]]]:
+    """Of each branch its values with their numbers and metadata; and the errors of all."""
+    places: dict[str, list[Rule]] = {"in": []}
+    scripts: dict[str, ScriptOf] = {}
+    for name, one in branches.items():
+        if isinstance(one, Rule):
+            places["in"].append(one._replace(to=name))
+            continue
+        scripts[f"s{name}"] = one
+        places["in"].append(Rule(None, None, None, f"s{name}"))
+        places |= {f"s{name}/{port}": [Rule(None, None, None, name)] for port in one.ports}
+    compiled = compile_region(Region("test", "in", places, scripts))
+    metas = [{"m": number, "n": {"a": 1}} for number in range(frames.count)]
+    came = BlockCall(Moment(INGEST_NS), range(frames.count), {}, metas, lambda number: number)
+    outcome = compiled.run(compiled.reader.decode(frames, JSON), came)
+    found = dict.fromkeys(branches, "[]")
+    for name, (numbers, values, changed) in outcome.rows.items():
+        kept = [metas[number] for number in numbers]
+        if numbers:
+            found[name] = repr(
+                [*zip(numbers, map(as_json, values or numbers), map(as_json, changed or kept), strict=True)]
+            )
+    return found, [one[:2] for one in outcome.refused]
+
+
+def as_json(value: object) -> object:
+    """Or why it has no such form, which does not depend on how it was decoded."""
+    return json.refusals([value])[0] or json.encoded(value)

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.framing.streams import LIMIT, cut, events_of, written
 from walflow.errors import WalflowError
-from walflow.event import Framing
+from walflow.event import Frames, Framing
 from walflow.framing import (
     LINES,
     MESSAGES,
@@ -85,7 +85,7 @@ def test_wherever_the_stream_is_cut_the_same_events_come(
 
 
 @given(st.lists(ANY, min_size=1))
-@pytest.mark.parametrize("framing", [LENGTH_PREFIXED, TEXTUAL_LENGTH_PREFIXED])
+@pytest.mark.parametrize("framing", [LENGTH_PREFIXED, TEXTUAL_LENGTH_PREFIXED, MESSAGES])
 def test_frames_are_counted_and_told_apart(framing: Framing, events: list[bytes]) -> None:
     stream = framing.join(events)
     assert framing.payloads(stream) == events
@@ -94,7 +94,18 @@ def test_frames_are_counted_and_told_apart(framing: Framing, events: list[bytes]
     assert [stream[low:high] for low, high in zip([0, *ends], ends, strict=False)] == [
         framing.join([event]) for event in events
     ]
+    assert framing.frames(stream) == [framing.join([event]) for event in events]
     assert framing.join(framing.payloads(stream)) == stream
+
+
+@given(st.lists(LINE, min_size=1), st.data())
+@pytest.mark.parametrize("framing", [LINES, make([("separate", {"separator": "|"})]), LENGTH_PREFIXED, MESSAGES])
+def test_some_events_are_picked(framing: Framing, events: list[bytes], data: st.DataObject) -> None:
+    events = [event.replace(b"|", b"") for event in events]
+    numbers = data.draw(st.lists(st.integers(0, len(events) - 1), min_size=1))
+    picked = Frames(framing.join(events), len(events), framing).picked(numbers)
+    assert picked.data == framing.join([events[number] for number in numbers])
+    assert len(picked.payloads()) == picked.count == len(numbers)
 
 
 @given(st.lists(ANY, min_size=1))

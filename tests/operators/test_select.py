@@ -249,9 +249,9 @@ def test_parts_of_a_filtered_block_have_the_positions_of_their_events() -> None:
     odd = selecting(world, [rule(None, "event.n % 2 == 1")], {"out": out})
     odd.accept(block_of([{"n": n} for n in range(9)], settled))
     [kept] = out.blocks
-    assert kept.positions == [1, 3, 5, 7]
+    assert list(kept.positions or ()) == [1, 3, 5, 7]
     parts = kept.split([1, 2, 1])
-    assert [part.positions for part in parts] == [[1], [3, 5], [7]]
+    assert [list(part.positions or ()) for part in parts] == [[1], [3, 5], [7]]
     assert [part.origin for part in parts] == [Origin("log", 1, 1, 0), Origin("log", 3, 5, 0), Origin("log", 7, 7, 0)]
     for part in parts:
         part.receipt.ack()
@@ -265,7 +265,7 @@ def test_as_many_events_as_positions_and_not_one_for_each() -> None:
     [kept] = out.blocks
     assert kept.values == [{"n": 3}, {"n": 3}]
     assert kept.origin is None
-    assert kept.positions == [0, 0]
+    assert list(kept.positions or ()) == [0, 0]
 
 
 def test_a_text_is_an_event_too() -> None:

@@ -5,6 +5,7 @@ Unlike in tremor, an empty event does not wait for the bytes that follow it.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from walflow.framing.counted import Header, LengthStep
@@ -28,6 +29,9 @@ class LengthPrefixed:
 
     def index(self, data: bytes) -> Sequence[int]:
         return [end for _, end in _bounds(data)]
+
+    def frames(self, data: bytes) -> list[bytes]:
+        return [data[begin:end] for begin, end in pairwise((0, *self.index(data)))]
 
     def payloads(self, data: bytes) -> list[bytes]:
         return [data[begin:end] for begin, end in _bounds(data)]

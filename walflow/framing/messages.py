@@ -7,6 +7,7 @@ separates them: by their length, four bytes, big-endian.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 _LENGTH: Final = struct.Struct(">I")
@@ -46,6 +47,9 @@ class Messages:
             if at <= len(data):
                 ends.append(at)
         return ends
+
+    def frames(self, data: bytes) -> list[bytes]:
+        return [data[begin:end] for begin, end in pairwise((0, *self.index(data)))]
 
     def payloads(self, data: bytes) -> list[bytes]:
         payloads: list[bytes] = []

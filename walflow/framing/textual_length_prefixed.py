@@ -6,6 +6,7 @@ As in tremor, any ASCII white space ends the digits.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from walflow.framing.counted import Header, LengthStep, NoLength
@@ -31,6 +32,9 @@ class TextualLengthPrefixed:
 
     def index(self, data: bytes) -> Sequence[int]:
         return [end for _, end in _bounds(data)]
+
+    def frames(self, data: bytes) -> list[bytes]:
+        return [data[begin:end] for begin, end in pairwise((0, *self.index(data)))]
 
     def payloads(self, data: bytes) -> list[bytes]:
         return [data[begin:end] for begin, end in _bounds(data)]

@@ -24,6 +24,9 @@ class Whole:
     def index(self, data: bytes) -> Sequence[int]:
         return [len(data)]
 
+    def frames(self, data: bytes) -> list[bytes]:
+        return [data]
+
     def payloads(self, data: bytes) -> list[bytes]:
         return [data]
 

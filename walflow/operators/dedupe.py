@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 
 from walflow.contract import Claim, Scheduler
 from walflow.errors import CannotDecode, WalflowError
-from walflow.event import Block, Codec, Frames, Node, Receipt
+from walflow.event import Block, Codec, Node, Receipt
 from walflow.operators.key_writer import KeyWriter, SharedOutcome, tell
 from walflow.operators.operator import Operator, OperatorContext
 from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
@@ -141,9 +141,7 @@ class DedupeNode:
         receipt = Receipt(self._settled, len(numbers), carrier, block.receipt.skip)
         if len(numbers) == frames.count:
             return block.with_frames(frames, block.codec, receipt)
-        payloads = frames.payloads()
-        picked = Frames(frames.framing.join([payloads[number] for number in numbers]), len(numbers), frames.framing)
-        return block.picked(numbers, picked, block.codec, receipt)
+        return block.picked(numbers, frames.picked(numbers), block.codec, receipt)
 
     # outcomes
 

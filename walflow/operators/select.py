@@ -187,8 +187,7 @@ def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
         return [block]
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
     if values is None:
-        framing, came = block.frames.framing, block.frames.payloads()
-        frames = Frames(framing.join([came[number] for number in numbers]), len(numbers), framing)
+        frames = block.frames.picked(numbers)
         return _capped(block.picked(numbers, frames, block.codec, receipt, metas, distinct=distinct))
     data = json.lines(values)
     whole = block.picked(numbers, Frames(data, len(values), LINES), JSON, receipt, metas, distinct=distinct)
