@@ -16,35 +16,53 @@ from walflow.framing import MESSAGES
 READ: Final = 256 << 10  # bytes
 ROUNDS: Final = 20
 
-CASES: Final[Mapping[str, tuple[str, object]]] = {
-    "json": (
-        "json",
-        {"seq": 1, "level": "info", "host": "web-1.example.com", "msg": "An application event log entry", "ms": 1.5},
-    ),
-    "msgpack": (
-        "msgpack",
-        {"seq": 1, "level": "info", "host": "web-1.example.com", "msg": "An application event log entry", "ms": 1.5},
-    ),
+RECORD: Final = {
+    "seq": 1,
+    "level": "info",
+    "host": "web-1.example.com",
+    "msg": "An application event log entry",
+    "ms": 1.5,
+}
+TYPES: Final = {"seq": "long", "level": "string", "host": "string", "msg": "string", "ms": "double"}
+SCHEMA: Final = {"type": "record", "name": "r", "fields": [{"name": name, "type": of} for name, of in TYPES.items()]}
+DATUM: Final = {"schema": SCHEMA, "format": "datum"}
+
+# the codec, its configuration, and an event or its bytes
+CASES: Final[Mapping[str, tuple[str, Mapping[str, object], object]]] = {
+    "json": ("json", {}, RECORD),
+    "msgpack": ("msgpack", {}, RECORD),
+    "tremor": ("tremor", {}, RECORD),
+    "avro, datum": ("avro", DATUM, RECORD),
+    "avro, container": ("avro", {"schema": SCHEMA}, RECORD),
+    "yaml": ("yaml", {}, RECORD),
+    "csv": ("csv", {}, b'1,info,web-1.example.com,"An application event, logged as an entry",1.5'),
     "syslog, RFC 5424": (
         "syslog",
+        {},
         b"<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog 7 ID47 - An application event log entry",
     ),
     "syslog, RFC 5424 with structured data": (
         "syslog",
+        {},
         b'<165>1 2003-10-11T22:14:15.003Z mymachine evntslog 7 ID47 [exampleSDID@32473 iut="3" eventID="1011"] An entry',
     ),
     "syslog, RFC 3164": (
         "syslog",
+        {},
         b"<34>Oct 11 22:14:15 mymachine su[123]: 'su root' failed for lonvick on /dev/pts/8",
     ),
+    "influx": ("influx", {}, b"weather,location=us-midwest temperature=82.0,wind=3i 1465839830100400200"),
+    "statsd": ("statsd", {}, b"web.requests.duration:320|ms|@0.1"),
+    "dogstatsd": ("dogstatsd", {}, b"users.online:1|c|@0.5|#country:china,env:dev"),
+    "graphite-plaintext": ("graphite-plaintext", {}, b"local.random.diceroll 4.0 1620649445"),
 }
 
 
 class Measured:
     """The least seconds of an event so far."""
 
-    def __init__(self, name: str, example: object) -> None:
-        self.codec: Codec = make(name)
+    def __init__(self, name: str, config: Mapping[str, object], example: object) -> None:
+        self.codec: Codec = make(name, config)
         payload = example if isinstance(example, bytes) else self.codec.encode(example)
         self.size = len(payload)
         self.count = READ // self.size

@@ -6,7 +6,7 @@ The pages of connectors, operators and commands are made completely; of the page
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
 from walflow.operators import OPERATORS, Operator
 from walflow.registry import connectors
+from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
 
 CONNECTORS: Final = """\
 # Connectors
@@ -28,6 +29,13 @@ The connector types that `define connector NAME from TYPE` may name, and the key
 nanoseconds, sizes in bytes. Each guarantee below holds with default keys, that of a sink with a log upstream; `walflow check`
 prints those of your own flow. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
 packages. This page is generated from the code.
+"""
+
+FROM_TREMOR: Final = """\
+# Names from tremor
+
+The connectors, codecs, pre- and postprocessors of tremor 0.13, and what walflow has of each. `walflow check` says the same of
+a name that it does not have. [Differences](differences.md) lists what works otherwise. This page is generated from the code.
 """
 
 OPERATORS_HEAD: Final = """\
@@ -189,8 +197,26 @@ def _processors() -> Iterator[str]:
         yield f"| `{name}` | {before} | {after} | {made[name].description} | {made[name].config} |\n"
 
 
+def from_tremor_page() -> str:
+    has: Mapping[Kind, Collection[str]] = {
+        "connector": connectors().of(OURS),
+        "codec": codecs.registered().of(OURS),
+        "preprocessor": framing.preprocessors(),
+        "postprocessor": framing.postprocessors(),
+    }
+    return FROM_TREMOR + "".join(_from_tremor(kind, TREMORS[kind], has[kind]) for kind in TREMORS)
+
+
+def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> str:
+    rows = [f"| `{name}` | {'works' if name in has else SUBSTITUTES[kind][name]} |\n" for name in names]
+    count = sum(name in has for name in names)
+    head = f"\n## {kind.capitalize()}s\n\n{count} of {len(names)} work.\n\n| name | here |\n|---|---|\n"
+    return head + "".join(rows)
+
+
 PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "codecs": codecs_page,
+    "from-tremor": lambda page: from_tremor_page(),
     "connectors": lambda page: connectors_page(),
     "operators": lambda page: operators_page(),
     "commands": lambda page: commands_page(),

@@ -17,9 +17,10 @@ from walflow.errors import WalflowError
 from walflow.event import Codec
 from walflow.plugins import NotLoadable, Plugins, discover
 
-__all__ = ["BINARY", "JSON", "JSON_SORTED", "MSGPACK", "STRING", "EventCodec", "make", "registered"]
+__all__ = ["BINARY", "GIVE_ANY_BYTE", "JSON", "JSON_SORTED", "MSGPACK", "STRING", "EventCodec", "make", "registered"]
 
 GROUP = "walflow.codecs"
+GIVE_ANY_BYTE = frozenset({"avro", "msgpack", "protobuf", "tremor"})  # so no separator can stand behind them
 
 MakeCodec = Callable[[Mapping[str, object]], Codec]
 

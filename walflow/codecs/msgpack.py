@@ -44,7 +44,7 @@ class Msgpack(EventCodec):
             raise CannotDecode(f"not msgpack that is supported: {_cause(error)}") from error
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise CannotDecode(f"not msgpack: {error}") from error
-        if _perhaps_infinite(payload) and not _is_finite(value):  # orjson takes it for null
+        if _perhaps_infinite(payload) and not is_finite(value):  # orjson takes it for null
             raise CannotDecode("not msgpack that is supported: infinity or NaN")
         return value
 
@@ -64,11 +64,11 @@ def _not_json(value: object) -> None:
         raise TypeError("a timestamp" if isinstance(value, datetime) else type(value).__name__)
 
 
-def _is_finite(value: object) -> bool:
+def is_finite(value: object) -> bool:
     if isinstance(value, dict):
-        return all(map(_is_finite, cast(dict[str, object], value).values()))
+        return all(map(is_finite, cast(dict[str, object], value).values()))
     if isinstance(value, list):
-        return all(map(_is_finite, cast(list[object], value)))
+        return all(map(is_finite, cast(list[object], value)))
     return not isinstance(value, float) or math.isfinite(value)
 
 

@@ -13,6 +13,7 @@ from walflow.plan.settings import check_keys, config_of, wire
 from walflow.plan.validate import configure
 from walflow.plugins import NotLoadable
 from walflow.registry import Registry, find
+from walflow.substitutes import substitute
 
 
 def plan_connector(
@@ -30,7 +31,11 @@ def plan_connector(
         report(error(str(refused), config.type.span))
         return None, unknown
     if of is None:
-        hint = did_you_mean(kind, registry) or f"there are {one_of(sorted(registry)).replace(' or ', ' and ')}"
+        hint = (
+            substitute("connector", kind)
+            or did_you_mean(kind, registry)
+            or f"there are {one_of(sorted(registry)).replace(' or ', ' and ')}"
+        )
         # tremor's own words, which programs search for
         report(error(f"Unknown connector type {kind}", config.type.span, hint))
         return None, unknown

@@ -14,6 +14,7 @@ from walflow.framing import BadChainOrder, Incoming, Outgoing
 from walflow.lang.config import ConnectorConfig
 from walflow.plan.validate import field_names
 from walflow.plugins import NotLoadable
+from walflow.substitutes import substitute
 from walflow_kernel.values import kind_of
 
 WIRE = ("codec", "preprocessors", "postprocessors")
@@ -86,8 +87,8 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
     make_in = partial(framing.incoming, messages=of.messages)
     make_out = partial(framing.outgoing, messages=of.messages)
     codec = _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {})
-    if codec is codecs.MSGPACK:
-        _warn_of_separators(connector, report)
+    if codec is not None and codec.name in codecs.GIVE_ANY_BYTE:
+        _warn_of_separators(codec.name, connector, report)
     return WireSettings(
         codec,
         _chain("preprocessors", framing.preprocessors, make_in, connector, report, unsaid),
@@ -95,14 +96,14 @@ def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> Wir
     )
 
 
-def _warn_of_separators(connector: ConnectorConfig, report: Report) -> None:
-    """In MessagePack a newline byte is the number 10."""
+def _warn_of_separators(codec: str, connector: ConnectorConfig, report: Report) -> None:
+    """In MessagePack, for example, a newline byte is the number 10."""
     for key, beside in (("preprocessors", -1), ("postprocessors", 0)):
         links = connector.settings[key].constant.parts.values() if key in connector.settings else ()
         names = [name for link in links if (name := link.constant.find(["name"])).value != "remove-empty"]
         if names and names[beside].value == "separate":
             hint = "put `base64` between them, or `length-prefixed` in the place of `separate`"
-            report(warning("`separate` beside msgpack: its bytes may hold the separator", names[beside].span, hint))
+            report(warning(f"`separate` beside {codec}: its bytes may hold the separator", names[beside].span, hint))
 
 
 def _codec(constant: Constant, report: Report) -> Codec | None:
@@ -186,7 +187,7 @@ def _known(named: _Named, what: str, known: Callable[[], Collection[str]], repor
     if name in names:
         return True
     other = _COUNTERPARTS.get((what, name))
-    hint = f"this way it is `{other}`" if other else did_you_mean(name, names)
+    hint = f"this way it is `{other}`" if other else substitute(what, name) or did_you_mean(name, names)
     hint = hint or f"there are {one_of(names).replace(' or ', ' and ')}"
     report(error(f"unknown {what} `{name}`", named.name.span, hint))
     return False

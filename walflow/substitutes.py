@@ -1,0 +1,111 @@
+"""What tremor 0.13 names and walflow does not have: what there is instead, or that it comes later.
+
+`walflow check` shows these sentences for a name that is unknown here, and docs/reference/from-tremor.md lists them.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+Kind = Literal["connector", "codec", "preprocessor", "postprocessor"]
+
+_UPLOAD: Final = "later; until then `file`, and a program that uploads the files"
+_QUEUE: Final = "later; until then a program of that system's own between it and `http_server` or `http_client`"
+_ONE_EVENT: Final = "acks are for each event, and this step would hold events back without one"
+
+SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
+    "connector": {
+        "azure_monitor_ingest_writer": "later",
+        "clickhouse": '`http_client` with `"batch": "lines"` to ClickHouse\'s HTTP interface (`INSERT … FORMAT JSONEachRow`)',
+        "discord": "`http_client` to a webhook of Discord; reading messages is not supported",
+        "dns_client": "later",
+        "elastic": "`http_client` to `/INDEX/_doc`, an event a request; the bulk interface comes later",
+        "gbq_writer": "later; until then a job on `spark` that writes to BigQuery",
+        "gcl_writer": "later",
+        "gcs_streamer": _UPLOAD,
+        "gpubsub_consumer": _QUEUE,
+        "gpubsub_producer": _QUEUE,
+        "kafka_consumer": "later",
+        "kafka_producer": "later",
+        "kv": "later",
+        "metrics": "the daemon's address `/metrics` (Prometheus), see `--admin`; as events later",
+        "otel_client": "later",
+        "otel_server": "later",
+        "s3_reader": "later; until then a job on `spark` that reads the objects",
+        "s3_streamer": _UPLOAD,
+    },
+    "codec": {
+        "binflux": "`msgpack` or `tremor`",
+        "confluent-schema-registry": 'later; `avro` with `"format": "datum"` reads values without a registry\'s header',
+        "json-sorted": '`{"name": "json", "config": {"mode": "sorted"}}`',
+    },
+    "preprocessor": {
+        "gelf-chunking": "later",
+        "ingest-ns": "later; until then the sender puts the time into the event",
+    },
+    "postprocessor": {
+        "chunk": f"`udp_client` sends an event a datagram: {_ONE_EVENT}",
+        "collect": f'`http_client` has `"batch"`; other connectors write a block at a time: {_ONE_EVENT}',
+        "gelf-chunking": "later",
+        "ingest-ns": "later; until then `system::ingest_ns()` in a pipeline puts the time into the event",
+        "streaming-compress": f"`compress`, for each event: {_ONE_EVENT}",
+    },
+}
+
+# All of tremor's, in its own order: what is not above, walflow has.
+TREMORS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "connector": (
+        *(
+            "azure_monitor_ingest_writer",
+            "bench",
+            "cb",
+            "clickhouse",
+            "crononome",
+            "discord",
+            "dns_client",
+            "elastic",
+        ),
+        *("exit", "file", "gbq_writer", "gcl_writer", "gcs_streamer", "gpubsub_consumer", "gpubsub_producer"),
+        *("http_client", "http_server", "kafka_consumer", "kafka_producer", "kv", "metrics", "metronome", "null"),
+        *(
+            "otel_client",
+            "otel_server",
+            "s3_reader",
+            "s3_streamer",
+            "stdio",
+            "tcp_client",
+            "tcp_server",
+            "udp_client",
+        ),
+        *("udp_server", "unix_socket_client", "unix_socket_server", "wal", "ws_client", "ws_server"),
+    ),
+    "codec": (
+        *(
+            "avro",
+            "binary",
+            "binflux",
+            "confluent-schema-registry",
+            "csv",
+            "dogstatsd",
+            "graphite-plaintext",
+            "influx",
+        ),
+        *("json", "json-sorted", "msgpack", "null", "statsd", "string", "syslog", "tremor", "yaml"),
+    ),
+    "preprocessor": (
+        *("base64", "decompress", "gelf-chunking", "ingest-ns", "length-prefixed", "remove-empty", "separate"),
+        "textual-length-prefixed",
+    ),
+    "postprocessor": (
+        *("base64", "chunk", "collect", "compress", "gelf-chunking", "ingest-ns", "length-prefixed", "separate"),
+        *("streaming-compress", "textual-length-prefixed"),
+    ),
+}
+
+
+def substitute(kind: str, name: str) -> str | None:
+    """A hint for a name that walflow does not have."""
+    for of, known in SUBSTITUTES.items():
+        if of == kind and name in known:
+            text = known[name]
+            return f"tremor has it; here {'it comes ' if text.startswith('later') else 'there is '}{text}"
+    return None
