@@ -60,7 +60,7 @@ class Stdio(Connector):
         )
         return Guarantee(
             source="what was read from stdin cannot be read again: a crash loses the events that no log has acked yet",
-            sink=f"{written}; whether it was read is not known; once the stream is closed, {after}",
+            sink=f"{written}. Whether it was read is not known. Once the stream is closed, {after}",
         )
 
     def _holds(self, behind_log: bool) -> bool:
