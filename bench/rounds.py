@@ -44,7 +44,7 @@ def in_turn(
 
 
 def _add(found: list[Figures], case: Case, timing: Timing, place: Path, missing: dict[str, str]) -> None:
-    os.sync()  # nobody writes back what another has written
+    os.sync()  # no system writes back the data of another one
     try:
         with scratch(place) as workdir:
             found.append(case.measure(workdir, timing))

@@ -76,7 +76,7 @@ class Wire:
 
 
 class RedisWire(Wire):
-    """An id is two lines. Which ids they are nobody knows; that there are as many entries, XLEN says in the end."""
+    """An id is two lines. Ids are not known in advance; at the end XLEN says that there is the right number of entries."""
 
     _lines = 0
 

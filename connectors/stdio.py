@@ -13,11 +13,12 @@ import stat
 import sys
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from typing import ClassVar, Final, Literal, TextIO
 
 from pydantic import Field
 
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, WalflowError
+from walflow import Backoff, Block, Connector, Guarantee, Inlet, OneJob, Outlet, Ports, WalflowError
 
 READ_BYTES: Final = 256 << 10
 BATCH_BYTES: Final = 256 << 10
@@ -59,7 +60,7 @@ class Stdio(Connector):
         )
         return Guarantee(
             source="what was read from stdin cannot be read again: a crash loses the events that no log has acked yet",
-            sink=f"{written}; whether it was read is not known; once the stream is closed, {after}",
+            sink=f"{written}. Whether it was read is not known. Once the stream is closed, {after}",
         )
 
     def _holds(self, behind_log: bool) -> bool:
@@ -151,7 +152,7 @@ class Console:
         self._breaker = breaker or SharedBreaker(inlet)
         self._holds = holds
         self._name = name
-        self._scheduler = inlet.scheduler
+        self._writes = OneJob(inlet.scheduler, self._take, self._written)
         self._dropped = inlet.counter("dropped_events_total")
         self._fd = fd
         self._step = PIPE_BYTES
@@ -160,13 +161,11 @@ class Console:
         self._writing: list[Block] = []
         self._data = b""
         self._offset = 0  # of `_data`, so far written; the thread's while a job is in the air
-        self._busy = False  # a job is in the air, a retry or a kick is due
         self._failing: str | None = None
         self._triggered = False
         self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._lost = False
-        self._stopping = False
-        self._stopped = asyncio.Event()
+        self._idle = asyncio.Event()  # no job is in the air, once it is closing
         if fd is None:
             self._lose("it was closed from the start")
         elif stat.S_ISREG(os.fstat(fd).st_mode):
@@ -179,16 +178,14 @@ class Console:
         self._waiting.append(block)
         self._waiting_bytes += len(block.frames.data)
         self._set_breaker()
-        if not self._busy:
-            self._busy = True
-            self._scheduler.call_soon(self._next)
+        self._writes.want()
 
     async def close(self) -> None:
         """Waits for the write that is running, then fails the events that were not written."""
-        self._stopping = True
-        if self._busy and self._failing is None:
-            await asyncio.shield(self._stopped.wait())
-        self._settle_written()
+        self._writes.stop()
+        self._idle.clear()
+        if self._writes.in_air:
+            await asyncio.shield(self._idle.wait())
         unwritten, self._writing = self._writing, []
         start = 0
         for block in unwritten:
@@ -201,15 +198,10 @@ class Console:
             os.close(self._fd)
             self._fd = None
 
-    def _next(self) -> None:
-        if self._stopping:
-            self._stopped.set()
-            return
-        if not self._writing and not self._gather():
-            self._busy = False
-            return
-        self._busy = True
-        self._scheduler.submit(self._write, self._written)
+    def _take(self) -> Callable[[], None] | None:
+        if self._lost:
+            return None
+        return self._write if self._writing or self._gather() else None
 
     def _gather(self) -> bool:
         size = 0
@@ -233,21 +225,20 @@ class Console:
             except BlockingIOError:
                 return  # another process made it non-blocking, and filled it
 
-    def _written(self, error: BaseException | None) -> None:
+    def _written(self, error: BaseException | None) -> float:
+        self._idle.set()
         self._settle_written()
+        wait = 0.0
         if error is None:
             self._failing = None
             self._backoff.reset()
         elif isinstance(error, OSError) and is_full(error):
-            self._hold(error)
-            return
+            self._failing = f"cannot write to {self._name}: {error.strerror}"
+            wait = self._backoff.next()
         else:
             self._lose(str(error))
-            if self._holds:  # nothing is written any more
-                self._stopped.set()
-                return
         self._set_breaker()
-        self._next()
+        return wait
 
     def _settle_written(self) -> None:
         while self._writing and len(self._writing[0].frames.data) <= self._offset:
@@ -257,14 +248,6 @@ class Console:
             self._data = self._data[size:]
             self._waiting_bytes -= size
             self._inlet.ack(block)
-
-    def _hold(self, error: OSError) -> None:
-        self._failing = f"cannot write to {self._name}: {error.strerror}"
-        self._set_breaker()
-        if self._stopping:
-            self._stopped.set()
-            return
-        self._scheduler.call_later(self._backoff.next(), self._next)
 
     def _set_breaker(self) -> None:
         limit = WAITING_BYTES // 2 if self._triggered else WAITING_BYTES

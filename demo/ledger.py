@@ -26,7 +26,7 @@ class Account:
     client: int
     connections: list[Connection] = field(default_factory=list[Connection])
     echoed: int = 0  # all ids below
-    altered: list[bytes] = field(default_factory=list[bytes])  # came back, and is nobody's line
+    altered: list[bytes] = field(default_factory=list[bytes])  # came back, and is no line that was sent
     foreign: list[bytes] = field(default_factory=list[bytes])  # came back, and is another client's
     unasked: list[bytes] = field(default_factory=list[bytes])  # its own, again or out of turn
 

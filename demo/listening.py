@@ -62,7 +62,8 @@ class Listening:
             self._process = None
 
     def freeze(self) -> None:
-        """It reads no more, and the kernel still takes for it: what comes now is written, and nobody has it."""
+        """It stops reading, but the kernel still accepts data for it: events that come now are written, and no program
+        has them."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -76,7 +77,7 @@ class Listening:
         return self.file.read_text()
 
     def events(self) -> list[Printed]:
-        """Whole lines, as they came; of a line that a kill cut off, nobody has the event."""
+        """Complete lines, in order. If a kill cut off a line, its event does not count."""
         found: list[Printed] = []
         for line in self.text().split("\n")[:-1]:
             if "{" in line and line.endswith("}"):
@@ -89,8 +90,8 @@ class Listening:
 
 
 def lives(events: Iterable[Printed]) -> list[list[int]]:
-    """The different ids that each run of walflow made, in their order: a metronome begins anew with 0. A run of which
-    nobody has an event 0 counts as more of the one before, where its ids are not 0, 1, 2 and so on."""
+    """The different ids that each run of walflow made, in their order: a metronome begins anew with 0. A run without
+    an event 0 counts as more of the one before, where its ids are not 0, 1, 2 and so on."""
     found: list[list[int]] = []
     for event in sorted(set(events)):
         if event.id == 0 or not found:

@@ -22,7 +22,7 @@ Event = dict[str, object]
 
 
 class ServerFailed(Exception):
-    """It ended, or did not start, and nobody asked it to. The text says what it said last."""
+    """The server ended or did not start, without being asked to. The text is its last message."""
 
 
 class Program(NamedTuple):
@@ -143,8 +143,8 @@ def write_flow(workdir: Path, flow: Path, args: Mapping[str, object], without: s
 
 
 def free_port() -> int:
-    """On 127.0.0.1, and below the range that the system gives to clients: one that reconnects to such a port while
-    nobody listens may get the very same port for itself, and talk to itself."""
+    """On 127.0.0.1, and below the range that the system gives to clients. A client that reconnects to a port of that
+    range without a listener may get the same port for itself, and then talks to itself."""
     rng = random.SystemRandom()
     while True:
         port = rng.randrange(20_000, 32_000)

@@ -93,7 +93,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
         ("altered, torn", faults.altered, "in the file, and not as it was sent"),
         ("duplicated", faults.duplicated, "sent once, twice in the file: walflow's own doing"),
         ("out of order", faults.disordered, "behind a later line of its connection"),
-        ("altered echoes", faults.altered_echoes, "came back as nobody's line"),
+        ("altered echoes", faults.altered_echoes, "came back as a line that was not sent"),
         ("foreign echoes", faults.foreign_echoes, "came back to another client"),
         ("unasked echoes", faults.unasked_echoes, "came back again, or out of turn"),
     ):

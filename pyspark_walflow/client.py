@@ -37,8 +37,8 @@ class LostPositions(NamedTuple):
 
 
 class Client:
-    """Raises OSError for whatever may be mended by connecting again, Refused for what the daemon says no to, and
-    Damaged where the other side is no walflow. After any of the first and last, `close` it."""
+    """Raises OSError for errors that a new connection may solve, Refused for a refusal of the daemon, and Damaged if
+    the other side is no walflow. After OSError and Damaged, `close` it."""
 
     def __init__(self, endpoint: Endpoint, key: WireKey, log: str | None = None) -> None:
         """`log`: the uuid it must have; None: any."""

@@ -35,7 +35,7 @@ def main() -> int:
     threading.Thread(target=_follow_daemon, args=(stop,), daemon=True).start()
     try:
         return _run(plan, report, stop)
-    except BaseException as error:  # noqa: BLE001  # whatever it is, the daemon is told
+    except BaseException as error:  # noqa: BLE001  # the daemon is told of any error
         trouble = condense(error, plan.checkpoint, plan.job)
         report.say(
             "refused" if trouble.lasting else "failed",

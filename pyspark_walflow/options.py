@@ -16,7 +16,7 @@ COMMITTED: Final = "committed"
 FROM_COMMITTED: Final = -1  # no position is: the consumer's own
 TOKEN_FILE: Final = "WALFLOW_TOKEN_FILE"
 TOKEN: Final = "WALFLOW_TOKEN"
-MAX_TOKEN: Final = 4096  # bytes of the file; whatever is longer is no token
+MAX_TOKEN: Final = 4096  # bytes of the file; a longer one is no token
 COPY: Final = "option."
 _UNITS: Final = {"k": 10, "m": 20, "g": 30}
 

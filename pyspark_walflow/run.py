@@ -132,7 +132,7 @@ def _main(given: argparse.Namespace) -> int:
         raise _Ended(str(error), EX_DATAERR) from None
     except JobRefusal as error:
         raise _Ended(f"{error}{f': {error.hint}' if error.hint else ''}", EX_CONFIG) from None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is one line
+    except Exception as error:  # noqa: BLE001 - any error is one line
         trouble = condense(error, "")
         raise _Ended(trouble.message, _code(trouble.message)) from None
     seconds = time.monotonic() - begin

@@ -1,4 +1,5 @@
-"""`format("walflow")`. Importable wherever pyspark.sql.datasource is, so that whatever else is missing can be said."""
+"""`format("walflow")`. It can be imported where pyspark.sql.datasource can, so that it can name any other package that
+is missing."""
 
 import json
 from collections.abc import Mapping

@@ -92,7 +92,7 @@ def main(path: str, result: str) -> int:
             spark.sparkContext.setLogLevel("OFF")
             rows = run_request(spark, request, scratch)
             spark.stop()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is one line
+        except Exception as error:  # noqa: BLE001 - any error is one line
             trouble = condense(error, "")
             sys.stderr.write(f"{trouble.message}{f': {trouble.hint}' if trouble.hint else ''}\n")
             return EX_CONFIG if trouble.lasting else 1

@@ -124,7 +124,7 @@ HELD = {
         f"{FOLLOW}test_removed_it_is_read_to_its_end",
     ],
     "f is read from its beginning at every start": [f"{FILE}test_it_reads_to_the_end_and_returns"],
-    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start empties": [
+    "an event is acked after it was written and fdatasync returned. So it survives a power cut, until the next start empties": [
         f"{FILE}test_when_it_syncs",
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
         *OTHERS_AT_THE_FILE,
@@ -135,7 +135,7 @@ HELD = {
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write",
         *OTHERS_AT_THE_FILE,
     ],
-    "an event is acked after it was written and fdatasync returned: it survives a power cut, until the next start writes": [
+    "an event is acked after it was written and fdatasync returned. So it survives a power cut, until the next start writes": [
         f"{FILE}test_when_it_syncs",
         f"{OVERWRITE}test_every_start_begins_at_the_first_byte_and_leaves_what_is_behind",
         f"{OVERWRITE}test_after_a_kill_the_last_line_may_be_torn_and_goes_on_as_the_old_one",
@@ -152,7 +152,7 @@ HELD = {
     "every start empties f": [
         "connectors/test_file_trouble.py::test_truncate_empties_once_and_keeps_what_others_write"
     ],
-    "an event is acked after it was written and fdatasync returned: it survives a power cut, until another": [
+    "an event is acked after it was written and fdatasync returned. So it survives a power cut, until another": [
         f"{APPEND}test_nothing_is_acked_before_both_files_are_synced",
         f"{APPEND}test_killed_at_every_change_to_the_disk",
         f"{APPEND}test_power_cuts_at_every_moment",
@@ -179,11 +179,11 @@ HELD = {
     "an event is acked and dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "what reaches it is dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "what was read from stdin cannot be read again": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
-    "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; once the stream is closed, every": [
+    "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. Once the stream is closed, every": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "connectors/test_stdio.py::test_stdout_closed_is_lost_and_nothing_else",
     ],
-    "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; once the stream is closed, no more": [
+    "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. Once the stream is closed, no more": [
         "connectors/test_stdio.py::test_it_writes_and_acks",
         "attack/test_closed_console.py::test_head_ends_and_the_log_keeps_the_rest",
     ],

@@ -29,6 +29,7 @@ from walflow.errors import CannotDecode, CannotEncode, DiskFull, FailStop, Misco
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, Receipt, StreamId, Verdict
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
+from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ __all__ = [
     "MessagePiece",
     "Misconfigured",
     "Objection",
+    "OneJob",
     "Origin",
     "Outlet",
     "Ports",

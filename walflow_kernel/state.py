@@ -1,12 +1,14 @@
-"""What a script keeps from one event to the next, and what it may weigh.
+"""The state that a script keeps from one event to the next, and its limit.
 
-A cell is a list of three: the value, the bytes that it has at most, and the bytes that came in since they were last
-counted. It is plain, so that a copy of it is a snapshot. No container in the value stands anywhere else: what comes in is
-copied, what leaves is copied (`apart`). So it can be changed in place.
+A cell is a list of three: the value, the most bytes that it may have, and the bytes that came in since they were last
+counted. It is plain, so a copy of it is a snapshot.
 
-The bytes are an estimate that only grows: what is overwritten is not subtracted. When it passes the bound the value is
-counted anew, but not before a sixteenth of the bound has come in since the last time. So the look at the whole value costs
-a constant for each byte that comes in.
+No container in the value is part of any other value: what comes in is copied, and what leaves is copied (`apart`). So
+it can be changed in place.
+
+The number of bytes is an estimate that only grows: overwritten values are not subtracted. When it exceeds the limit,
+the value is counted anew, but only after a sixteenth of the limit has come in since the last count. So counting costs a
+constant for each byte that comes in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +47,7 @@ def cell(value: object) -> Cell:
 
 
 def apart(value: Any) -> Any:
-    """A copy that shares no container."""
+    """A copy that shares no container with the original."""
     kind = exact(value)
     if kind is dict:
         if all(exact(one) in SCALARS for one in value.values()):
@@ -67,7 +69,7 @@ def apart(value: Any) -> Any:
 
 
 def taken_apart(value: Any) -> Apart:
-    """`apart`, with what it weighs. Raises CannotApply for what cannot be kept."""
+    """`apart`, with its weight. Raises CannotApply for a value that cannot be kept."""
     top = [value]
     level: list[Any] = [top]
     size = depth = 0
@@ -96,7 +98,7 @@ def taken_apart(value: Any) -> Apart:
 
 
 def replaced(cell: Cell, value: object, bound: int) -> Any:
-    """`let state = value`: what is kept from here on."""
+    """`let state = value`: the new state."""
     came = taken_apart(value)
     if came.size > bound:
         raise too_much(bound)
@@ -105,7 +107,7 @@ def replaced(cell: Cell, value: object, bound: int) -> Any:
 
 
 def assign(cell: Cell, keys: Sequence[Any], value: object, steps: Sequence[PathStep], bound: int) -> None:
-    """`let state.a.b = value`. Records on the way are made where they are missing. Where it cannot, nothing has changed."""
+    """`let state.a.b = value`. Missing records on the way are made. If it fails, nothing has changed."""
     came = taken_apart(value)
     if came.depth + len(keys) > DEEPEST:
         raise CannotApply(TOO_DEEP)
@@ -131,7 +133,7 @@ def assign(cell: Cell, keys: Sequence[Any], value: object, steps: Sequence[PathS
 
 
 def _admit(cell: Cell, size: int, bound: int) -> None:
-    """Raises CannotApply where the value would be too large with so many bytes more."""
+    """Raises CannotApply if the value would be too large with so many more bytes."""
     cell[2] += size
     if cell[1] + size > bound:
         if cell[2] * 16 >= bound:
@@ -142,7 +144,7 @@ def _admit(cell: Cell, size: int, bound: int) -> None:
 
 
 def weight(value: object) -> int:
-    """Bytes, as they are estimated."""
+    """An estimate in bytes."""
     size = 0
     waiting = [value]
     while waiting:
@@ -164,7 +166,7 @@ def too_much(bound: int) -> CannotApply:
 
 
 def lent(value: Any, steps: Steps, room: Room) -> Any:
-    """What a path into the state leads to, for what may keep it."""
+    """The value of a path into the state, for a reader that may keep it."""
     value = taken(value, steps)
     kind = exact(value)
     if kind is dict or kind is list:
@@ -177,6 +179,6 @@ def lent(value: Any, steps: Steps, room: Room) -> Any:
 
 
 def snapshot(state: Mapping[str, Cell]) -> State:
-    """A copy, from which `run` goes on as it would have gone on from the original."""
+    """A copy. `run` continues from it as it would from the original."""
     copied: State = apart(dict(state))
     return copied

@@ -90,7 +90,7 @@ class Bench:
             if self._plan.latency:
                 self._latency(spark, document)
             document.memory_mb["the JVM"] = peak_rss_mb(jvm_pid(spark))
-            if self._plan.socket:  # last: what it leaves in the heap is nobody else's
+            if self._plan.socket:  # last: what it leaves in the heap affects no other case
                 self._socket(spark, document)
                 document.memory_mb["the JVM after the socket source"] = peak_rss_mb(jvm_pid(spark))
         return document

@@ -81,7 +81,7 @@ class Runs:
         """Raises WrongResult."""
         data = self._data[case.size]
         frame = self._frame(case)
-        os.sync()  # nobody writes back what another has written
+        os.sync()  # no case writes back the data of another one
         with scratch(self._workdir) as directory:
             query = (
                 frame.writeStream.format(case.sink)

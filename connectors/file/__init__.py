@@ -200,7 +200,7 @@ class File(Connector):
         synced = self._syncs(behind_log)
         ack = "an event is acked after it was written"
         ack += (
-            " and fdatasync returned: it survives a power cut"
+            " and fdatasync returned. So it survives a power cut"
             if synced
             else " to the operating system: it survives a crash of walflow, not a power cut"
         )

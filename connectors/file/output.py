@@ -55,8 +55,8 @@ class Output:
     `size` is where the next batch goes. Other processes may write to the file too: all writes are at its end, so what
     they append is kept, and what they cut is gone. They may also rename it, replace it or remove it: before a batch is
     written and after it was synced, the path must still name this file, or else the file must have another name. A
-    batch that went to a file without a name, or was cut off, is written again before it is acked. `notes` is for
-    whoever logs.
+    batch that went to a file without a name, or was cut off, is written again before it is acked. `notes` are
+    messages for the log.
     """
 
     remembers = False

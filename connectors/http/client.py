@@ -15,7 +15,7 @@ NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9
 
 class HttpClient(Connector):
     """A sink that sends each event, or a batch of events, as an HTTP request. The answers' bodies are no events. Redirects
-    are not followed, and no proxy is used, whatever the environment says."""
+    are not followed, and no proxy is used, also if the environment names one."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL

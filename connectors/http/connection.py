@@ -181,7 +181,7 @@ class HttpConnection(asyncio.Protocol):
                     self._parser.go()
                 else:
                     break
-        except Exception as error:  # noqa: BLE001  # whatever it is, the others go on
+        except Exception as error:  # noqa: BLE001  # any bug: the other requests go on
             self._taker.failed(error)
             self.abort()
         finally:
@@ -209,7 +209,7 @@ class HttpConnection(asyncio.Protocol):
         except HttpRefusal as refusal:
             request.refuse(refusal)
             self.reply(request, self._taker.refused(refusal))
-        except Exception as error:  # noqa: BLE001  # whatever it is, this request alone has it
+        except Exception as error:  # noqa: BLE001  # any bug: only this request fails
             request.release()
             self.reply(request, self._taker.refused(self._taker.failed(error)))
 

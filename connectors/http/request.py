@@ -17,8 +17,8 @@ FRAMING_SHARE: Final = 8  # bytes of chunked transfer for each byte of a body, a
 
 
 class HttpRequest:
-    """`complete`: all of the body has come. `refusal`: what it is answered with, whatever follows. `over`: it is answered,
-    or its connection is gone."""
+    """`complete`: the whole body has come. `refusal`: the answer, also if more of the request follows. `over`: it is
+    answered, or its connection is gone."""
 
     __slots__ = (
         "_inflated",

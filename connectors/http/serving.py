@@ -154,7 +154,7 @@ class HttpServing:
             self._judge(request, key, body, judging)
         except HttpRefusal as refusal:
             _refuse(request, self.refused(refusal))
-        except Exception as error:  # noqa: BLE001  # whatever it is, this request alone has it
+        except Exception as error:  # noqa: BLE001  # any bug: only this request fails
             _refuse(request, self.refused(self.failed(error)))
 
     def _judged(self, request: HttpRequest, key: str | None, body: bytes, judged: Judged) -> None:

@@ -59,7 +59,7 @@ def test_its_ports() -> None:
     assert File(path="a", mode="truncate").ports_used() == Ports(inputs=("in",), outputs=("err",))
 
 
-SYNCED = "an event is acked after it was written and fdatasync returned: it survives a power cut"
+SYNCED = "an event is acked after it was written and fdatasync returned. So it survives a power cut"
 WRITTEN = (
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
 )

@@ -176,6 +176,21 @@ def test_a_full_disk_behind_stdout_is_waited_for() -> None:
     assert sink.inlet.failed == [(b"1\n", "stdout was not read")]
 
 
+async def test_a_stop_waits_for_the_write_that_is_tried_again_on_a_full_disk() -> None:
+    fd = os.open("/dev/full", os.O_WRONLY)
+    sink = Sink(fd)
+    sink.write(b"1")
+    sink.scheduler.advance(0.1)
+    assert sink.scheduler.in_air == 1
+    closing = asyncio.ensure_future(sink.console.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    os.fstat(fd)  # it is open for the thread that writes
+    sink.scheduler.work()
+    await closing
+    assert sink.inlet.failed == [(b"1\n", "stdout was not read")]
+
+
 def test_stdout_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     sink = Sink(os.open(path, os.O_WRONLY | os.O_CREAT))
@@ -341,8 +356,8 @@ def test_what_it_says_of_itself() -> None:
     assert Stdio().ports_used() == Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
     source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (
-        "an event is acked after it was written to its stream (stdout for the input `in`); whether it was read is not known; "
-        "once the stream is closed, "
+        "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. "
+        "Once the stream is closed, "
     )
     drops = f"{sink}every further event for it is acked, dropped and counted"
     holds = f"{sink}no more events are acked, and its sources stop"

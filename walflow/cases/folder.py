@@ -63,7 +63,7 @@ class CaseSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     tags: list[str] = Field(default_factory=list[str])
-    args: dict[str, Any] = Field(default_factory=dict[str, Any])  # Any: whatever TOML can say
+    args: dict[str, Any] = Field(default_factory=dict[str, Any])  # Any: all that TOML can express
     start_ns: int = Field(default=START_NS, ge=0)
     step_ns: int = Field(default=0, ge=0)
 
@@ -78,8 +78,8 @@ class _GivenRecord(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Case:
-    """A folder with one subject. `name`: its path below the folder that was asked for. Whatever is wrong with its files
-    is raised where they are read, as a BadCase."""
+    """A folder with one subject. `name`: its path below the folder that was asked for. Errors in its files are raised
+    as a BadCase when the file is read."""
 
     folder: Path
     name: str

@@ -67,7 +67,7 @@ def _dropped(lines: int) -> EventDict:
 
 
 class LogLines:
-    """Formats a log event as a line, whatever its values are."""
+    """Formats a log event as a line, with any values."""
 
     def __init__(self, processors: Sequence[Processor]) -> None:
         self._processors: list[Processor] = [

@@ -2,7 +2,7 @@
 
 A chain of preprocessors ends in a framing that finds events in the bytes, or in pieces that are one event each. On the
 way out, each event is encoded alone; the last step puts the frame between events. So a block always has one of a few
-simple framings, whatever chain it came through, and a log's tag names only those.
+simple framings, after any chain, and a log's tag names only those.
 """
 
 from collections.abc import Mapping, Sequence

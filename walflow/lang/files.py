@@ -14,7 +14,7 @@ LARGEST = 16 << 20
 
 
 def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
-    """A file that cannot be read is one error line, whatever the reason."""
+    """A file that cannot be read is one error line, for any reason."""
     try:
         return Source(str(path), _bytes(path).decode("utf-8-sig"), order)
     except UnicodeDecodeError as bad:

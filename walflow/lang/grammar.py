@@ -61,7 +61,7 @@ def _read(kept: Path | None) -> lark.Lark | None:
                 return None
             read: lark.Lark = _lark.load(file)
             return read
-    except Exception:  # noqa: BLE001 - half-written, of another lark, gone: whatever it is, it is built again
+    except Exception:  # noqa: BLE001 - half-written, of another lark, gone: in each case it is built again
         return None
 
 

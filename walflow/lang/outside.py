@@ -1,4 +1,4 @@
-"""Args of flows that come from the command line: `--set port=9000`, or `--set FLOW.port=9000` for one flow of several."""
+"""Args of flows from the command line: `--set port=9000`, or `--set FLOW.port=9000` for one flow of several."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _FORM: Final = re.compile(r"(?:(?P<flow>[^.=\s]+)\.)?(?P<name>[^.=\s]+)=(?P<valu
 
 @dataclass(eq=False)
 class _Given:
-    """`flow` is None for every flow that has such an arg."""
+    """`flow` is None: for each flow that has such an arg."""
 
     flow: str | None
     name: str
@@ -27,7 +27,7 @@ class _Given:
 
 @dataclass(eq=False)
 class OutsideArgs:
-    """`known`: the args that deployed flows have."""
+    """`known`: the args of the deployed flows."""
 
     report: Report
     given: list[_Given] = field(default_factory=list[_Given])
@@ -50,7 +50,7 @@ class OutsideArgs:
             self.given.append(_Given(form["flow"], form["name"], at, value))
 
     def of(self, flow: str, names: Collection[str]) -> Mapping[str, Constant]:
-        """Those of one deployment. What is given for this flow alone counts before what is given for all."""
+        """The args of one deployment. An arg for this flow overrides one for all flows."""
         self.known |= {*names, *(f"{flow}.{name}" for name in names)}
         found: dict[str, Constant] = {}
         for one in sorted(self.given, key=lambda one: one.flow is not None):
@@ -69,7 +69,7 @@ class OutsideArgs:
 
 
 def _value(text: str) -> object:
-    """JSON, else the text as it is: a word needs no quotes."""
+    """JSON; any other text is a string, so a word needs no quotes."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""One pipeline of a file, by itself: nothing is deployed, its args are given from outside."""
+"""One pipeline of a file, alone: nothing is deployed, and its args come from outside."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +19,8 @@ Found = tuple[DefinePipeline, ModuleBlock]
 
 
 def standalone(path: Path, name: str, args: Mapping[str, object], report: Report) -> PipelineConfig | None:
-    """`name`: as it is defined, `flow::name` where two flows define one. None: what is wrong was reported."""
+    """`name`: as in its definition, or `flow::name` if two flows define one. None: there is an error, which was
+    reported."""
     source = read(path, 0)
     if isinstance(source, Diagnostic):
         report(source)
@@ -42,7 +43,7 @@ def standalone(path: Path, name: str, args: Mapping[str, object], report: Report
     if picked:
         names = [key for key in found if key.endswith(f"::{name}")]
         report(error(f"{path} has several pipelines `{name}`", hint=f"name one of them: {one_of(names)}"))
-    elif not said:  # else it may be among what could not be read
+    elif not said:  # otherwise an error may have hidden it
         hint = did_you_mean(name, found) or (f"there is {one_of(found)}" if found else "it defines none")
         report(error(f"{path} has no pipeline `{name}`", hint=hint))
     return None
@@ -78,7 +79,7 @@ def _configured(
 
 
 def literal(value: object, span: Span) -> Expr | None:
-    """As it would be written. None for what no flow file can say."""
+    """The value as it is written in a flow file. None if no flow file can express it."""
     match value:
         case None | bool() | int() | float():
             return Literal(value, span)

@@ -47,7 +47,7 @@ class ConnectionClient(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """One connection, from its making to its end; an end for whatever reason is one call of `end`."""
+    """One connection, from its making to its end; an end for any reason is one call of `end`."""
 
     transport: asyncio.Transport
     writing: Writing

@@ -14,7 +14,7 @@ from walflow.net.tls import ServerTls
 
 
 class Exposed(Connector):
-    """Keys of every server that listens on host:port, whatever it speaks."""
+    """Keys of every server that listens on host:port, with any protocol."""
 
     tls: ServerTls | None = Field(default=None, description="Certificates for TLS. Default: no TLS.")
     socket_options: SocketOptions = Field(

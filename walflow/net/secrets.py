@@ -41,7 +41,7 @@ class Secret(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain_text(cls, given: Any) -> Any:  # what the flow file has there, whatever it is
+    def _plain_text(cls, given: Any) -> Any:  # any value of the flow file
         return {"text": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")

@@ -130,7 +130,7 @@ class SinkNode(RunHalf):
         if accept is not None:
             try:  # as `_hand_over`, without a call for each block
                 accept(block)
-            except Exception as error:  # noqa: BLE001  # whatever it is
+            except Exception as error:  # noqa: BLE001  # any bug
                 self._context.failed(error)
             return
         self._queue.append(block)
@@ -142,7 +142,7 @@ class SinkNode(RunHalf):
         collected."""
         try:
             accept(block)
-        except Exception as error:  # noqa: BLE001  # whatever it is
+        except Exception as error:  # noqa: BLE001  # any bug
             self._context.failed(error)
 
     # walflow.contract.Inlet

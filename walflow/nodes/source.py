@@ -167,7 +167,7 @@ class RunOutlet(RunHalf, SendWindow):
         self._received_bytes.value += size
         try:
             self._out.accept(block)
-        except Exception as error:  # noqa: BLE001  # whatever it is
+        except Exception as error:  # noqa: BLE001  # any bug
             log_bug(self.log, error, block)
         if self.window_events is not None and self.inflight_events >= self.window_events:
             self.on_full()

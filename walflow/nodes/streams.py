@@ -103,7 +103,7 @@ class Streams:
             block = Block(stream.id, part, codec, receipt, ingest_ns=now, meta=stream.meta)
             try:
                 self._out.accept(block)
-            except Exception as error:  # noqa: BLE001  # whatever it is
+            except Exception as error:  # noqa: BLE001  # any bug
                 log_bug(self._log, error, block)
         if window.inflight > window.window:
             window.exceed()

@@ -1,6 +1,6 @@
 """Outcomes that are told once the keys of their events are on disk, after one sync for all that came meanwhile."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 from walflow.contract import Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Receipt
+from walflow.one_job import OneJob
 from walflow.operators.seen import SeenFile, SeenKeys
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
@@ -37,39 +38,36 @@ class KeyWriter:
         self._fresh: list[bytes] = []  # seen, and not on disk
         self._outcomes: list[SharedOutcome] = []  # that wait for them
         self._flying: list[SharedOutcome] = []  # whose keys are being written
-        self._writing = False
+        self._writes = OneJob(scheduler, self._take, self._written)
 
     def write(self, fresh: Sequence[bytes], outcomes: Sequence[SharedOutcome]) -> None:
         """Tells the outcomes once these keys are on disk."""
         self._fresh += fresh
         self._outcomes += outcomes
-        if not self._writing:
-            self._writing = True
-            self._scheduler.call_soon(self._submit)
+        self._writes.want()
 
-    def _submit(self) -> None:
+    def _take(self) -> Callable[[], None] | None:
         if not self._outcomes:
-            self._writing = False
-            return
+            return None
         fresh, self._fresh = self._fresh, []
         self._flying, self._outcomes = self._outcomes, []
-        anew = self._file.is_due(len(fresh))
-        job = partial(self._file.write_anew, self._seen.keys()) if anew else partial(self._file.write, fresh)
-        self._scheduler.submit(job, self._written)
+        if self._file.is_due(len(fresh)):
+            return partial(self._file.write_anew, self._seen.keys())
+        return partial(self._file.write, fresh)
 
-    def _written(self, error: BaseException | None) -> None:
+    def _written(self, error: BaseException | None) -> float:
         outcomes, self._flying = self._flying, []
         if error is None:
             tell(outcomes)
-            self._submit()
-            return
+            return 0.0
         # unsettled they stay, so the sources stop at their windows; the next write is of all keys
         self._log.error("keys not written", error=str(error), retry_seconds=RETRY)
         self._outcomes = [*outcomes, *self._outcomes]
-        self._scheduler.call_later(RETRY, self._submit)
+        return RETRY
 
     def end(self, cause: WalflowError) -> None:
         """What is not written fails."""
+        self._writes.stop()
         unwritten = [*self._flying, *self._outcomes]
         self._flying, self._outcomes = [], []
         for outcome in unwritten:

@@ -2,8 +2,8 @@
 
     seen = header (20 bytes) key*      key = digest (16 bytes) crc32c of it (4 bytes, little endian)
 
-Keys are appended as they are delivered; a file of twice as many as count is written anew. Whatever is in the file, it
-opens: a key that does not have its checksum is left out, for the worst that follows is that an event comes twice.
+Keys are appended as they are delivered; a file of twice as many as count is written anew. The file opens
+with any content: a key with a wrong checksum is left out. The worst result is that an event comes twice.
 """
 
 import os

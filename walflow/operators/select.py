@@ -9,8 +9,8 @@ evaluated leaves by err; what no select takes is acked.
 - Events that are made anew are JSON, a line each.
 
 What goes on carries the receipt that came, with its count. That this counts more events is safe: once the first k of
-those that go one way are delivered, whatever of the first k that came went that way is. Where one event goes one way
-twice (two selects into one port) a branch counts none as done, for then it would not be.
+those that go one way are delivered, those of the first k that came and went that way are delivered. If one event goes one way
+twice (two selects into one port) this is not true, so a branch then counts none as done.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -147,7 +147,7 @@ def _chain(
 
 
 def _is_wrong(link: _Named, make: Callable[[Sequence[framing.Named]], object]) -> bool:
-    """Whether the processor itself is wrong, whatever the others are."""
+    """Whether the processor itself is wrong, independent of the others."""
     try:
         make([(str(link.name.value), link.config)])
     except BadChainOrder:

@@ -31,7 +31,7 @@ class Checkpoints:
         self._writes = OneAtATime(half, self._take, self._written, self._tell_full, Backoff(RETRY, RETRY))
         self._wanted = False
         self._stopped = False
-        self.low = log.low  # acked below it, and in both slots on disk: whatever becomes of one, none comes again
+        self.low = log.low  # acked below it, and in both slots on disk: even if one slot is lost, none comes again
         self._newer_low = self._writing_low = log.low
 
     @property

@@ -48,7 +48,7 @@ async def run_connector(
         except asyncio.CancelledError:
             nodes.health.becomes("stopped")
             raise
-        except Exception as error:  # noqa: BLE001  # whatever a connector raises is its own trouble
+        except Exception as error:  # noqa: BLE001  # an error of a connector ends only its own run
             if clock() - started > STEADY:
                 backoff.reset()
             delay = backoff.next()

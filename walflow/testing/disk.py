@@ -4,7 +4,7 @@
 file the bytes and the size that were synced, and of each 512-byte sector written since then any of its versions; of
 every directory the names that were synced and any of the changes since. `cuts.images` makes images of that.
 
-An image has no LOCK files: they hold a pid, for people, and are written anew by whoever opens the log.
+An image has no LOCK files: they hold a pid, for people, and are written anew when the log is opened.
 """
 
 import errno
@@ -73,7 +73,7 @@ class Inode:
         return self.data
 
     def sync(self) -> None:
-        """What is dirty is on disk now. What is clean is not looked at, whatever became of it."""
+        """Writes what is dirty. Clean data is not looked at."""
         assert self.data is not None
         size = len(self.data)
         data = bytearray(self.synced[:size].ljust(size, b"\0"))

@@ -1,4 +1,4 @@
-"""Recovery: finds out what a directory contains when its log is opened, whatever happened to it before.
+"""Recovery: finds out what a directory contains when its log is opened, after any kind of end or damage.
 
 Old chunks are trusted by their headers; their records are verified when they are read. Only the tail is read here
 (tail.py). The log then continues in a new chunk. Recovery may be interrupted at any point and done again.

@@ -1,4 +1,4 @@
-"""std::re, by RE2: the time of a match is in proportion to the length of the text, whatever the pattern."""
+"""std::re, by RE2: the time of a match is in proportion to the length of the text, for any pattern."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -93,7 +93,7 @@ def _read(each: FollowedFile, most: int) -> FileRead:
 
 
 def open_all(files: Iterable[FollowedFile]) -> list[FileRead]:
-    """In a thread. What is open can be read to its end, whatever becomes of its name."""
+    """In a thread. An open file can be read to its end, also if its name is changed or removed."""
     return [_read(each, 0) for each in files]
 
 

@@ -49,8 +49,8 @@ class Staged(NamedTuple):
 
 
 class Staging:
-    """`held`: names that are being published; they stay, whatever happens. `orphans` counts what went unasked. Raises
-    Refused."""
+    """`held`: names that are being published. They are never removed. `orphans` counts stages that were never
+    published. Raises Refused."""
 
     def __init__(
         self,

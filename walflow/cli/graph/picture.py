@@ -1,4 +1,4 @@
-"""What there is to draw, whatever draws it."""
+"""The parts of a picture, for all formats."""
 
 from collections.abc import Sequence
 from enum import Enum

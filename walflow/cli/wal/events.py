@@ -104,7 +104,7 @@ def compact(value: object) -> str:
 
 
 def _foreign(value: object) -> str:
-    """Bytes, which metadata may hold, and whatever else has no JSON."""
+    """Bytes, which metadata may hold, and any other value without a form in JSON."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
