@@ -9,11 +9,11 @@ from hypothesis import given, settings, strategies as st
 from tests.codecs.adversarial import linear, look_at, repeated
 from tests.codecs.test_msgpack import VALUE
 from walflow.codecs import make
-from walflow_kernel.json import DEEPEST
 from walflow.codecs.null import NULL
 from walflow.codecs.tremor import TREMOR
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.framing import LINES
+from walflow_kernel.json import DEEPEST
 
 EIGHT = bytes(7)
 

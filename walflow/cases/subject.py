@@ -25,8 +25,7 @@ from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query, parse_script
 from walflow.plan import load
 from walflow.plan.assemble import assemble
-from walflow.plan.assembly import Assembly, ConnectorPlan, Link
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 from walflow.registry import connectors
 
 FLOW: Final = "test"

@@ -13,11 +13,11 @@ import struct
 from collections.abc import Mapping
 from typing import Final, cast
 
-from walflow_kernel.json import DEEPEST
 from walflow.codecs.parts import bytes_of, text_of
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.plugins import known_keys
+from walflow_kernel.json import DEEPEST
 from walflow_kernel.values import LEAST, MOST, kind_of
 
 VERSION: Final = b"\0\0"

@@ -23,6 +23,7 @@ from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.operators.stateful import StatefulSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
 from walflow_kernel.state import State
@@ -115,7 +116,7 @@ class _Builder:
         operator."""
         place = Port(plan.id, name)
         if place not in self._inputs:
-            selects = [select for select in plan.selects if select.source == name]
+            selects = plan.selects_from(name)
             operator = next((one for one in plan.operators if one.name == name), None)
             if operator is not None:
                 self._inputs[place] = self._operator(plan, operator)
@@ -171,10 +172,13 @@ class _Builder:
 
     def _pipeline_err(self, plan: PipelinePlan, place: str) -> ErrPort:
         """Of what is rejected at this place."""
-        port = Port(plan.id, plan.err_from(place))
+        err = plan.err_from(place) or ERR
+        port = Port(plan.id, err)
         if port not in self._pipeline_errs:
-            target = self._port(port) if self._links[port] else None
-            self._pipeline_errs[port] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
+            within = err in plan.errs.values()  # of a pipeline within this one
+            name = f"{plan.id}/{err.rpartition('/')[0]}" if within else str(plan.id)
+            target = self._within(plan, err) if within else self._port(port) if self._links[port] else None
+            self._pipeline_errs[port] = ErrPort(name, target, self._rejected(plan), _logger(plan.id))
         return self._pipeline_errs[port]
 
     def _dead_end(self, port: Port) -> DeadEnd:
