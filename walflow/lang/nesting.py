@@ -1,6 +1,6 @@
 """How deep pipelines lie within each other, and that none lies within itself."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -24,7 +24,7 @@ class Nesting:
         self._too_many = False  # has been reported
 
     @contextmanager
-    def enter(self, definition: DefinePipeline, created: Name) -> Iterator[bool]:
+    def enter(self, definition: DefinePipeline, created: Name) -> Generator[bool]:
         """Whether it can be made here. Why not has been reported."""
         refused = self._refused(definition, created)
         if refused is not None:
