@@ -82,7 +82,7 @@ def app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     program.callback()(_program)
-    program.command()(run)
+    program.command(help=flowing(run.__doc__ or ""))(run)
     program.command()(check)
     program.command()(graph)
     program.command()(new)

@@ -100,10 +100,18 @@ class Deployment:
         self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
 
 
-def pipeline(alias: Name, definition: DefinePipeline, name: Name, library: Library, report: Report) -> PipelineConfig:
-    """One instance, called `name`, of a pipeline that is a file of its own."""
-    home = library.block((), definition.whole, None)
-    create = Create("pipeline", name, (definition.name,), (), name.span)
+def pipeline(
+    alias: Name,
+    definition: DefinePipeline,
+    name: Name,
+    library: Library,
+    report: Report,
+    settings: tuple[ast.Setting, ...] = (),
+    home: ModuleBlock | None = None,
+) -> PipelineConfig:
+    """One instance, called `name`, of a pipeline that is a file of its own, or stands in `home`."""
+    home = home or library.block((), definition.whole, None)
+    create = Create("pipeline", name, (definition.name,), settings, name.span)
     return _Instance(alias, home, {}, library, report).pipeline(create, definition, home)
 
 
