@@ -69,6 +69,7 @@ def app() -> typer.Typer:
     from walflow.cli.connectors import connectors_app
     from walflow.cli.graph import graph
     from walflow.cli.new import new
+    from walflow.cli.repl import repl
     from walflow.cli.run import run
     from walflow.cli.schema import schema
     from walflow.cli.status import status
@@ -87,6 +88,7 @@ def app() -> typer.Typer:
     program.command()(graph)
     program.command()(new)
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
+    program.command(help=flowing(repl.__doc__ or ""))(repl)
     program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")
