@@ -2,12 +2,12 @@
 
 import pytest
 
-from walflow.repl import Session, completions
+from walflow.repl import ReplSession, completions
 
 
 def said(*lines: str, event: str = "{}") -> list[str]:
     """What the lines give, all together."""
-    session = Session()
+    session = ReplSession()
     assert session.feed(f":event {event}").lines == []
     found = [line for one in lines for line in session.feed(one).lines]
     return [*found, *session.end().lines]
@@ -70,7 +70,7 @@ MISTAKES: list[tuple[list[str], str]] = [
 
 @pytest.mark.parametrize(("lines", "begin"), MISTAKES, ids=lambda one: str(one)[:40])
 def test_mistakes(lines: list[str], begin: str) -> None:
-    session = Session()
+    session = ReplSession()
     answers = [*(session.feed(line) for line in lines), session.end()]
     assert "\n".join(line for answer in answers for line in answer.lines).startswith(begin)
     assert any(answer.failed for answer in answers)
@@ -81,7 +81,7 @@ def test_what_failed_does_not_stay() -> None:
 
 
 def test_a_session_goes_on_behind_an_interrupt() -> None:
-    session = Session()
+    session = ReplSession()
     assert session.feed("1 +").more
     session.interrupt()
     assert session.feed("2").lines == ["2"]
@@ -96,7 +96,7 @@ def test_the_source_is_shown() -> None:
 
 def test_help_names_every_command() -> None:
     help = "\n".join(said(":help"))
-    assert all(command in help for command in completions(Session(), ":", ":"))
+    assert all(command in help for command in completions(ReplSession(), ":", ":"))
 
 
 COMPLETIONS: list[tuple[str, str, list[str]]] = [
@@ -116,7 +116,7 @@ COMPLETIONS: list[tuple[str, str, list[str]]] = [
 
 @pytest.mark.parametrize(("line", "word", "found"), COMPLETIONS)
 def test_completion(line: str, word: str, found: list[str]) -> None:
-    session = Session()
+    session = ReplSession()
     session.feed(':event {"a": 1, "r": {"b": 2}}')
     session.feed("let count = 1")
     assert completions(session, line, word) == found

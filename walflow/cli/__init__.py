@@ -67,6 +67,7 @@ def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
     from walflow.cli.connectors import connectors_app
+    from walflow.cli.doc import doc
     from walflow.cli.graph import graph
     from walflow.cli.new import new
     from walflow.cli.repl import repl
@@ -89,6 +90,7 @@ def app() -> typer.Typer:
     program.command()(new)
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
     program.command(help=flowing(repl.__doc__ or ""))(repl)
+    program.command(help=flowing(doc.__doc__ or ""))(doc)
     program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")

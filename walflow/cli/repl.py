@@ -13,7 +13,7 @@ from walflow.admin.text import printable
 from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.repl import Session
+    from walflow.repl import ReplSession
 
 PROMPT: Final = "> "
 MORE: Final = ". "
@@ -33,9 +33,9 @@ def repl(
 
     What stands on stdin is run if that is no terminal; then the exit code is 1 if a line was wrong.
     """
-    from walflow.repl import Session
+    from walflow.repl import ReplSession
 
-    session = Session()
+    session = ReplSession()
     if event is not None and (wrong := session.feed(f":event {event}")).failed:
         typer.echo(f"walflow: --event: {printable(wrong.lines[0])}", err=True)
         raise typer.Exit(EX_USAGE)
@@ -47,7 +47,7 @@ def repl(
         raise typer.Exit(EX_FINDINGS)
 
 
-def _talk(session: "Session", ask: "Callable[[str], str | None]") -> bool:
+def _talk(session: "ReplSession", ask: "Callable[[str], str | None]") -> bool:
     """Whether all lines were fine."""
     sound, prompt = True, PROMPT
     while (line := ask(prompt)) is not None:
@@ -91,7 +91,7 @@ def _read() -> "Callable[[str], str | None]":
 
 
 @contextlib.contextmanager
-def _line_editing(session: "Session", *, history: bool) -> Generator[None]:
+def _line_editing(session: "ReplSession", *, history: bool) -> Generator[None]:
     """Python may be built without it; a history that cannot be read or kept is none."""
     try:
         import readline

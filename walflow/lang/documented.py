@@ -22,6 +22,7 @@ _HEADS: Final = (
     ("constant", re.compile(r"const\s+(`[^`]+`|\w+)\s*=\s*.*?;?\s*$")),
     ("", re.compile(r"define\s+(?:flow|connector|pipeline|operator|script|window)\s+(`[^`]+`|\w+)")),
 )
+_DEPLOYS: Final = re.compile(r"^\s*deploy\s+flow\b", re.MULTILINE)
 MOST_CONSTANTS: Final = 50  # more of them are only counted
 
 
@@ -91,6 +92,42 @@ def _entry(line: str, says: Sequence[str]) -> Iterator[Documented]:
             return
 
 
+def own_modules(folder: Path) -> list[str]:
+    """Those in and below a folder. What deploys a flow is none."""
+    found: list[str] = []
+    for file in sorted(folder.rglob("*")):
+        inner = file.relative_to(folder)
+        if file.suffix in files.SUFFIXES and file.is_file() and not any(part[0] in "._" for part in inner.parts):
+            source = files.read(file, 0)
+            if isinstance(source, Diagnostic) or not _DEPLOYS.search(source.text):
+                found.append("::".join(inner.with_suffix("").parts))
+    return list(dict.fromkeys(found))
+
+
+def listed(folder: Path, folders: Sequence[Path | Traversable]) -> list[str]:
+    """A line for each module: a user's own, then the shipped ones."""
+    shipped = sorted(set(files.known_modules([], [])))
+    found = [(path, read_module(path, folders)) for path in [*own_modules(folder), *shipped]]
+    told = [(path, next(iter(module.says), "")) for path, module in found if module is not None]
+    widest = max((len(path) for path, _ in told), default=0)
+    return [f"{path:{widest}}  {says}".rstrip() for path, says in dict(told).items()]
+
+
+def markdown_of(module: DocumentedModule) -> str:
+    lines = [f"# {module.path}", "", *module.says]
+    kinds = dict.fromkeys(one.kind for one in module.entries)
+    for kind in kinds:
+        lines += ["", f"## {_plural(kind)}"]
+        for one in (one for one in module.entries if one.kind == kind):
+            lines += ["", f"### {one.name}", "", "```tremor", one.head, "```", *(["", *one.says] if one.says else [])]
+            lines += ["", "```tremor", *one.examples, "```"] if one.examples else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _plural(kind: str) -> str:
+    return f"{kind[:1].upper()}{kind[1:]}s"
+
+
 def text_of(name: str, folders: Sequence[Path | Traversable]) -> list[str]:
     """Of a module, or of one thing in it. Raises NotDocumented."""
     module = read_module(name, folders)
@@ -98,13 +135,13 @@ def text_of(name: str, folders: Sequence[Path | Traversable]) -> list[str]:
         return _module_text(module, folders)
     before, _, last = name.rpartition("::")
     module = read_module(before, folders) if before else None
-    near = did_you_mean(name, files.known_modules(name.split("::"), folders))
-    if module is None or (near is not None and not any(one.name == last for one in module.entries)):
+    names = [one.name for one in module.entries] if module is not None else []
+    if module is None or not names:
+        near = did_you_mean(name, files.known_modules(name.split("::"), folders))
         raise NotDocumented(f"there is no module `{name}`" + (f"; {near}" if near else ""))
     found = [one for one in module.entries if one.name == last]
     if not found:
-        names = [one.name for one in module.entries]
-        hint = did_you_mean(last, names) or f"it has {', '.join(names) or 'nothing'}"
+        hint = did_you_mean(last, names) or f"it has {', '.join(names)}"
         raise NotDocumented(f"module `{before}` has no `{last}`; {hint}")
     return [line for one in found for line in _entry_text(one)]
 

@@ -5,6 +5,6 @@
 """
 
 from walflow.repl.completion import completions
-from walflow.repl.session import Answer, Session
+from walflow.repl.session import Answer, ReplSession
 
-__all__ = ["Answer", "Session", "completions"]
+__all__ = ["Answer", "ReplSession", "completions"]

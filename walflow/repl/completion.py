@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from walflow.compile.reference import constants, declared, modules
-from walflow.repl.session import Session
+from walflow.repl.session import ReplSession
 
 COMMANDS: Final = (":event", ":meta", ":python", ":doc", ":script", ":reset", ":help", ":quit")
 WORDS: Final = (
@@ -16,14 +16,14 @@ WORDS: Final = (
 _PATH: Final = re.compile(r"(event|\$)((?:\.[A-Za-z_]\w*)*)\.(\w*)")
 
 
-def completions(session: Session, line: str, word: str) -> list[str]:
+def completions(session: ReplSession, line: str, word: str) -> list[str]:
     """All that `word`, the last one of `line`, may become."""
     if line.lstrip() == word and word.startswith(":"):
         return [one for one in COMMANDS if one.startswith(word)]
     return sorted({one for one in _known(session, line, word) if one.startswith(word) and one != word})
 
 
-def _known(session: Session, line: str, word: str) -> Iterator[str]:
+def _known(session: ReplSession, line: str, word: str) -> Iterator[str]:
     if found := _PATH.fullmatch(word):
         root, way, _ = found.groups()
         yield from (f"{root}{way}.{key}" for key in _members(session, root, way))
@@ -42,7 +42,7 @@ def _known(session: Session, line: str, word: str) -> Iterator[str]:
         yield from (f"{path.rpartition('::')[2]}::" for path in _names())
 
 
-def _members(session: Session, root: str, way: str) -> Iterator[str]:
+def _members(session: ReplSession, root: str, way: str) -> Iterator[str]:
     value: object = session.event if root == "event" else dict(session.meta)
     for key in way.split(".")[1:]:
         value = value.get(key) if isinstance(value, dict) else None

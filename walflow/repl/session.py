@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     ends: bool = False
 
 
-class Session:
+class ReplSession:
     def __init__(self) -> None:
         self.event: object = {}
         self.meta: Mapping[str, object] = {}
