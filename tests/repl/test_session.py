@@ -38,6 +38,7 @@ ANSWERS: list[tuple[list[str], list[str]]] = [
     (["let x = 1", "use std::array", ":script"], ["let x = 1;", "use std::array;"]),
     ([":event [1]", "event[0]", ":event"], ["1", "[1]"]),
     ([":doc string::is_empty"], ["is_empty(text: string) -> bool", "  Whether it is empty.", '      string::is_empty("")']),
+    (["let state = 5; state + 1"], ["6"]),
     (["<< 1 >>"], ["b'\\x01' (not JSON: binary data)"]),
 ]  # fmt: skip
 
@@ -64,7 +65,6 @@ MISTAKES: list[tuple[list[str], str]] = [
     ([":doc"], "write the name of a module or a function"),
     ([":doc std::strin"], "there is no module `std::strin`; did you mean `std::string`?"),
     ([":python 1 +"], "repl:1:4: error: "),
-    (["let state = 1"], "repl:"),
 ]
 
 

@@ -115,7 +115,8 @@ def _loaded(file: Path, options: FilterOptions, written: Sequence[str]) -> "Alon
         typer.echo(printable_lines(render_all(diagnostics)), err=True)
     if alone is None:
         raise typer.Exit(EX_CONFIG)
-    for log in sorted(alone.logs):
+    results = {buffer for plan in alone.assembly.pipelines if plan.domain for buffer in plan.domain.buffers}
+    for log in sorted(alone.logs - results):
         typer.echo(f"walflow: {log.name} stores nothing here: events pass it", err=True)
     return alone
 

@@ -131,7 +131,7 @@ class _Builder:
         place = OperatorContext(
             name=f"{plan.id}/{operator.name}",
             exits={port: OutPort(self._within(plan, exit), ReasonGate()) for port, exit in ways},
-            err=self._pipeline_err(plan, operator.name),
+            err=self._err(plan, plan.err_from(operator.name) or ERR),
             counter=lambda of: self._metrics.counter(of, **labels),
             gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
             log=structlog.get_logger(flow=plan.id.flow, component=component),
@@ -154,7 +154,7 @@ class _Builder:
         compiled = compile_region(region_of(plan, selects[0].source))
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
-        err = self._pipeline_err(plan, selects[0].source)
+        err = self._err(plan, plan.err_port(selects[0].source))
         if not compiled.has_state:
             return operators.Select(compiled, exits, err, filtered)
         state = self._states[plan.id]
@@ -170,9 +170,8 @@ class _Builder:
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))
 
-    def _pipeline_err(self, plan: PipelinePlan, place: str) -> ErrPort:
-        """Of what is rejected at this place."""
-        err = plan.err_from(place) or ERR
+    def _err(self, plan: PipelinePlan, err: str) -> ErrPort:
+        """`err`: a port, or a place of a pipeline within this one."""
         port = Port(plan.id, err)
         if port not in self._pipeline_errs:
             within = err in plan.errs.values()  # of a pipeline within this one

@@ -148,10 +148,14 @@ class PipelinePlan:
         """The labels of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
 
+    def err_port(self, place: str) -> str:
+        """The port of events that are rejected at this place, if no place takes them."""
+        return self.domain.err if self.domain is not None and place in self.domain.places else ERR
+
     def err_from(self, place: str) -> str | None:
         """The place or the port that an event goes to if it is rejected at this place. None: no port takes it."""
-        err = self.domain.err if self.domain is not None and place in self.domain.places else ERR
-        return self.errs.get(place) or (err if err in self.outputs else None)
+        port = self.err_port(place)
+        return self.errs.get(place) or (port if port in self.outputs else None)
 
     @property
     def may_reject(self) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 from walflow.compile.reference import constants, declared, modules
 from walflow.repl.session import ReplSession
@@ -45,8 +45,12 @@ def _known(session: ReplSession, line: str, word: str) -> Iterator[str]:
 def _members(session: ReplSession, root: str, way: str) -> Iterator[str]:
     value: object = session.event if root == "event" else dict(session.meta)
     for key in way.split(".")[1:]:
-        value = value.get(key) if isinstance(value, dict) else None
-    yield from (key for key in (value if isinstance(value, dict) else ()) if isinstance(key, str))
+        value = _as_record(value).get(key)
+    yield from (key for key in _as_record(value) if isinstance(key, str))
+
+
+def _as_record(value: object) -> Mapping[object, object]:
+    return cast("dict[object, object]", value) if isinstance(value, dict) else {}
 
 
 @cache

@@ -205,9 +205,12 @@ class ReplSession:
         new = {one.defines for one in statements if one.defines is not None}
         return [one for one in self._kept if one.defines not in new]
 
+    def _event_as_it_came(self, _number: int) -> object:
+        return self.event
+
     def _outcome(self, compiled: Compiled) -> Iterator[str]:
         moment = Moment(time.time_ns(), randbits(64))
-        call = BlockCall(moment, (0,), dict(self.meta), [{}], lambda number: self.event)
+        call = BlockCall(moment, (0,), dict(self.meta), [{}], self._event_as_it_came)
         state = compiled.new_state() if compiled.has_state else None
         outcome = compiled.run(Decoded((0,), [self.event]), call, state)
         for port, rows in outcome.rows.items():
@@ -216,7 +219,8 @@ class ReplSession:
                     shown = JSON.encode(value).decode()
                 except CannotEncode as refused:
                     shown = f"{value!r} ({refused})"
-                yield shown if port == "out" else f"{port}: {shown}"
+                name = port.partition("/")[0]  # of what has state, results leave by a port beside it
+                yield shown if name == "out" else f"{name}: {shown}"
         for refusal in outcome.refused:
             yield render(error(refusal.reason, compiled.span(refusal.line)))
         if outcome.dropped:
