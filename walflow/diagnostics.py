@@ -116,6 +116,28 @@ def one_of(names: Iterable[str]) -> str:
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
 
 
+WIDEST_CIRCLE = 100  # columns of a drawing
+
+
+def circle(names: Sequence[str]) -> str:
+    """A drawing: the last of them leads to the first."""
+    row = in_a_row(names)
+    return f"┌─> {row} ─┐\n└{'─' * (len(row) + 5)}┘"
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """`a -> b -> c`; of many the first and the last."""
+    row = " -> ".join(names)
+    if len(row) <= WIDEST_CIRCLE:
+        return row
+    first, last = names[:3], names[-3:]
+    left_out = len(names) - len(first) - len(last)
+    longest = WIDEST_CIRCLE // 6
+    short = [name if len(name) <= longest else f"{name[:longest]}…" for name in (*first, *last)]
+    middle = [f"… {left_out} more …"] if left_out > 0 else []
+    return " -> ".join([*short[: len(first)], *middle, *short[len(first) :]])
+
+
 def render(diagnostic: Diagnostic) -> str:
     """The message, the line it is about, a caret under the place, the hint."""
     lines = [str(diagnostic)]

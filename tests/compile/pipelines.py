@@ -206,7 +206,8 @@ class Writing:
 
 
 def region(chance: Random) -> Region:
-    """One to four selects, in a row, beside each other, or meeting again."""
+    """One to four selects, in a row, beside each other, or meeting again. Errors of some of them go on, as those of a
+    pipeline within do."""
     written = Writing(chance)
 
     def rule(to: str) -> Rule:
@@ -245,10 +246,14 @@ def region(chance: Random) -> Region:
     for name in [*places]:
         missing = [one for one in places[name] if one.to == "j" and "j" not in scripts]
         places[name] = [one for one in places[name] if one not in missing]
+    errs: dict[str, str] = {}
+    if chance.random() < 0.4:
+        errs = {name: "n/err" for name in [*places, *scripts] if chance.random() < 0.6}
+        places["n/err"] = [rule(chance.choice(["out", "other"])) for _ in range(chance.randint(1, 2))]
     if scripts:
-        return Region("random", "in", places, scripts)
-    reached = {"in"} | {one.to for rules in places.values() for one in rules}
-    return Region("random", "in", {name: rules for name, rules in places.items() if name in reached})
+        return Region("random", "in", places, scripts, errs)
+    reached = {"in", *errs.values()} | {one.to for rules in places.values() for one in rules}
+    return Region("random", "in", {name: rules for name, rules in places.items() if name in reached}, errs=errs)
 
 
 def term_of(text: str) -> Term | None:
@@ -352,12 +357,9 @@ class _Walk:
                     if self._holds("having", rule.having, made):
                         taken = True
                         self._deliver(rule.to, made, anew or rule.what is not None)
-            except CannotEvaluate as refused:
+            except (CannotEvaluate, RecursionError) as refused:
                 taken = True
-                self._ran.refused.append((self._number, str(refused)))
-            except RecursionError:
-                taken = True
-                self._ran.refused.append((self._number, TOO_DEEP))
+                self._refuse(place, event, refused)
         self._ran.dropped += not taken
 
     def _run(self, place: str, event: object, anew: object) -> None:
@@ -367,17 +369,24 @@ class _Walk:
             port, value, kept = interpreter.run(self._region.scripts[place])
             self._meta = interpreter.meta
         except (CannotEvaluate, RecursionError) as refused:
-            reason = TOO_DEEP if isinstance(refused, RecursionError) else str(refused)
-            if not self._region.reports(place):
-                self._ran.refused.append((self._number, reason))
-                return
-            self._meta = interpreter.meta
-            port, value, kept = "err", {"error": reason, "event": interpreter.event}, False
+            if self._region.err_of(place) is not None:
+                self._meta = interpreter.meta
+            self._refuse(place, interpreter.event, refused)
+            self._meta = before
+            return
         if port is None:
             self._ran.dropped += 1
         else:
             self.at(f"{node_of(place)}/{port}", event if kept else value, anew if kept else True)
         self._meta = before
+
+    def _refuse(self, place: str, event: object, refused: CannotEvaluate | RecursionError) -> None:
+        reason = TOO_DEEP if isinstance(refused, RecursionError) else str(refused)
+        err = self._region.err_of(place)
+        if err is None:
+            self._ran.refused.append((self._number, reason))
+        else:
+            self.at(err, {"error": reason, "event": event}, True)
 
     def _deliver(self, to: str, value: object, anew: object) -> None:
         if self._region.has(to):

@@ -5,56 +5,22 @@ A pipeline stands alone: each of its inputs and outputs is linked to an end of t
 log is passed through. What no link takes from a pipeline's `err` comes to the end `err`.
 """
 
-from collections import ChainMap
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from walflow.cases.folder import BadCase, Case
-from walflow.compile.nodes import Array, Expr, Field, Literal, Name, RecordNode, Text
-from walflow.contract import CodecUse, Connector, Ports
-from walflow.diagnostics import Diagnostic, Source, Span, has_errors, in_order
+from walflow.compile.nodes import Expr
+from walflow.diagnostics import Diagnostic, Source, Span
 from walflow.framing import LENGTH_PREFIXED, Outgoing
-from walflow.lang.ast import Arg
-from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd, NodeId
-from walflow.lang.deploy import pipeline
+from walflow.lang.config import NodeId
 from walflow.lang.files import read
-from walflow.lang.modules import Library
-from walflow.lang.parser import parse_query, parse_script
 from walflow.plan import load
-from walflow.plan.assemble import assemble
-from walflow.plan.assembly import Assembly, ConnectorPlan, Link
-from walflow.plan.graph import ERR
-from walflow.registry import connectors
+from walflow.plan.alone import ExitEnd, literal, load_query, load_script
+from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 
-FLOW: Final = "test"
-PIPELINE: Final = "pipeline"
 PASSED_THROUGH: Final = {"wal", "memory"}
-
-
-class _Entry(Connector):
-    """As a log gives them: in order, each at its position."""
-
-    ports: ClassVar[Ports] = Ports((), ("out",))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    positions: ClassVar[bool] = True
-
-
-class _Exit(Connector):
-    ports: ClassVar[Ports] = Ports(("in",), ())
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-
-
-_ENDS: Final[Mapping[str, type[Connector]]] = {"entry": _Entry, "exit": _Exit}
-
-
-@cache
-def _registry() -> Mapping[str, type[Connector]]:
-    """With what an operator may stand for."""
-    # loaded one by one, as they are named
-    return ChainMap(dict(_ENDS), cast(MutableMapping[str, type[Connector]], connectors()))
 
 
 @dataclass(frozen=True)
@@ -93,78 +59,20 @@ def _line(diagnostic: Diagnostic, folder: Path) -> str:
 
 
 def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
-    found: list[Diagnostic] = []
     source = read(case.folder / case.subject, 0)
     if isinstance(source, Diagnostic):
         return None, [source]
-    if case.subject == "script.tremor":
-        definition = parse_script(source, PIPELINE, tuple(_args(case)), found.append)
-    else:
-        definition = replace(parse_query(source, PIPELINE, found.append), args=tuple(_args(case)))
-    whole, span = definition.name, definition.name.span
-    config = pipeline(Name(FLOW, span), definition, whole, Library(case.folder, found.append), found.append)
-    inputs = [name.text for name in config.inputs] if config.inputs is not None else ["in"]
-    outputs = list(dict.fromkeys(name.text for name in config.outputs or ()))
-    config = replace(config, outputs=tuple(Name(port, span) for port in outputs))
-    entries = {port: NodeId(FLOW, "connector", port) for port in inputs}
-    exits = {NodeId(FLOW, "connector", f"{port}/exit"): port for port in outputs}
-    flow = Flow(
-        FLOW,
-        (
-            *(_end(node, "entry", span) for node in entries.values()),
-            *(_end(node, "exit", span) for node in exits),
-        ),
-        (config,),
-        (
-            *(_link(node, "out", config.id, port, span) for port, node in entries.items()),
-            *(_link(config.id, port, node, "in", span) for node, port in exits.items()),
-        ),
-        config.whole,
-        span,
-    )  # fmt: skip
-    assembly, more = assemble(FlowConfig((flow,), not has_errors(found)), _registry())
-    found = in_order([*found, *more])
-    if assembly is None:
-        return None, found
-    passes = frozenset(plan.id for plan in assembly.connectors if plan.kind not in _ENDS)
-    return Subject(assembly, entries, exits, passes), found
+    load_alone = load_script if case.subject == "script.tremor" else load_query
+    alone, found = load_alone(source, dict(_args(case)))
+    return None if alone is None else Subject(alone.assembly, alone.entries, alone.exits, alone.logs), found
 
 
-def _end(node: NodeId, kind: str, span: Span) -> ConnectorConfig:
-    return ConnectorConfig(node, Name(kind, span), {}, True, span, span)
-
-
-def _link(source: NodeId, source_port: str, target: NodeId, target_port: str, span: Span) -> LinkConfig:
-    ends = LinkEnd(source, Name(source_port, span), span), LinkEnd(target, Name(target_port, span), span)
-    return LinkConfig(*ends, span)
-
-
-def _args(case: Case) -> Iterator[Arg]:
-    """As if the definition declared them, each with its value as the default."""
+def _args(case: Case) -> Iterator[tuple[str, Expr]]:
     for name, value in case.settings.args.items():
-        span = Span(Source("case.toml", name), 0, len(name))
-        yield Arg(Name(name, span), _written(case, name, value, span))
-
-
-def _written(case: Case, name: str, value: object, span: Span) -> Expr:
-    match value:
-        case bool() | int() | float():
-            return Literal(value, span)
-        case str():
-            return Text((value,), span)
-        case list():
-            items = cast("list[object]", value)
-            return Array(tuple(_written(case, name, item, span) for item in items), span)
-        case dict():
-            members = cast("dict[str, object]", value)
-            return RecordNode(
-                tuple(Field(Text((key,), span), _written(case, name, one, span)) for key, one in members.items()),
-                span,
-            )
-        case _:
-            raise BadCase(
-                f"{case.folder / 'case.toml'}: `args.{name}`: a {type(value).__name__} is no value of a flow"
-            )
+        try:
+            yield name, literal(name, value, Span(Source("case.toml", name), 0, len(name)))
+        except TypeError as refused:
+            raise BadCase(f"{case.folder / 'case.toml'}: {refused}") from None
 
 
 def _flow(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
@@ -204,7 +112,7 @@ def _with_ends(assembly: Assembly, case: Case) -> Subject:
         *(plan.id for plan in assembly.connectors if ERR in plan.connector.ports_used().outputs),
     ]
     links += [Link(node, ERR, lost, "in") for node in reporting if (node, ERR) not in linked]
-    connectors.append(ConnectorPlan(lost, "exit", _Exit(), None, None, None))
+    connectors.append(ConnectorPlan(lost, "exit", ExitEnd(), None, None, None))
     exits[lost] = ERR
     return Subject(
         Assembly(tuple(connectors), assembly.pipelines, tuple(links)), entries, exits, frozenset(passes), False

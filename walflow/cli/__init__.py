@@ -67,8 +67,10 @@ def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
     from walflow.cli.connectors import connectors_app
+    from walflow.cli.doc import doc
     from walflow.cli.graph import graph
     from walflow.cli.new import new
+    from walflow.cli.repl import repl
     from walflow.cli.run import run
     from walflow.cli.schema import schema
     from walflow.cli.status import status
@@ -82,11 +84,13 @@ def app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     program.callback()(_program)
-    program.command()(run)
+    program.command(help=flowing(run.__doc__ or ""))(run)
     program.command()(check)
     program.command()(graph)
     program.command()(new)
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
+    program.command(help=flowing(repl.__doc__ or ""))(repl)
+    program.command(help=flowing(doc.__doc__ or ""))(doc)
     program.command()(schema)
     program.command()(status)
     program.add_typer(connectors_app(), name="connectors")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from walflow.contract import Guarantee
 from walflow.plan import Assembly, NodeId
-from walflow.plan.assembly import StateDomain
-from walflow.plan.graph import ERR, Graph, Path, Port
+from walflow.plan.assembly import ERR, StateDomain
+from walflow.plan.graph import Graph, Path, Port
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 

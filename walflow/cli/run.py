@@ -15,6 +15,7 @@ import typer
 from walflow.admin.text import printable
 from walflow.cli import logs
 from walflow.cli.engine import Engine
+from walflow.cli.filter import FilterOptions, is_filter, run_filter
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 
@@ -22,11 +23,72 @@ if TYPE_CHECKING:
     from walflow.admin.token import TokenFile
     from walflow.runtime.daemon import Beside
 
+FILTER: Final = "Scripts and pipelines"
 CREDENTIAL: Final = "admin-token"
 
 
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Flow files. All their flows run in one daemon.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Flow files. All their flows run in one daemon. Or one script (.tremor) or one pipeline (.trickle)."
+        ),
+    ],
+    input: Annotated[  # the option's name
+        Path | None,
+        typer.Option(
+            "--input", "-i", help="The file that events are read from. Default: stdin.", rich_help_panel=FILTER
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The file that events are written to. Default: stdout.", rich_help_panel=FILTER
+        ),
+    ] = None,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--port",
+            "-p",
+            help="Write the events of this output. Repeatable. Default: out.",
+            rich_help_panel=FILTER,
+        ),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            help="Run this pipeline of a flow file, without the flow. FLOW::NAME if it is defined in a flow.",
+            rich_help_panel=FILTER,
+        ),
+    ] = None,
+    decoder: Annotated[
+        str | None,
+        typer.Option("--decoder", "-d", help="The codec of the input. Default: json.", rich_help_panel=FILTER),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            "-e",
+            help="The codec of the output. Default: the codec of the input.",
+            rich_help_panel=FILTER,
+        ),
+    ] = None,
+    preprocessor: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How the input is divided into events. Repeatable. Default: separate, by lines.",
+            rich_help_panel=FILTER,
+        ),
+    ] = None,
+    postprocessor: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is done with each event of the output. Repeatable. Default: separate, by lines.",
+            rich_help_panel=FILTER,
+        ),
+    ] = None,
     loop: Annotated[Literal["uvloop", "asyncio"], typer.Option(help="The event loop.")] = "uvloop",
     workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
     log_format: Annotated[
@@ -56,7 +118,7 @@ def run(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
+            help="An arg of the flows, of the script or of the pipeline, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
         ),
     ] = [],  # noqa: B006  # typer copies it
     engine: Annotated[
@@ -76,7 +138,15 @@ def run(
     ] = False,
 ) -> None:
     """Run flows until SIGTERM or SIGINT. A second SIGTERM or SIGINT stops the daemon at once. SIGHUP reopens output
-    files, and reads certificates and the admin token again."""
+    files, and reads certificates and the admin token again.
+
+    Or send a file through a script or a pipeline, without a flow and without a daemon: `walflow run SCRIPT.tremor -i IN
+    -o OUT`. The input is read until it ends. Rejected events are printed on stderr, with the place in the script.
+    """
+    options = FilterOptions(input, output, decoder, encoder, preprocessor, postprocessor, port, pipeline)
+    if is_filter(files, options):
+        _keep_freed_memory()
+        raise typer.Exit(run_filter(files, options, args))
     gc.disable()  # until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.diagnostics import render_all

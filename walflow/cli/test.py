@@ -46,9 +46,13 @@ def run_cases(
         ),
     ] = None,
     python: Annotated[
-        str,
-        typer.Option("--python", metavar="FILE", help="The Python interpreter that has pyspark, for --engine spark."),
-    ] = sys.executable,
+        str | None,
+        typer.Option(
+            "--python",
+            metavar="FILE",
+            help="The Python interpreter that has pyspark, for --engine spark. Default: the one that runs walflow.",
+        ),
+    ] = None,
     junit: Annotated[
         Path | None,
         typer.Option("--junit", metavar="FILE", help="Also write the results to this file, as JUnit's XML."),
@@ -79,7 +83,9 @@ def run_cases(
         raise _end("--update writes what walflow's own nodes made: take --engine out", EX_USAGE)
     if update:
         raise typer.Exit(_update(cases, failed=bool(stray)))
-    timed = list(_judged(cases) if engine is Engine.DAEMON else _judged_on_spark(cases, seed, python))
+    timed = list(
+        _judged(cases) if engine is Engine.DAEMON else _judged_on_spark(cases, seed, python or sys.executable)
+    )
     if junit is not None:
         _write_junit(junit, timed)
     judged = [one.judgement for one in timed]

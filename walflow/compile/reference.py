@@ -118,14 +118,14 @@ def _section(path: str, functions: Sequence[Declared]) -> Iterator[str]:
     if functions:
         yield "\n| | | |\n|---|---|---|\n"
     for one in functions:
-        yield f"| `{one.name}({_signature(one.function)})` → {one.function.gives} | {one.says} | `{_cell(one.example)}` |\n"
+        yield f"| `{one.name}({signature(one.function)})` → {one.function.gives} | {one.says} | `{_cell(one.example)}` |\n"
     found = list(constants(path))
     if found and len(found) <= _MANY:
         yield "\n| constant | | |\n|---|---|---|\n"
         yield from (f"| `{one.name}` | {one.says} | `{_cell(one.value)}` |\n" for one in found)
 
 
-def _signature(function: Function) -> str:
+def signature(function: Function) -> str:
     named = [f"{parameter.name}: {parameter.kind.name}" for parameter in function.parameters]
     return ", ".join([*named, *([f"…: {function.rest.kind.name}"] if function.rest else [])])
 

@@ -50,6 +50,11 @@ class Rule(NamedTuple):
     to: str
     span: Span | None = None
 
+    @property
+    def plain(self) -> bool:
+        """It cannot fail, and takes every event."""
+        return self.what is None and self.where is None and self.having is None
+
 
 class _Onward(NamedTuple):
     """`kept`: unchanged."""
@@ -71,12 +76,14 @@ def node_of(place: str) -> str:
 class Region(NamedTuple):
     """`places`: for each place, its selects in the order of the file. No place leads back to itself. `scripts`: for
     some places, the script that runs there instead, see `input_place`. What leaves a script is at the place
-    `NAME/PORT`, which `places` contains."""
+    `NAME/PORT`, which `places` contains. `errs`: for some places, the place that their errors go to; the errors of other
+    places are refused."""
 
     name: str
     entry: str
     places: Mapping[str, Sequence[Rule]]
     scripts: Mapping[str, ScriptOf] = {}
+    errs: Mapping[str, str] = {}
 
     @property
     def exits(self) -> list[str]:
@@ -97,18 +104,22 @@ class Region(NamedTuple):
     def has(self, place: str) -> bool:
         return place in self.places or place in self.scripts
 
-    def reports(self, script: str) -> bool:
-        """Whether its errors leave by a port of its own."""
-        return bool(self.places.get(f"{node_of(script)}/err"))
+    def err_of(self, place: str) -> str | None:
+        """The place that its errors go to. A script's errors leave by a port of its own, if that leads anywhere."""
+        own = f"{node_of(place)}/err"
+        return own if place in self.scripts and self.places.get(own) else self.errs.get(place)
 
     def onward(self, place: str) -> list[_Onward]:
         """The places that events go to from a place."""
-        script = self.scripts.get(place)
+        script, err = self.scripts.get(place), self.err_of(place)
+        failed = [] if err is None else [_Onward(err, kept=False)]
         if script is None:
-            return [_Onward(rule.to, rule.what is None) for rule in self.places[place]]
+            rules = self.places[place]
+            failed = [one for rule in rules if not rule.plain for one in failed]
+            return [*(_Onward(rule.to, rule.what is None) for rule in rules), *failed]
         emits = [one for one in walk(script.body) if isinstance(one, EmitOf)]
         ways = dict.fromkeys(_Onward(f"{node_of(place)}/{one.port}", one.value is None) for one in emits)
-        return [*ways, *([_Onward(f"{node_of(place)}/err", kept=False)] if self.reports(place) else [])]
+        return [*ways, *failed]
 
     @property
     def repeated(self) -> frozenset[str]:
@@ -270,9 +281,11 @@ class _Compiling:
     def _at_event(self, place: str) -> list[Term]:
         """What sees the event as it comes to the place."""
         script = self._region.scripts.get(place)
-        if script is None:
-            return [term for rule in self._region.places[place] for term in _at_event(rule)]
-        return [script.body, *([WholeTerm("event", script.span)] if self._region.reports(place) else [])]
+        rules = self._region.places.get(place, ())
+        found = [script.body] if script is not None else [term for rule in rules for term in _at_event(rule)]
+        can_fail = found or [term for rule in rules for term in _terms(rule)]
+        # an error that goes on has the event in it
+        return [*found, *([WholeTerm("event", can_fail[0].span)] if can_fail and self._region.err_of(place) else [])]
 
     def _locals(self, shape: ReadShape, letter: str) -> tuple[dict[Keys, str], dict[Keys, str]]:
         paths = {keys: self._expressions.temporary(letter) for keys in shape.paths}
@@ -380,15 +393,19 @@ class _Compiling:
         for rule in rules:
             if rule.span is not None:
                 self._listing.comment(rule.span)
-            self._rule(rule, came, taken)
+            self._rule(rule, name, came, taken)
         if taken is not None:
             with self._listing.block(f"if not {taken}:"):
                 self._listing.put("dropped += 1")
 
-    def _rule(self, rule: Rule, came: "_Event", taken: str | None) -> None:
-        if rule.what is None and rule.where is None and rule.having is None:
+    def _rule(self, rule: Rule, place: str, came: "_Event", taken: str | None) -> None:
+        if rule.plain:
             self._deliver(rule.to, came, taken)
             return
+        err = self._region.err_of(place)
+        reason_local = self._expressions.temporary("u") if err else None
+        if reason_local is not None:
+            self._listing.put(f"{reason_local} = None")
         with self._listing.block("try:"):
             with self._held("where", rule.where, came, taken):
                 if rule.what is None:
@@ -400,7 +417,19 @@ class _Compiling:
             with self._listing.block(f"except {errors}:"):
                 if taken is not None:
                     self._listing.put(f"{taken} = True")
-                self._listing.put(f"refuse((i, {reason}, line(error)))")
+                if reason_local is not None:
+                    self._listing.put(f"{reason_local} = {reason}")
+                else:
+                    self._listing.put(f"refuse((i, {reason}, line(error)))")
+        if err is not None and reason_local is not None:
+            with self._listing.block(f"if {reason_local} is not None:"):
+                made = self._expressions.temporary("w")
+                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
+                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
+
+    def _error(self, reason: str, event: Base) -> str:
+        table = self._expressions.table
+        return f"{{{table.constant('error')}: {reason}, {table.constant('event')}: {event.name}}}"
 
     def _make(self, rule: Rule, came: "_Event", taken: str | None) -> None:
         assert rule.what is not None
@@ -427,19 +456,20 @@ class _Compiling:
         state = self._kept(name, script) if script.keeps else None
         with listing.block("try:"), listing.block("while True:"):
             make.operand(script.body, Here(event, meta, state))
-        failed = exits.number(Leaving("err", kept=False)) if self._region.reports(name) else -1
+        err = self._region.err_of(name)
+        own_err = err == f"{node_of(name)}/err"
+        failed = exits.number(Leaving("err" if own_err else _AROUND, kept=False)) if err else -1
         for errors, reason in ERRORS:
             with listing.block(f"except {errors}:"):
                 listing.put(f"{exits.verdict} = {failed}")
                 if failed > 0:
-                    pairs = f"{make.table.constant('error')}: {reason}, {make.table.constant('event')}: {event.name}"
-                    listing.put(f"{exits.made} = {{{pairs}}}")
+                    listing.put(f"{exits.made} = {self._error(reason, event)}")
                 else:
                     listing.put(f"refuse((i, {reason}, line(error)))")
         word = "if"
         for number, way in enumerate(exits.ways, 1):
             with listing.block(f"{word} {exits.verdict} == {number}:"):
-                place = f"{node_of(name)}/{way.port}"
+                place = err if err and way.port == _AROUND else f"{node_of(name)}/{way.port}"
                 if way.kept:
                     self._deliver(place, came._replace(meta=meta), None)
                 else:
@@ -526,6 +556,9 @@ class _Compiling:
             inner.spans[:0] = [None, None]
             self._streams.append(inner)
         return self._named[place, kept]
+
+
+_AROUND: Final = "/"  # no port has such a name
 
 
 class _Event(NamedTuple):

@@ -122,16 +122,17 @@ class Directive:
 @dataclass(frozen=True)
 class DefinePipeline(Definition):
     """`inputs` and `outputs` are None if the definition has no `from` or no `into`. `names`: the statements that define
-    names. `whole`: its whole body could be read."""
+    names. `pipelines`: those that are created within it. `whole`: its whole body could be read."""
 
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     directives: tuple[Directive, ...]
-    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineFunction, ...]"
+    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineFunction | DefinePipeline, ...]"
     streams: tuple[Name, ...]
     operators: tuple[CreateOperator, ...]
     scripts: tuple[CreateScript, ...]
+    pipelines: "tuple[Create, ...]"
     selects: tuple[SelectStatement, ...]
     whole: bool
     span: Span

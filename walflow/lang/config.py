@@ -77,7 +77,7 @@ class SelectConfig:
 
 
 class Uncreated(NamedTuple):
-    """`what`: "operator" or "script"."""
+    """`what`: "operator", "script" or "pipeline"."""
 
     what: str
     name: Name
@@ -104,7 +104,7 @@ class EngineConfig(NamedTuple):
 @dataclass(frozen=True)
 class PipelineConfig:
     """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost to
-    an error that was reported. `uncreated`: operators and scripts that are defined in it and never created."""
+    an error that was reported. `uncreated`: what is defined in it and never created. `pipelines`: those within it."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
@@ -118,6 +118,15 @@ class PipelineConfig:
     scripts: tuple[ScriptConfig, ...] = ()
     uncreated: tuple[Uncreated, ...] = ()
     engine: EngineConfig | None = None
+    pipelines: "tuple[NestedConfig, ...]" = ()
+
+
+@dataclass(frozen=True)
+class NestedConfig:
+    """A pipeline within a pipeline. `pipeline` is None where something in it is wrong, which has been reported."""
+
+    name: Name
+    pipeline: PipelineConfig | None
 
 
 @dataclass(frozen=True)

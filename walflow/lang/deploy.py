@@ -27,6 +27,7 @@ from walflow.lang.config import (
     FlowConfig,
     LinkConfig,
     LinkEnd,
+    NestedConfig,
     NodeId,
     OperatorConfig,
     PipelineConfig,
@@ -36,6 +37,7 @@ from walflow.lang.config import (
 )
 from walflow.lang.directives import check_directive, engine_of
 from walflow.lang.modules import Library, ModuleBlock
+from walflow.lang.nesting import Nesting
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
 from walflow_kernel.errors import CannotApply
@@ -98,11 +100,19 @@ class Deployment:
         self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
 
 
-def pipeline(alias: Name, definition: DefinePipeline, name: Name, library: Library, report: Report) -> PipelineConfig:
-    """One instance, called `name`, of a pipeline that is a file of its own."""
-    home = library.block((), definition.whole, None)
-    create = Create("pipeline", name, (definition.name,), (), name.span)
-    return _Instance(alias, home, {}, library, report).pipeline_of(create, definition, home)
+def pipeline(
+    alias: Name,
+    definition: DefinePipeline,
+    name: Name,
+    library: Library,
+    report: Report,
+    settings: tuple[ast.Setting, ...] = (),
+    home: ModuleBlock | None = None,
+) -> PipelineConfig:
+    """One instance, called `name`, of a pipeline that is a file of its own, or stands in `home`."""
+    home = home or library.block((), definition.whole, None)
+    create = Create("pipeline", name, (definition.name,), settings, name.span)
+    return _Instance(alias, home, {}, library, report).pipeline(create, definition, home)
 
 
 def pipeline_alone(
@@ -111,7 +121,7 @@ def pipeline_alone(
     """One instance of a pipeline that no flow deploys. `home`: the block that defines it."""
     constants(home, report)
     functions(home, report)
-    return _Instance(alias, home, {}, library, report).pipeline_of(create, definition, home)
+    return _Instance(alias, home, {}, library, report).pipeline(create, definition, home)
 
 
 class _Instance:
@@ -125,6 +135,8 @@ class _Instance:
         self._report = report
         self._created: dict[NodeId, Create] = {}
         self._used: set[Span] = set()  # by where they are defined
+        self._nesting = Nesting(report)
+        self._scopes: dict[ModuleBlock | None, Names] = {}  # within pipelines
         self._lost = False
 
     def flow(self) -> Flow:
@@ -132,7 +144,7 @@ class _Instance:
         functions(self._body, self._report)
         creates = [create for create in self._creates() if self._is_new(create)]
         connectors = [self._connector(create) for create in creates if create.kind == "connector"]
-        pipelines = [self._pipeline(create) for create in creates if create.kind == "pipeline"]
+        pipelines = [self._created_pipeline(create) for create in creates if create.kind == "pipeline"]
         links = [self._link(s) for s in self._body.statements if isinstance(s, Connect)]
         if self._body.whole and not self._lost:
             self._warn_of_unused()
@@ -187,38 +199,73 @@ class _Instance:
             create.name.span,
         )
 
-    def _pipeline(self, create: Create) -> PipelineConfig | None:
+    def _created_pipeline(self, create: Create) -> PipelineConfig | None:
         found = lookup(self._body, create.of, DefinePipeline, self._report)
         if found is None:
             self._lost = True
             return None
         definition, home = found
         self._used.add(definition.name.span)
-        return self.pipeline_of(create, definition, home)
+        return self.pipeline(create, definition, home)
 
-    def pipeline_of(self, create: Create, definition: DefinePipeline, home: ModuleBlock) -> PipelineConfig:
+    def pipeline(self, create: Create, definition: DefinePipeline, home: ModuleBlock) -> PipelineConfig:
+        """Of the flow itself."""
+        with self._nesting.enter(definition, create.name):
+            return self._made(create, definition, home, self._id("pipeline", create.name), None)
+
+    def _made(
+        self, create: Create, definition: DefinePipeline, home: ModuleBlock, node: NodeId, outer: Names | None
+    ) -> PipelineConfig:
+        """`outer`: of the pipeline that it lies in, None where it lies in the flow."""
         what = f"pipeline `{spelled(create.of)}`"
-        args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        args = bind(definition.args, self._around(home), create.settings, outer or self._here(), what, create.name)
         body = self._library.block(definition.names, definition.whole, home)
         constants(body, self._report)
         functions(body, self._report)
-        scope = self._inside(body, args)
+        scope = self._scopes[body] = self._inside(body, args)
         engine = engine_of(definition.directives, scope)
+        if outer is not None and engine is not None:
+            hint = "it runs where the pipeline around it runs: say it there"
+            self._report(error("a pipeline within a pipeline has no engine of its own", create.name.span, hint))
         operators = [self._operator(create, body, scope) for create in definition.operators]
+        pipelines = tuple(self._nested(create, body, scope, node) for create in definition.pipelines)
         return PipelineConfig(
-            self._id("pipeline", create.name),
+            node,
             definition.inputs,
             definition.outputs,
             definition.streams,
             tuple(self._select(select, scope) for select in definition.selects),
-            definition.whole and None not in operators,
+            definition.whole and None not in operators and all(one.pipeline for one in pipelines),
             definition.name.span,
             create.name.span,
             tuple(operator for operator in operators if operator),
             tuple(self._script(create, body, scope) for create in definition.scripts),
-            tuple(_uncreated(definition)),
+            tuple(self._uncreated(definition)),
             engine,
+            pipelines,
         )
+
+    def _nested(self, create: Create, body: ModuleBlock, scope: Names, outer: NodeId) -> NestedConfig:
+        found = lookup(body, create.of, DefinePipeline, self._report)
+        if found is None:
+            return NestedConfig(create.name, None)
+        definition, home = found
+        self._used.add(definition.name.span)
+        node = outer._replace(name=f"{outer.name}/{create.name.text}")
+        with self._nesting.enter(definition, create.name) as possible:
+            made = self._made(create, definition, home, node, scope) if possible else None
+        return NestedConfig(create.name, made)
+
+    def _uncreated(self, definition: DefinePipeline) -> Iterator[Uncreated]:
+        operators = {create.of[0].text for create in definition.operators if len(create.of) == 1}
+        scripts = {create.of[0].text for create in definition.scripts if len(create.of) == 1}
+        for statement in definition.names:
+            if isinstance(statement, DefineOperator) and statement.name.text not in operators:
+                yield Uncreated("operator", statement.name)
+            elif isinstance(statement, DefineScript) and statement.name.text not in scripts:
+                yield Uncreated("script", statement.name)
+            elif isinstance(statement, DefinePipeline) and statement.name.span not in self._used:
+                yield Uncreated("pipeline", statement.name)
 
     def _operator(self, create: ast.CreateOperator, body: ModuleBlock, scope: Names) -> OperatorConfig | None:
         found = lookup(body, create.of, DefineOperator, self._report)
@@ -229,8 +276,7 @@ class _Instance:
         given = [setting for setting in create.settings if setting.name.text in declared]
         over = [setting for setting in create.settings if setting.name.text not in declared]
         what = f"operator `{spelled(create.of)}`"
-        around = scope if home is body else self._around(home)
-        args = bind(definition.args, around, given, scope, what, create.name)
+        args = bind(definition.args, self._around(home), given, scope, what, create.name)
         values = settings(definition.settings, self._inside(home, args))
         over_values = settings(over, scope)
         named = [*_named(definition.settings, values), *_named(over, over_values)]
@@ -247,9 +293,8 @@ class _Instance:
         if found is None:
             return ScriptConfig(create.name, None)
         definition, home = found
-        around = scope if home is body else self._around(home)
         what = f"script `{spelled(create.of)}`"
-        args = bind(definition.args, around, create.settings, scope, what, create.name)
+        args = bind(definition.args, self._around(home), create.settings, scope, what, create.name)
         sections = [InputScript(definition.name, definition.names, definition.body), *definition.inputs]
         scopes = [self._section(section, home, args) for section in sections]
         begins = self._begins(definition.state, scopes[0])
@@ -316,13 +361,15 @@ class _Instance:
 
     def _around(self, home: ModuleBlock) -> Names:
         """The block in which the defaults of a definition are evaluated: the block that contains the definition. Within
-        a flow, the args of the flow are known there."""
-        return Names(home, self._args if home is self._body else None, self._report)
+        a flow or a pipeline, its args are known there."""
+        return self._scopes.get(home) or Names(home, self._args if home is self._body else None, self._report)
 
     def _inside(self, home: ModuleBlock, args: Args) -> Names:
         hint = None
         if self._args and self._body in (home, home.outer):
             hint = "a definition sees its own args alone: declare `args x = args.x` to hand one of the flow's on"
+        elif home in self._scopes or home.outer in self._scopes:
+            hint = "a definition sees its own args alone: declare `args x = …` and hand it on by `with`"
         return Names(home, args, self._report, hint)
 
     def _link(self, connect: Connect) -> LinkConfig:
@@ -330,16 +377,6 @@ class _Instance:
 
     def _endpoint(self, end: ast.ConnectEnd) -> LinkEnd:
         return LinkEnd(self._id(end.kind, end.name), end.port, end.span)
-
-
-def _uncreated(definition: DefinePipeline) -> Iterator[Uncreated]:
-    operators = {create.of[0].text for create in definition.operators if len(create.of) == 1}
-    scripts = {create.of[0].text for create in definition.scripts if len(create.of) == 1}
-    for statement in definition.names:
-        if isinstance(statement, DefineOperator) and statement.name.text not in operators:
-            yield Uncreated("operator", statement.name)
-        elif isinstance(statement, DefineScript) and statement.name.text not in scripts:
-            yield Uncreated("script", statement.name)
 
 
 def _named(given: Sequence[ast.Setting], values: dict[str, Constant | None]) -> Sequence[tuple[str, Span, Constant]]:

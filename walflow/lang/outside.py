@@ -46,7 +46,7 @@ class OutsideArgs:
             if (form["flow"], form["name"]) in seen:
                 self.report(error(f"`{form['name']}` is given twice", at))
             seen.add((form["flow"], form["name"]))
-            value = derived(_value(form["value"]), Span(source, *form.span("value")))
+            value = derived(value_of(form["value"]), Span(source, *form.span("value")))
             self.given.append(_Given(form["flow"], form["name"], at, value))
 
     def of(self, flow: str, names: Collection[str]) -> Mapping[str, Constant]:
@@ -68,7 +68,7 @@ class OutsideArgs:
                 yield error(f"no deployed flow has an arg `{name}`", one.at, did_you_mean(name, self.known) or listed)
 
 
-def _value(text: str) -> object:
+def value_of(text: str) -> object:
     """JSON; any other text is a string, so a word needs no quotes."""
     try:
         return orjson.loads(text)

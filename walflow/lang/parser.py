@@ -140,6 +140,10 @@ class _Reading:
             begun -= 1
         return begun
 
+    def _may_end_behind_error(self) -> bool:
+        behind = self.automaton.after("ERROR")
+        return behind is not None and behind.may_end()
+
     def _stop(self, at: int) -> int:
         """Ends as if the file ended here."""
         token = self.tokens[at]
@@ -148,7 +152,10 @@ class _Reading:
             message = f"more than {MOST_ERRORS} syntax errors: the rest of this file is not read"
             self.report(error(message, Span(self.source, begin, begin)))
         while not self.automaton.may_end():
-            self.automaton.pop()
+            if self.automaton.at_statement() and self._may_end_behind_error():
+                self.automaton.feed(_nowhere("ERROR"))  # a script has a statement at least
+            else:
+                self.automaton.pop()
         return len(self.tokens) - 1
 
 

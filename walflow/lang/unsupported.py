@@ -13,13 +13,7 @@ _RULES = {
     "windows": f"windows are {_YET}",
     "group_by": f"`group by` is {_YET}",
 }
-_WITHIN_PIPELINES = {
-    "define_pipeline": f"pipelines within pipelines are {_YET}",
-}
-_CREATED_WITHIN = {
-    "pipeline": _WITHIN_PIPELINES["define_pipeline"],
-    "connector": "a connector is created within a flow, not within a pipeline",
-}
+_NOT_IN_PIPELINES = "a connector is created within a flow, not within a pipeline"
 _IN_PIPELINES = {"stream": "a stream", "operator": "an operator", "script": "a script"}
 
 
@@ -38,7 +32,6 @@ def unsupported(tree: Tree[Token], source: Source) -> Iterator[Diagnostic]:
 def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
     if node.data == "create" and (what := _IN_PIPELINES.get(str(node.children[0]))):
         return None if in_pipeline else f"{what} is created within a pipeline"
-    if node.data == "create" and in_pipeline:
-        return _CREATED_WITHIN[str(node.children[0])]
-    within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
-    return within or _RULES.get(node.data)
+    if node.data == "create" and in_pipeline and node.children[0] == "connector":
+        return _NOT_IN_PIPELINES
+    return _RULES.get(node.data)

@@ -23,6 +23,7 @@ from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.operators.stateful import StatefulSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
+from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
 from walflow_kernel.state import State
@@ -115,7 +116,7 @@ class _Builder:
         operator."""
         place = Port(plan.id, name)
         if place not in self._inputs:
-            selects = [select for select in plan.selects if select.source == name]
+            selects = plan.selects_from(name)
             operator = next((one for one in plan.operators if one.name == name), None)
             if operator is not None:
                 self._inputs[place] = self._operator(plan, operator)
@@ -130,7 +131,7 @@ class _Builder:
         place = OperatorContext(
             name=f"{plan.id}/{operator.name}",
             exits={port: OutPort(self._within(plan, exit), ReasonGate()) for port, exit in ways},
-            err=self._pipeline_err(plan, operator.name),
+            err=self._err(plan, plan.err_from(operator.name) or ERR),
             counter=lambda of: self._metrics.counter(of, **labels),
             gauge=lambda of, read: self._operator_gauge(f"{plan.id}/{operator.name}", of, read, labels),
             log=structlog.get_logger(flow=plan.id.flow, component=component),
@@ -153,7 +154,7 @@ class _Builder:
         compiled = compile_region(region_of(plan, selects[0].source))
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
-        err = self._pipeline_err(plan, selects[0].source)
+        err = self._err(plan, plan.err_port(selects[0].source))
         if not compiled.has_state:
             return operators.Select(compiled, exits, err, filtered)
         state = self._states[plan.id]
@@ -169,12 +170,14 @@ class _Builder:
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))
 
-    def _pipeline_err(self, plan: PipelinePlan, place: str) -> ErrPort:
-        """Of what is rejected at this place."""
-        port = Port(plan.id, plan.err_from(place))
+    def _err(self, plan: PipelinePlan, err: str) -> ErrPort:
+        """`err`: a port, or a place of a pipeline within this one."""
+        port = Port(plan.id, err)
         if port not in self._pipeline_errs:
-            target = self._port(port) if self._links[port] else None
-            self._pipeline_errs[port] = ErrPort(str(plan.id), target, self._rejected(plan), _logger(plan.id))
+            within = err in plan.errs.values()  # of a pipeline within this one
+            name = f"{plan.id}/{err.rpartition('/')[0]}" if within else str(plan.id)
+            target = self._within(plan, err) if within else self._port(port) if self._links[port] else None
+            self._pipeline_errs[port] = ErrPort(name, target, self._rejected(plan), _logger(plan.id))
         return self._pipeline_errs[port]
 
     def _dead_end(self, port: Port) -> DeadEnd:

@@ -1,7 +1,9 @@
 """The checked graph that the runtime builds its nodes from."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from walflow.compile.program import ScriptOf
@@ -126,7 +128,9 @@ class StateDomain(NamedTuple):
 @dataclass(frozen=True)
 class PipelinePlan:
     """Streams, scripts and operators stand between selects. None of them has the name of a port, and none leads back to
-    itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains.
+    itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains. `errs`: for some
+    places, the place that an event goes to if it is rejected there. They are of pipelines within this one whose `err` is
+    read; an event that is rejected elsewhere leaves by `err`.
     """
 
     id: NodeId
@@ -137,15 +141,21 @@ class PipelinePlan:
     operators: tuple[OperatorPlan, ...] = ()
     scripts: tuple[ScriptPlan, ...] = ()
     domain: "StateDomain | None" = None
+    errs: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of its metrics."""
         return {**self.id.labels, "type": "pipeline"}
 
-    def err_from(self, place: str) -> str:
-        """The port of events that are rejected at this place."""
+    def err_port(self, place: str) -> str:
+        """The port of events that are rejected at this place, if no place takes them."""
         return self.domain.err if self.domain is not None and place in self.domain.places else ERR
+
+    def err_from(self, place: str) -> str | None:
+        """The place or the port that an event goes to if it is rejected at this place. None: no port takes it."""
+        port = self.err_port(place)
+        return self.errs.get(place) or (port if port in self.outputs else None)
 
     @property
     def may_reject(self) -> bool:
@@ -163,6 +173,16 @@ class PipelinePlan:
         """The scripts and operators, each with the places at which events leave it."""
         scripts = {place: one.exits for one in self.scripts for place in one.places}
         return {one.name: one.exits for one in self.operators} | scripts
+
+    @cached_property
+    def _selects_by_source(self) -> Mapping[str, Sequence[PlannedSelect]]:
+        found: dict[str, list[PlannedSelect]] = defaultdict(list)
+        for select in self.selects:
+            found[select.source].append(select)
+        return found
+
+    def selects_from(self, place: str) -> Sequence[PlannedSelect]:
+        return self._selects_by_source.get(place, ())
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ sent to `err` again. What a `select` sends into `err` is an event like any other
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from walflow.diagnostics import Report, Span, error
+from walflow.diagnostics import Report, Span, circle, error, in_a_row
 from walflow.lang.config import NodeId
-from walflow.plan.assembly import Assembly, Link, PipelinePlan
-from walflow.plan.graph import ERR, Port
-
-WIDEST: Final = 100  # columns of a drawing
+from walflow.plan.assembly import ERR, Assembly, Link, PipelinePlan
+from walflow.plan.graph import Port
 
 Edges = Mapping[Port, Sequence[Port]]
 
@@ -34,14 +32,14 @@ def check_cycles(assembly: Assembly, written: Mapping[Link, Span], report: Repor
     """`written`: the place of each link in the flow files. `allowed`: cycles through a log are allowed."""
     in_line = list(_loops(_in_line(assembly), written))
     for loop in in_line:
-        names = " -> ".join(node.name for node in (*loop.nodes, loop.nodes[0]))
-        report(error(f"these pipelines are linked in a circle: {_shortened(names)}", written[loop.closing]))
+        names = in_a_row([node.name for node in (*loop.nodes, loop.nodes[0])])
+        report(error(f"these pipelines are linked in a circle: {names}", written[loop.closing]))
     if in_line or allowed:
         return
     for loop in _loops(_through_logs(assembly), written):
         connectors = [node.name for node in loop.nodes if node.kind == "connector"]
         message = f"this flow feeds itself: what leaves the log `{connectors[0]}` comes back to it"
-        hint = f"{_drawing(loop.nodes)}\nwhere this is meant: `--allow-cycles`"
+        hint = f"{circle([node.name for node in loop.nodes])}\nwhere this is meant: `--allow-cycles`"
         report(error(message, written[loop.closing], hint))
 
 
@@ -52,9 +50,9 @@ def _in_line(assembly: Assembly) -> Edges:
     """The links within one call, also those of events that a pipeline rejects."""
     edges = _within(assembly.pipelines)
     for pipeline in assembly.pipelines:
-        if ERR in pipeline.outputs:
-            for name in pipeline.places:
-                edges[Port(pipeline.id, name)].append(Port(pipeline.id, ERR))
+        for name in pipeline.places:
+            if err := pipeline.err_from(name):
+                edges[Port(pipeline.id, name)].append(Port(pipeline.id, err))
     return _linked(edges, assembly.links)
 
 
@@ -156,22 +154,3 @@ def _knots(edges: Edges) -> Iterator[Sequence[Port]]:
                 enter(port)
             elif port in open_:
                 low[here] = min(low[here], index[port])
-
-
-# ---- in words
-
-
-def _drawing(nodes: Sequence[NodeId]) -> str:
-    chain = _shortened(" -> ".join(node.name for node in nodes))
-    return f"┌─> {chain} ─┐\n└{'─' * (len(chain) + 5)}┘"
-
-
-def _shortened(chain: str) -> str:
-    if len(chain) <= WIDEST:
-        return chain
-    names = chain.split(" -> ")
-    first, last = names[:3], names[-3:]
-    left_out = len(names) - len(first) - len(last)
-    short = [name if len(name) <= WIDEST // 6 else f"{name[: WIDEST // 6]}…" for name in (*first, *last)]
-    middle = [f"… {left_out} more …"] if left_out > 0 else []
-    return " -> ".join([*short[: len(first)], *middle, *short[len(first) :]])

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from walflow.diagnostics import Report, Span, error
-from walflow.plan.assembly import Assembly, Link
-from walflow.plan.graph import ERR, Port
+from walflow.plan.assembly import ERR, Assembly, Link
+from walflow.plan.graph import Port
 
 DEEPEST: Final = (
     64  # pipelines and operators in a row; the interpreter allows 1,000 calls, and each node makes up to ten
@@ -27,9 +27,9 @@ def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report
             after[Port(pipeline.id, select.source)][Port(pipeline.id, select.target)] = 1
         for name, exits in pipeline.through.items():
             after[Port(pipeline.id, name)].update({Port(pipeline.id, exit): 1 for exit in exits})
-        if ERR in pipeline.outputs:
-            for name in pipeline.places:
-                after[Port(pipeline.id, name)].setdefault(Port(pipeline.id, ERR), 1)
+        for name in pipeline.places:
+            if err := pipeline.err_from(name):
+                after[Port(pipeline.id, name)].setdefault(Port(pipeline.id, err), 1)
     for plan in assembly.connectors:
         if plan.connector.forwards and not plan.connector.positions:
             ports = plan.connector.ports_used()

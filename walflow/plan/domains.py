@@ -10,8 +10,7 @@ So does what keeps something from one event to the next: see walflow.plan.result
 from dataclasses import replace
 
 from walflow.lang.config import NodeId
-from walflow.plan.assembly import Assembly, Link, PipelinePlan, PlannedSelect
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR, Assembly, Link, PipelinePlan, PlannedSelect
 from walflow.plan.results import buffered
 from walflow.registry import Registry
 
@@ -23,10 +22,11 @@ def split(assembly: Assembly, registry: Registry) -> Assembly:
     pipelines: list[PipelinePlan] = []
     links = list(assembly.links)
     for pipeline in assembly.pipelines:
-        reports = ERR in pipeline.outputs and (pipeline.id, ERR) in linked
         ends: list[str] = []
         for operator in pipeline.operators:
             if operator.run_as is not None:
+                err = pipeline.err_from(operator.name)
+                reports = err in pipeline.errs.values() or (pipeline.id, err) in linked
                 connectors.append(operator.run_as)
                 links += _links(pipeline.id, operator.name, operator.run_as.id, reports=reports)
                 pipeline = _without(pipeline, operator.name, reports=reports)
@@ -51,7 +51,8 @@ def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool)
 def _without(pipeline: PipelinePlan, operator: str, *, reports: bool) -> PipelinePlan:
     """The pipeline without the operator: its place is an output now, and its exits are inputs."""
     exits = [f"{operator}/out", *([f"{operator}/err"] if reports else [])]
-    rejected = (PlannedSelect(f"{operator}/err", ERR),) if reports else ()
+    err = pipeline.err_from(operator)
+    rejected = (PlannedSelect(f"{operator}/err", err),) if reports and err else ()
     return replace(
         pipeline,
         inputs=(*pipeline.inputs, *exits),

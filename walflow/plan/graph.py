@@ -12,8 +12,6 @@ from typing import NamedTuple
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 
-__all__ = ["ERR", "Graph", "Path", "Port", "Stops"]
-
 
 class Port(NamedTuple):
     node: NodeId
@@ -72,11 +70,11 @@ class Graph:
         for pipeline in assembly.pipelines:
             through = pipeline.through
             for name in pipeline.places:
-                targets = [select.target for select in pipeline.selects if select.source == name]
+                targets = [select.target for select in pipeline.selects_from(name)]
                 targets += through.get(name, ())
                 # an event that a pipeline rejects leaves by err, also without a select into err
                 err = pipeline.err_from(name)
-                implied = [err] if err in pipeline.outputs and err not in targets else []
+                implied = [err] if err is not None and err != name and err not in targets else []
                 self._within[Port(pipeline.id, name)] = [Port(pipeline.id, to) for to in [*targets, *implied]]
         self.choosers = {
             Port(pipeline.id, operator.name): operator
@@ -92,6 +90,7 @@ class Graph:
                 *(select.source for select in pipeline.selects if not select.plain),
                 *(operator.name for operator in pipeline.operators if not operator.operator.whole),
                 *(place for script in pipeline.scripts for place in script.places),
+                *pipeline.errs.values(),
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 from walflow.contract import Ports
 from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
 from walflow.lang.config import Flow, LinkConfig, LinkEnd, NodeId
-from walflow.plan.assembly import Link, PipelinePlan
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR, Link, PipelinePlan
 
 
 class GraphNode(NamedTuple):

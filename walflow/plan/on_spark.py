@@ -19,8 +19,7 @@ from walflow.framing import LINES, Outgoing
 from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
 from walflow.operators.from_spark import FromSpark
 from walflow.operators.passthrough import Passthrough
-from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.second_host import ship_pipeline
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find

@@ -3,10 +3,12 @@
 from typing import Final
 
 from walflow.compile.constant import Constant, ConstantPart
+from walflow.contract import Ports
 from walflow.diagnostics import Report, did_you_mean, error, one_of
 from walflow.lang.config import NodeId, OperatorConfig, PipelineConfig
 from walflow.operators import OPERATORS, Operator
 from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect, ScriptPlan, script_ports
+from walflow.plan.inline import inline
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find
@@ -22,7 +24,12 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     planned = {one.name.text: _plan_operator(one, config.id, registry, report) for one in config.operators}
     ports = {name: operator.ports if operator else None for name, operator in planned.items()}
     ports |= {one.name.text: script_ports(one.script, one.inputs) if one.script else None for one in config.scripts}
-    check_selects(config, inputs, outputs, ports, report)
+    within = {
+        one.name.text: plan_pipeline(one.pipeline, registry, report) for one in config.pipelines if one.pipeline
+    }
+    ports |= {one.name.text: None for one in config.pipelines}
+    ports |= {name: Ports(inner.inputs, inner.outputs) for name, inner in within.items()}
+    check_selects(config, inputs, outputs, ports, within, report)
     selects = (
         PlannedSelect(
             place(select.source, select.source_port, "out", ports),
@@ -37,7 +44,7 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
     streams = tuple(name.text for name in config.streams)
     operators = tuple(operator for operator in planned.values() if operator)
     scripts = tuple(ScriptPlan(one.name.text, one.script, one.inputs) for one in config.scripts if one.script)
-    return PipelinePlan(config.id, inputs, outputs, tuple(selects), streams, operators, scripts)
+    return inline(PipelinePlan(config.id, inputs, outputs, tuple(selects), streams, operators, scripts), within)
 
 
 def _plan_operator(

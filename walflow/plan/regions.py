@@ -1,5 +1,5 @@
-"""Which selects and scripts of a pipeline are compiled together: those that are linked directly or by streams. An
-operator ends a region."""
+"""Which selects and scripts of a pipeline are compiled together: those that are linked directly or by streams, in pipelines
+within it too. An operator ends a region."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,16 +12,19 @@ from walflow.plan.assembly import PipelinePlan, PlannedSelect
 def region_of(plan: PipelinePlan, entry: str) -> Region:
     scripts = {place: script for one in plan.scripts for place, script in one.places.items()}
     found = _places(plan, entry)
-    places = {name: [_rule(select) for select in _from(plan, name)] for name in found if name not in scripts}
-    return Region(f"{plan.id}/{entry}", entry, places, {name: scripts[name] for name in found if name in scripts})
+    places = {name: [_rule(select) for select in plan.selects_from(name)] for name in found if name not in scripts}
+    errs = {name: plan.errs[name] for name in found if name in plan.errs}
+    its_scripts = {name: scripts[name] for name in found if name in scripts}
+    return Region(f"{plan.id}/{entry}", entry, places, its_scripts, errs)
 
 
 def regions(plan: PipelinePlan) -> Iterator[Region]:
     """The regions that do something to an event. Each has the places at which events come to it from outside."""
     exits = [exit for operator in plan.operators for exit in operator.exits]
-    waiting = [*plan.inputs, *exits]
+    errors = dict.fromkeys(plan.errs[operator.name] for operator in plan.operators if operator.name in plan.errs)
+    waiting = [*plan.inputs, *exits, *errors]
     for entry in waiting:
-        selects = _from(plan, entry)
+        selects = plan.selects_from(entry)
         if not selects:
             continue
         if is_plain(plan, selects):
@@ -46,7 +49,7 @@ def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
     for select in selects:
         reached = {select.target}
         if select.target in plan.streams:
-            reached |= {one.target for name in _places(plan, select.target) for one in _from(plan, name)}
+            reached |= {one.target for name in _places(plan, select.target) for one in plan.selects_from(name)}
         if reached & seen:
             return True
         seen |= reached
@@ -56,15 +59,15 @@ def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
 def _places(plan: PipelinePlan, entry: str) -> list[str]:
     scripts = _scripts(plan)
     within = {*plan.streams, *scripts}
-    found = [entry]
-    for name in found:
-        onward = [*scripts.get(name, ()), *(one.target for one in _from(plan, name) if one.target in within)]
-        found += [to for to in dict.fromkeys(onward) if to not in found]
-    return found
-
-
-def _from(plan: PipelinePlan, name: str) -> Sequence[PlannedSelect]:
-    return [select for select in plan.selects if select.source == name]
+    found = {entry: None}
+    waiting = [entry]
+    for name in waiting:
+        onward = [*scripts.get(name, ()), *(one.target for one in plan.selects_from(name) if one.target in within)]
+        onward += [plan.errs[name]] if name in plan.errs else []
+        fresh = [to for to in dict.fromkeys(onward) if to not in found]
+        found |= dict.fromkeys(fresh)
+        waiting += fresh
+    return list(found)
 
 
 def _rule(select: PlannedSelect) -> Rule:

@@ -2,15 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from itertools import groupby, pairwise
 
 from walflow.compile.nodes import Name
-from walflow.compile.region import input_place
+from walflow.compile.region import input_place, node_of
 from walflow.contract import Ports
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
 from walflow.lang.config import PipelineConfig, SelectConfig
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR, PipelinePlan
+from walflow.plan.inline import ways
 
-Operators = Mapping[str, Ports | None]  # with scripts; None if it has an error, which was reported already
+# with scripts and pipelines; None if it has an error, which was reported already
+Operators = Mapping[str, Ports | None]
+Nested = Mapping[str, PipelinePlan]
 
 STREAM = Ports(("in",), ("out",))
 
@@ -25,7 +29,12 @@ def place(name: Name, port: Name | None, default: str, operators: Operators) -> 
 
 
 def check_selects(
-    pipeline: PipelineConfig, inputs: Sequence[str], outputs: Sequence[str], operators: Operators, report: Report
+    pipeline: PipelineConfig,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    operators: Operators,
+    nested: Nested,
+    report: Report,
 ) -> None:
     if not pipeline.whole:
         return
@@ -35,9 +44,9 @@ def check_selects(
         within.check_source(select, inputs)
         within.check_target(select, outputs)
     _check_names(pipeline, {*inputs, *outputs}, found.append)
-    _check_circles(pipeline, found.append)
+    _check_circles(pipeline, operators, nested, found.append)
     if not found:
-        _warn_of_loose_ends(pipeline, operators, found.append)
+        _warn_of_loose_ends(pipeline, operators, nested, found.append)
     for what, name in pipeline.uncreated:
         hint = f"so it is not checked; create it: `create {what} {name.text};`"
         found.append(warning(f"{what} `{name.text}` is defined, never created", name.span, hint))
@@ -51,6 +60,7 @@ class _Within:
         self._nodes = [*(name.text for name in pipeline.streams), *operators]
         self._uncreated = {name.text: what for what, name in pipeline.uncreated}
         self._scripts = {script.name.text for script in pipeline.scripts}
+        self._pipelines = {one.name.text for one in pipeline.pipelines}
         self._report = report
 
     def check_source(self, select: SelectConfig, inputs: Sequence[str]) -> None:
@@ -88,7 +98,7 @@ class _Within:
             return
         its = f"its {direction}{'s are' if len(ports) > 1 else ' is'} {one_of(ports).replace(' or ', ' and ')}"
         hint = (did_you_mean(text, ports) if port else None) or its
-        what = "script" if node.text in self._scripts else "operator"
+        what = "script" if node.text in self._scripts else "pipeline" if node.text in self._pipelines else "operator"
         span = port.span if port else node.span
         self._report(error(f"{what} `{node.text}` has no {direction} `{text}`", span, hint))
 
@@ -114,19 +124,31 @@ def _created(pipeline: PipelineConfig) -> Iterator[tuple[str, Name]]:
     yield from (("stream", name) for name in pipeline.streams)
     yield from (("operator", operator.name) for operator in pipeline.operators)
     yield from (("script", script.name) for script in pipeline.scripts)
+    yield from (("pipeline", one.name) for one in pipeline.pipelines)
 
 
-def _check_circles(pipeline: PipelineConfig, report: Report) -> None:
-    """Selects and operators call each other, as pipelines do, so a circle would never end."""
+def _check_circles(pipeline: PipelineConfig, operators: Operators, nested: Nested, report: Report) -> None:
+    """Selects and operators call each other, as pipelines do, so a circle would never end. Each way through a pipeline
+    within this one counts for itself."""
     nodes = {name.text for _, name in _created(pipeline)}
+    within = {name: operators[name] for name in nested}
     after: dict[str, list[str]] = defaultdict(list)
+    written: dict[tuple[str, str], SelectConfig] = {}
     for select in pipeline.selects:
         if select.source.text in nodes and select.target.text in nodes:
-            after[select.source.text].append(select.target.text)
+            source = place(select.source, select.source_port, "out", within)
+            target = place(select.target, select.target_port, "in", within)
+            after[source].append(target)
+            written.setdefault((source, target), select)
+    for name, inner in nested.items():
+        for begin, ends in ways(name, inner).items():
+            after[begin] += ends
     circle = _first_circle(after)
     if circle:
-        closing = next(s for s in pipeline.selects if (s.source.text, s.target.text) == circle[-2:])
-        message = f"events would go round in this pipeline: {' -> '.join(circle)}"
+        closing = next(written[way] for way in reversed(list(pairwise(circle))) if way in written)
+        names = [one for one, _ in groupby(node_of(place).partition("/")[0] for place in circle)]
+        names = names if len(names) > 1 else names * 2
+        message = f"events would go round in this pipeline: {' -> '.join(names)}"
         report(error(message, closing.source.span.to(closing.target.span)))
 
 
@@ -152,7 +174,7 @@ def _first_circle(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return ()
 
 
-def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: Report) -> None:
+def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, nested: Nested, report: Report) -> None:
     sources = {place(s.source, s.source_port, "out", operators) for s in pipeline.selects}
     targets = {select.target.text for select in pipeline.selects}
     _warn_of_loose_ports(pipeline, sources, targets, report)
@@ -163,27 +185,35 @@ def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, report: 
             report(warning(f"nothing is selected into stream `{name.text}`", name.span, "no event comes to it"))
     for what, name in _created(pipeline):
         if what != "stream":
-            _warn_of_loose_node(what, name, operators[name.text], sources, targets, report)
+            # its errors leave by the pipeline's
+            unsaid = what == "script" or (what == "pipeline" and not _selects_into_err(nested[name.text]))
+            exits = [f"{name.text}/{port}" for port in _outputs(operators[name.text]) if port != ERR or not unsaid]
+            _warn_of_loose_node(what, name, exits, sources, targets, report)
+
+
+def _outputs(ports: Ports | None) -> Sequence[str]:
+    return ports.outputs if ports else ()
+
+
+def _selects_into_err(plan: PipelinePlan) -> bool:
+    return any(select.target == ERR for select in plan.selects)
 
 
 def _warn_of_loose_node(
     what: str,
     name: Name,
-    ports: Ports | None,
+    exits: Sequence[str],
     sources: AbstractSet[str],
     targets: AbstractSet[str],
     report: Report,
 ) -> None:
-    exits = [f"{name.text}/{port}" for port in ports.outputs] if ports else []
     unread = [exit for exit in exits if exit not in sources]
-    if name.text not in targets and unread == exits:
+    if name.text not in targets and unread == list(exits):
         report(warning(f"{what} `{name.text}` is created, never used", name.span, "it does nothing"))
     elif name.text not in targets:
         report(warning(f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it"))
     else:
         for exit in unread:
-            if what == "script" and exit.endswith("/err"):  # its errors leave by the pipeline's err port
-                continue
             shown = name.text if exit == f"{name.text}/out" else exit
             report(_nothing_selected_from(what, shown, name))
 

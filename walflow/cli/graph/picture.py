@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from walflow.cli.promises import promises
 from walflow.plan import Assembly, ConnectorPlan, Link, NodeId
-from walflow.plan.graph import ERR
+from walflow.plan.assembly import ERR
 
 
 class Role(Enum):

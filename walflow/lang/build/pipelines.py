@@ -45,6 +45,9 @@ class CreateStream(NamedTuple):
     name: Name
 
 
+_NAMES = Use | DefineConst | DefineOperator | DefineScript | DefineFunction | DefinePipeline
+
+
 @by_rule
 class PipelineRules(TreeRules):
     def __init__(self, source: Source, report: Callable[[Diagnostic], None]) -> None:
@@ -79,14 +82,13 @@ class PipelineRules(TreeRules):
             outputs,
             args,
             tuple(s for s in body if isinstance(s, Directive)),
-            tuple(
-                s for s in body if isinstance(s, Use | DefineConst | DefineOperator | DefineScript | DefineFunction)
-            ),
+            tuple(s for s in body if isinstance(s, _NAMES)),
             tuple(s.name for s in body if isinstance(s, CreateStream)),
             tuple(s for s in body if isinstance(s, CreateOperator)),
             tuple(s for s in body if isinstance(s, CreateScript)),
+            tuple(s for s in body if isinstance(s, Create) and s.kind == "pipeline"),
             tuple(s for s in body if isinstance(s, SelectStatement)),
-            not any(isinstance(s, Token | Unsupported | Create) for s in body),  # a token: ERROR
+            not any(map(_is_lost, body)),
             span,
         )
 
@@ -149,6 +151,13 @@ class PipelineRules(TreeRules):
 
     def stream_port(self, _meta: Meta, node: Name, port: Name | None) -> _StreamPort:
         return _StreamPort(node, port)
+
+
+def _is_lost(statement: object) -> bool:
+    """Why has been reported. A token: ERROR."""
+    return isinstance(statement, Token | Unsupported) or (
+        isinstance(statement, Create) and statement.kind != "pipeline"
+    )
 
 
 def _place(written: _StreamPort, whole: str) -> _StreamPort:

@@ -1,0 +1,19 @@
+"""The page about scripts on files, typed as it stands."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_tutorial import DOCS, MARK, STEPS, typed
+
+
+@pytest.mark.nightly
+def test_the_page(tmp_path: Path) -> None:
+    steps = STEPS.findall((DOCS / "howto/try-a-script.md").read_text("utf-8"))
+    program = tmp_path / "walflow"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m walflow "$@"\n')
+    program.chmod(0o755)
+    printed = typed("set -e\n" + f"\necho '{MARK}'\n".join(command for command, _ in steps), tmp_path)
+    for (command, wanted), got in zip(steps, printed.split(f"{MARK}\n"), strict=True):
+        assert got == wanted, command

@@ -1,0 +1,72 @@
+"""`walflow doc`: what modules say of themselves."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.exit_codes import EX_CANTCREAT, EX_NOINPUT
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+
+def doc(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE[::NAME]]", help="A module, or a function, constant or definition in it. Default: a list."
+        ),
+    ] = None,
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where your own modules are.")] = Path(),
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a page of Markdown for the module, or for each of your own modules, into this folder.",
+        ),
+    ] = None,
+) -> None:
+    """Print the documentation of modules: of those that are shipped, and of your own.
+
+    Lines that begin with `###` are about the module, lines with `##` about the definition below them. `walflow doc std::string`
+    prints a module, `walflow doc std::string::len` one function.
+    """
+    from walflow.lang.documented import NotDocumented, listed, text_of
+    from walflow.lang.files import search_path
+
+    folders = search_path(folder)
+    try:
+        if markdown is not None:
+            _write_pages(name, folder, folders, markdown)
+        else:
+            lines = text_of(name, folders) if name is not None else listed(folder, folders)
+            typer.echo("\n".join(printable(line) for line in lines))
+    except NotDocumented as refused:
+        raise _end(str(refused), EX_NOINPUT) from None
+
+
+def _write_pages(name: str | None, folder: Path, folders: "Sequence[Path | Traversable]", to: Path) -> None:
+    from walflow.lang.documented import NotDocumented, markdown_of, own_modules, read_module
+
+    paths = [name] if name is not None else own_modules(folder)
+    if not paths:
+        raise NotDocumented(f"{folder}: there is no module, a file that ends in .tremor, .trickle or .troy")
+    for path in paths:
+        module = read_module(path, folders)
+        if module is None:
+            raise NotDocumented(f"there is no module `{path}`")
+        page = to.joinpath(*path.split("::")[:-1], f"{path.split('::')[-1]}.md")
+        try:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(markdown_of(module), encoding="utf-8")
+        except OSError as error:
+            raise _end(f"--markdown {page}: {error.strerror}", EX_CANTCREAT) from None
+        typer.echo(f"written: {printable(str(page))}")
+
+
+def _end(line: str, code: int) -> typer.Exit:
+    typer.echo(f"walflow: {printable(line)}", err=True)
+    return typer.Exit(code)
