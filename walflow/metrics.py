@@ -139,6 +139,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "state_bytes": Family(
         "gauge", "Bytes that the scripts of a pipeline keep in `state`, as they are estimated: never too few."
     ),
+    "window_groups": Family("gauge", "Groups that the windows of a pipeline keep."),
+    "window_open": Family("gauge", "Windows of a pipeline that hold events."),
+    "window_late_events_total": Family(
+        "counter", "Events that were older, by their window's script, than the window they came into."
+    ),
     "lost_events_total": Family(
         "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
     ),

@@ -8,11 +8,6 @@ from lark import Token, Tree
 from walflow.diagnostics import Diagnostic, Source, Span, error
 
 _YET = "not supported yet"
-_RULES = {
-    "define_window": f"windows are {_YET}",
-    "windows": f"windows are {_YET}",
-    "group_by": f"`group by` is {_YET}",
-}
 _WITHIN_PIPELINES = {
     "define_pipeline": f"pipelines within pipelines are {_YET}",
 }
@@ -40,5 +35,4 @@ def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
         return None if in_pipeline else f"{what} is created within a pipeline"
     if node.data == "create" and in_pipeline:
         return _CREATED_WITHIN[str(node.children[0])]
-    within = _WITHIN_PIPELINES.get(node.data) if in_pipeline else None
-    return within or _RULES.get(node.data)
+    return _WITHIN_PIPELINES.get(node.data) if in_pipeline else None

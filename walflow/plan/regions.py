@@ -69,7 +69,7 @@ def _from(plan: PipelinePlan, name: str) -> Sequence[PlannedSelect]:
 
 def _rule(select: PlannedSelect) -> Rule:
     what, where, having = map(_term, (select.what, select.where, select.having))
-    return Rule(what, where, having, select.target, select.span)
+    return Rule(what, where, having, select.target, select.span, select.windows)
 
 
 def _term(expression: Expression | None) -> Term | None:
