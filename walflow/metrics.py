@@ -140,6 +140,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "gauge",
         "Bytes that a pipeline keeps in `state`, as walflow estimates them. What was overwritten may be among them.",
     ),
+    "window_groups": Family("gauge", "Groups that the windows of a pipeline keep."),
+    "window_open": Family("gauge", "Windows of a pipeline that hold events."),
+    "window_late_events_total": Family(
+        "counter", "Events that were older, by their window's script, than the window they came into."
+    ),
     "lost_events_total": Family(
         "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
     ),

@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.values import LONGEST, kind_of
 
-When = Literal["load", "time", "chance", "event"]
-"""What it depends on but its arguments: nothing; when it is asked; chance; the event. Only with an event the last has a
-value."""
+When = Literal["load", "time", "chance", "event", "window"]
+"""What it depends on but its arguments: nothing; when it is asked; chance; the event; a window. Only with an event, or a
+window, the last two have a value."""
 
 _WORDS: dict[type, tuple[str, str]] = {  # names in messages and in the reference
     bool: ("true or false", "bool"),

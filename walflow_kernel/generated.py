@@ -7,6 +7,7 @@ from typing import Any, Final
 from walflow_kernel import bits, operators, paths, patterns, records, state, text, values
 from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
 from walflow_kernel.extractors import NO_MATCH
+from walflow_kernel.windows import called as windows
 
 Run = Callable[..., Any]
 """Of the numbers of events, the events, and what `walflow.compile.region.BlockCall` has; see there."""
@@ -92,6 +93,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "taken": paths.taken,
     "unary": operators.unary,
     "vacant": records.vacant,
+    **windows.CALLED,
 }
 
 NAMES: Final = {  # of the operators in full

@@ -6,6 +6,7 @@ It shares the operators and functions with what is compiled, and no more: what i
 from typing import Any, NamedTuple, cast
 
 from walflow.compile.program import (
+    AggregateOf,
     ArrayOf,
     BinaryOf,
     CallOf,
@@ -83,11 +84,17 @@ def apart(value: object) -> object:
 
 class Interpreter:
     def __init__(
-        self, event: object, meta: dict[str, object], moment: Moment, kept: list[object] | None = None
+        self,
+        event: object,
+        meta: dict[str, object],
+        moment: Moment,
+        kept: list[object] | None = None,
+        group: object = None,
     ) -> None:
         """`kept`: of one element, the state, which is made anew for each change."""
         self._event = event
         self._kept = kept
+        self._group = group
         self._meta = meta
         self._moment = moment
         self._locals: dict[int, object] = {}
@@ -120,10 +127,14 @@ class Interpreter:
         match term:
             case Const():
                 return term.value
+            case AggregateOf():
+                raise AssertionError("what a window gives is compared with a model of its own")
             case WholeTerm():
                 if term.root == "state":
                     assert self._kept is not None
                     return self._kept[0]
+                if term.root == "group":
+                    return self._group
                 return self._event if term.root == "event" else self._meta
             case ReadPath():
                 return self._read(term)

@@ -11,6 +11,7 @@ from walflow_kernel import json
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.moment import Moment
 from walflow_kernel.values import TOO_DEEP, kind_of
+from walflow_kernel.windows.groups import combined, with_text
 
 KEYS = ["a", "b", "r", "l", "é", "x y"]
 PATHS = [
@@ -341,6 +342,7 @@ class _Walk:
         kept: dict[str, list[object]],
     ) -> None:
         self._kept = kept
+        self._group: object = None
         self._region, self._ran, self._number, self._payload = region, ran, number, payload
         self._meta, self._moment, self._made = meta, moment, made
 
@@ -352,7 +354,10 @@ class _Walk:
         taken = False
         for rule in self._region.places[place]:
             try:
-                if self._holds("where", rule.where, event):
+                if not self._holds("where", rule.where, event):
+                    continue
+                for group in self._groups(rule, event):
+                    self._group = group
                     made = event if rule.what is None else self._value(rule.what, event)
                     if self._holds("having", rule.having, made):
                         taken = True
@@ -361,6 +366,13 @@ class _Walk:
                 taken = True
                 self._refuse(place, event, refused)
         self._ran.dropped += not taken
+
+    def _groups(self, rule: Rule, event: object) -> list[object]:
+        """Without windows: those have a model of their own, in windows.py."""
+        if rule.windows is None:
+            return [None]
+        parts = [(self._value(key.value, event), key.each) for key in rule.windows.keys]
+        return [with_text(group) for group in combined(parts)]
 
     def _run(self, place: str, event: object, anew: object) -> None:
         interpreter = Interpreter(event, self._meta, self._moment, self._kept[node_of(place)])
@@ -399,7 +411,7 @@ class _Walk:
             self._ran.out[to].append((self._number, json.encoded(value)))
 
     def _value(self, term: Term, event: object) -> object:
-        return Interpreter(event, self._meta, self._moment).value(term)
+        return Interpreter(event, self._meta, self._moment, group=self._group).value(term)
 
     def _holds(self, word: str, condition: Term | None, event: object) -> bool:
         if condition is None:

@@ -46,6 +46,7 @@ RISKS = {  # what these show cannot be had without it
     "qos/persistent.troy": "a pong comes from the peer's WebSocket library",
     "qos/roundrobin.troy": "a pong comes from the peer's WebSocket library",
     "spark/socket.troy": "at most once",
+    "windows/per-host.troy": "the open windows are lost",
     "udp/collect.troy": "a datagram lost on its way is lost for good",
 }
 

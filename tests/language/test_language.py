@@ -8,6 +8,7 @@ import pytest
 from tests.compile.test_differential import compare
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
+from walflow.compile.region import compile_region
 from walflow.plan.regions import regions
 
 HERE = Path(__file__).parent
@@ -28,9 +29,10 @@ def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -
     payloads = [given.payload for given in case.given() if given.payload is not None]
     for plan in subject.assembly.pipelines:
         for region in regions(plan):
-            compare(region, payloads)
+            if not compile_region(region).windowed:  # see tests/compile/test_windows.py
+                compare(region, payloads)
 
 
 def test_each_folder_is_a_case_or_a_group() -> None:
     assert FOUND.bad == {}
-    assert len(FOUND.cases) >= 138
+    assert len(FOUND.cases) >= 249

@@ -8,6 +8,7 @@ from walflow.contract import Guarantee
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, StateDomain
 from walflow.plan.graph import Graph, Path, Port
+from walflow_kernel.windows.frame import WINDOWS
 
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
@@ -63,12 +64,19 @@ def _unlinked(assembly: Assembly) -> list[str]:
 
 
 def lost_state(domain: StateDomain) -> str:
-    names = [f"`{name}`" for name in domain.keeps]
+    names = [f"`{name}`" for name in domain.keeps if WINDOWS not in name]
     several = len(names) > 1
-    listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
+    lost = "and with it the results that no sink has acked. If it must survive, keep it in a query of Spark: connector `spark`"
+    if len(names) == len(domain.keeps):
+        listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
+        return (
+            f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost, "
+            f"{lost}"
+        )
+    what = "windows, and `state` of scripts, are" if names else "windows are"
     return (
-        f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost, "
-        "and with it the results that no sink has acked. If it must survive, keep it in a query of Spark: connector `spark`"
+        f"{what} in memory, and an event is acked once a window holds it. When walflow stops or dies, the open windows are lost "
+        f"(`walflow run --flush` closes them at a stop), {lost}"
     )
 
 

@@ -136,6 +136,9 @@ def run(
             help="Allow a flow to feed itself through a log. Such a flow makes ever more events of one.",
         ),
     ] = False,
+    flush: Annotated[
+        bool, typer.Option("--flush", help="At a stop, close the open windows. Without it they are dropped.")
+    ] = False,
 ) -> None:
     """Run flows until SIGTERM or SIGINT. A second SIGTERM or SIGINT stops the daemon at once. SIGHUP reopens output
     files, and reads certificates and the admin token again.
@@ -168,7 +171,7 @@ def run(
     if assembly is None:
         raise typer.Exit(EX_CONFIG)
     _keep_freed_memory()
-    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds), beside))
+    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds, flush), beside))
 
 
 def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":

@@ -18,6 +18,7 @@ from walflow.compile.nodes import (
     Array,
     ArrayPatternNode,
     BoundNode,
+    CallNode,
     CaseNode,
     DropNode,
     EmitNode,
@@ -43,6 +44,7 @@ from walflow.compile.nodes import (
     TuplePatternNode,
     Unsupported,
     path_span,
+    spelled,
 )
 from walflow.compile.program import (
     CaseOf,
@@ -192,7 +194,10 @@ class Body:
     def root(self, node: Root) -> Term | None:
         if node.word == "args":
             return self.local((Name("args", node.span),))
-        if node.word not in {"event", "$", "state"}:
+        if node.word in {"group", "window"}:
+            has = "`group by`" if node.word == "group" else "a window"
+            self.report(error(f"`{node.word}` stands in the target of a select with {has} only", node.span))
+        elif node.word not in {"event", "$", "state"}:
             self.report(error(f"`{node.word}` is not supported yet", node.span))
         elif self._kind == "function":
             hint = "hand it over as an argument"
@@ -203,6 +208,14 @@ class Body:
         else:
             self.keeps = self.keeps or node.word == "state"
             return WholeTerm("state" if node.word == "state" else "event" if node.word == "event" else "$", node.span)
+        return None
+
+    def instead(self, node: Expr) -> Term | None:
+        return None
+
+    def aggregate(self, node: CallNode, function: Function) -> Term | None:
+        message = f"`{spelled(node.function)}` stands in the target of a select with a window only"
+        self.report(error(message, node.span, "`select … from in[window] into out`"))
         return None
 
     # ---- statements

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from walflow.compile.expressions import Base, Expressions, Further, Here, Keys, Operand, is_kept, lent
 from walflow.compile.listing import Listing
 from walflow.compile.program import (
+    AggregateOf,
     ArrayOf,
     CaseOf,
     DropOf,
@@ -123,6 +124,8 @@ class Effects(Expressions):
                 return self.put(f"{self._function(term.function)}({', '.join(names)})", term.span)
             case StepsOf():
                 return self._steps(term.steps, here)
+            case AggregateOf():
+                return self._aggregate(term, here)
             case LetOf():
                 return self._let(term, here)
             case EmitOf():
@@ -138,6 +141,12 @@ class Effects(Expressions):
             case RecurOf():
                 names = [self.atom(argument, here) for argument in term.arguments]
                 return self._left("continue", [self.slot(at + 1) for at in range(len(names))], names)
+
+    def _aggregate(self, term: AggregateOf, here: Here) -> Operand:
+        if term.aggregate is None:
+            return self.put(f"len({here.groups})", term.span, int)
+        result, option = self.table.add("f", term.aggregate.result), self.table.constant(term.option)
+        return self.put(f"{result}({here.frame}, {term.at}, {option})", term.span)
 
     def _left(self, way: str, targets: Sequence[str] = (), values: Sequence[str] = ()) -> Operand:
         if targets:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, cast
 
 from walflow.compile.listing import Listing, Table
 from walflow.compile.program import (
+    AggregateOf,
     Argument,
     ArrayOf,
     BinaryOf,
@@ -50,7 +51,7 @@ INLINE: Final = 15  # indents
 SHORT: Final = 256  # characters of a string that need not be counted
 
 Keys = tuple[str, ...]
-Further = MatchOf | ForOf | InvokeOf | StepsOf | LetOf | EmitOf | DropOf | ReturnOf | RecurOf
+Further = AggregateOf | MatchOf | ForOf | InvokeOf | StepsOf | LetOf | EmitOf | DropOf | ReturnOf | RecurOf
 
 
 @dataclass
@@ -64,17 +65,22 @@ class Base:
 
 @dataclass
 class Here:
-    """The place at which an expression is evaluated. `state`: of a script that has one."""
+    """The place at which an expression is evaluated. `state`: of a script that has one. `group`: of a select with `group by`
+    or windows. `window`, `frame`, `groups`: of a window that is closed."""
 
     event: Base
     meta: Base
     state: Base | None = None
+    group: Base | None = None
+    window: Base | None = None
+    frame: str = ""
+    groups: str = ""
 
     def base(self, root: str) -> Base:
-        if root == "state":
-            assert self.state is not None, "what reads it is a script that has one"
-            return self.state
-        return self.event if root == "event" else self.meta
+        known = {"event": self.event, "$": self.meta, "state": self.state, "group": self.group, "window": self.window}
+        found = known[root]
+        assert found is not None, "what reads it stands where it has a value"
+        return found
 
 
 class Operand(NamedTuple):

@@ -229,7 +229,7 @@ def _call(node: CallNode, scope: Scope) -> Constant | None:
     function = callee(node, scope)
     if function is None:
         return None
-    if function.when == "event":
+    if function.when in {"event", "window"}:
         scope.report(_not_at_load(f"{spelled(node.function)}()", node.span))
         return None
     arguments = [given(function, at, node, scope) for at in range(len(node.arguments))]

@@ -12,6 +12,7 @@ from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
 from walflow_kernel.patterns import Pattern
 from walflow_kernel.state import BOUND
+from walflow_kernel.windows.aggregates import Aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class WholeTerm:
-    """`event`, `$` or `state`, without a path after it."""
+    """`event`, `$`, `state`, `group` or `window`, without a path after it."""
 
-    root: Literal["event", "$", "state"]
+    root: Literal["event", "$", "state", "group", "window"]
     span: Span
 
 
@@ -296,6 +297,67 @@ class ScriptOf(NamedTuple):
     bound: int = BOUND
 
 
+# ---- windows
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOf:
+    """What an aggregate says of a window that is closed. `at`: its first slot in the frame. `option`: its constant argument.
+    `aggregate` is None for the number of groups."""
+
+    name: str
+    aggregate: Aggregate | None
+    at: int
+    option: object
+    span: Span
+
+
+class AggregateInput(NamedTuple):
+    """What an aggregate is given of each event."""
+
+    name: str
+    aggregate: Aggregate
+    at: int
+    value: "Term"
+    takes_number: bool
+
+
+class FrameOf(NamedTuple):
+    """A window of a select: of `size`, or of `interval` nanoseconds. `measure`: what its script says of an event: when it
+    was, or how much of the size it takes."""
+
+    name: str
+    size: int | None
+    interval: int | None
+    measure: "Term | None"
+    span: Span
+
+
+class GroupKey(NamedTuple):
+    """`each`: each element of the value is a group of its own."""
+
+    value: "Term"
+    each: bool
+
+
+class WindowsOf(NamedTuple):
+    """What a select keeps by group. `frames` is empty where there is nothing but `group by`. `start`: makes the slots of a
+    window without events. `most`: groups."""
+
+    frames: tuple[FrameOf, ...]
+    keys: tuple[GroupKey, ...]
+    inputs: tuple[AggregateInput, ...]
+    start: tuple[Callable[[], list[object]], ...]
+    most: int
+    span: Span
+
+    @property
+    def event_terms(self) -> "list[Term]":
+        """What sees the event."""
+        measures = [frame.measure for frame in self.frames if frame.measure is not None]
+        return [*(key.value for key in self.keys), *measures, *(one.value for one in self.inputs)]
+
+
 Term = (
     Const
     | WholeTerm
@@ -320,13 +382,14 @@ Term = (
     | MergeOf
     | PatchOf
     | PackOf
+    | AggregateOf
 )
 
 
 def parts(term: Term) -> Iterator[Term]:
     """Its direct parts."""
     match term:
-        case Const() | WholeTerm() | LocalTerm() | DropOf():
+        case Const() | WholeTerm() | LocalTerm() | DropOf() | AggregateOf():
             pass
         case MatchOf():
             yield from [term.of] if term.reads is None else term.reads

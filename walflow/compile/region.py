@@ -21,20 +21,24 @@ import linecache
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from walflow.compile import frames
 from walflow.compile.effects import DROPPED, Effects, Leaving, ScriptExits
 from walflow.compile.expressions import Base, Here, Keys
+from walflow.compile.frames import WindowCode, tick_code
 from walflow.compile.listing import Listing, Table
-from walflow.compile.program import CallOf, EmitOf, ScriptOf, Term, WholeTerm, functions, walk
+from walflow.compile.program import CallOf, EmitOf, ScriptOf, Term, WholeTerm, WindowsOf, functions, walk
 from walflow.compile.reads import BlockDecoder, Decoded, ReadShape, bind_whole
 from walflow.diagnostics import Span
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.generated import define
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Cell, Room, State, cell, snapshot
+from walflow_kernel.windows.frame import WINDOWS, Frame, open_frames
+from walflow_kernel.windows.ticks import earliest
 
 LONGEST_SHOWN: Final = 80  # characters of a constant
 DEEPEST: Final = 10  # indents up to which the selects of a stream are in line
@@ -42,18 +46,20 @@ DEEPEST: Final = 10  # indents up to which the selects of a stream are in line
 
 class Rule(NamedTuple):
     """One select. `what` is None for `event` unchanged, `where` and `having` are None for no condition. `where` sees
-    the event that came, `having` the event that was made. `to` is a place of the region, or an exit."""
+    the event that came, `having` the event that was made. `to` is a place of the region, or an exit. `windows`: of a select
+    with windows, or with `group by`."""
 
     what: Term | None
     where: Term | None
     having: Term | None
     to: str
     span: Span | None = None
+    windows: WindowsOf | None = None
 
     @property
     def plain(self) -> bool:
         """It cannot fail, and takes every event."""
-        return self.what is None and self.where is None and self.having is None
+        return self.what is None and self.where is None and self.having is None and self.windows is None
 
 
 class _Onward(NamedTuple):
@@ -93,7 +99,18 @@ class Region(NamedTuple):
     @property
     def keeps(self) -> Sequence[str]:
         """The nodes that keep state from one event to the next."""
-        return list(dict.fromkeys(node_of(place) for place, script in self.scripts.items() if script.keeps))
+        scripts = dict.fromkeys(node_of(place) for place, script in self.scripts.items() if script.keeps)
+        return [*scripts, *(place for place, _ in self._windowed)]
+
+    @property
+    def _windowed(self) -> list[tuple[str, WindowsOf]]:
+        """Selects with windows, by their places."""
+        return [
+            (window_place(name, number), rule.windows)
+            for name, rules in self.places.items()
+            for number, rule in enumerate(rules)
+            if rule.windows is not None and rule.windows.frames
+        ]
 
     def _reached_from(self, place: str) -> list[str]:
         """How often an event may come there from this place. (A script lets an event leave by one port. The number may
@@ -116,7 +133,11 @@ class Region(NamedTuple):
         if script is None:
             rules = self.places[place]
             failed = [one for rule in rules if not rule.plain for one in failed]
-            return [*(_Onward(rule.to, rule.what is None) for rule in rules), *failed]
+            # what is grouped may leave in several groups, or in results of several windows
+            taken = [
+                _Onward(rule.to, rule.what is None) for rule in rules for _ in range(1 if rule.windows is None else 2)
+            ]
+            return [*taken, *failed]
         emits = [one for one in walk(script.body) if isinstance(one, EmitOf)]
         ways = dict.fromkeys(_Onward(f"{node_of(place)}/{one.port}", one.value is None) for one in emits)
         return [*ways, *failed]
@@ -191,6 +212,8 @@ class Compiled:
     made: frozenset[str]  # exits by which changed events leave
     repeated: frozenset[str]  # exits by which one event may leave more than once
     begins: Mapping[str, Cell]  # the first state of each node that keeps state
+    windowed: Sequence[str]  # those that are windows
+    ticking: Sequence[str]  # those of them that time closes
     _run: Any
     names: Mapping[str, object]  # that the source has
 
@@ -202,11 +225,17 @@ class Compiled:
         return snapshot(self.begins)
 
     def run(
-        self, decoded: Decoded, call: BlockCall, state: State | None = None, room: Room | None = None
+        self,
+        decoded: Decoded,
+        call: BlockCall,
+        state: State | None = None,
+        room: Room | None = None,
+        *,
+        flush: bool = False,
     ) -> BlockOutcome:
         """Changes the state. A region that has state must be given one. `room`: it may stop before the end of the block, and
-        then says where. Without, it looks at all of it."""
-        found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state, room)
+        then says where. Without, it looks at all of it. `flush`: open windows are closed first."""
+        found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state, room, flush)
         end = None if room is None else room[1]
         refused = [Refusal(number, reason, 0) for number, reason in decoded.refused if end is None or number < end]
         rows = {exit: Rows(*pair) for exit, pair in zip(self.exits, found, strict=True)}
@@ -215,7 +244,19 @@ class Compiled:
     def tick(self, state: State, now_ns: int) -> BlockOutcome:
         """What leaves because of time alone: no later event is older than `now_ns`. The numbers of the rows are
         NO_EVENT."""
-        return BlockOutcome({exit: Rows((), None) for exit in self.exits}, (), 0)
+        return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state)
+
+    def flush(self, state: State, now_ns: int) -> BlockOutcome:
+        """As if each open window were closed."""
+        return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state, flush=True)
+
+    def open_windows(self, state: State) -> list[Frame]:
+        """Those that hold events."""
+        return [frame for place in self.windowed for frame in open_frames(state[place][0])]
+
+    def due(self, state: State) -> int | None:
+        """When `tick` has something to do, in nanoseconds; None: not before an event comes."""
+        return earliest([waiting for place in self.ticking for waiting in state[place][0]["waiting"]])
 
     @property
     def listing(self) -> str:
@@ -226,6 +267,11 @@ class Compiled:
     def span(self, line: int) -> Span | None:
         """The place in a flow file that a line of the source comes from."""
         return self.spans[line - 1] if 0 < line <= len(self.spans) else None
+
+
+def window_place(source: str, number: int) -> str:
+    """Of a select with windows: what it is from, and its number among the selects from there."""
+    return f"{source}{WINDOWS}{number}"
 
 
 def compile_region(region: Region) -> Compiled:
@@ -257,7 +303,9 @@ class _Compiling:
         all_terms += [one.body for one in functions(all_terms) if one.body is not None]
         self._cells: dict[str, str] = {}  # for each node that keeps state, the local of its cell
         self._begins: dict[str, Cell] = {}
-        self._sets_meta = any(script.sets_meta for script in region.scripts.values())
+        self._codes: dict[str, WindowCode] = {}  # of selects with windows, or with `group by`, by their places
+        has_windows = any(rule.windows and rule.windows.frames for rules in region.places.values() for rule in rules)
+        self._sets_meta = has_windows or any(script.sets_meta for script in region.scripts.values())
         self.reader = BlockDecoder(ReadShape.of(kept_terms, "event"), self._table)
         self._meta = ReadShape.of(all_terms, "$")
         asked = {t.function.when for term in all_terms for t in walk(term) if isinstance(t, CallOf)}
@@ -305,15 +353,20 @@ class _Compiling:
         came = Base("e" if self.reader.whole else None, self.reader.paths)
         self._place(self._region.entry, _Event(came, "e", self._meta_base, kept=True))
         whole = Listing()
-        with whole.block("def run(numbers, events, now, positions, meta, metas, kept, state, room=None):"):
+        with whole.block(
+            "def run(numbers, events, now, positions, meta, metas, kept, state, room=None, flush=False):"
+        ):
             self._head(whole)
             for place, local in self._cells.items():
                 whole.put(f"{local} = state[{self._table.constant(place)}]")
             if self._cells:
                 with whole.block("if room is None:"):
                     whole.put("room = [BOUNDLESS, None]")
+            for code in self._codes.values():
+                code.head(whole)
             for inner in [*self._helpers, *self._streams]:
                 whole.add(inner)
+            tick_code([*self._codes.values()], whole, draws=self._draws)
             whole.put("for i, e in zip(numbers, events):")
             if self._cells:
                 with whole.block("    if room[0] < 0:"):
@@ -366,6 +419,8 @@ class _Compiling:
             frozenset(self._mixed),
             self._region.repeated,
             self._begins,
+            [code.place for code in self._codes.values() if code.of.frames],
+            [code.place for code in self._codes.values() if code.ticks],
             run,
             self._table.names,
         )
@@ -390,15 +445,15 @@ class _Compiling:
         taken = self._expressions.temporary("g") if len(rules) > 1 else None
         if taken is not None:
             self._listing.put(f"{taken} = False")
-        for rule in rules:
+        for number, rule in enumerate(rules):
             if rule.span is not None:
                 self._listing.comment(rule.span)
-            self._rule(rule, name, came, taken)
+            self._rule(rule, name, number, came, taken)
         if taken is not None:
             with self._listing.block(f"if not {taken}:"):
                 self._listing.put("dropped += 1")
 
-    def _rule(self, rule: Rule, place: str, came: "_Event", taken: str | None) -> None:
+    def _rule(self, rule: Rule, place: str, number: int, came: "_Event", taken: str | None) -> None:
         if rule.plain:
             self._deliver(rule.to, came, taken)
             return
@@ -406,13 +461,20 @@ class _Compiling:
         reason_local = self._expressions.temporary("u") if err else None
         if reason_local is not None:
             self._listing.put(f"{reason_local} = None")
-        with self._listing.block("try:"):
-            with self._held("where", rule.where, came, taken):
-                if rule.what is None:
-                    with self._held("having", rule.having, came, taken):
-                        self._deliver(rule.to, came, taken)
-                else:
-                    self._make(rule, came, taken)
+        with self._listing.block("try:"), self._held("where", rule.where, came.here, taken):
+            if rule.windows is not None:
+                self._grouped(window_place(place, number), rule, rule.windows, came, taken)
+            else:
+                self._make(rule, came, came.here, taken)
+        self._failed(taken, reason_local)
+        if err is not None and reason_local is not None:
+            with self._listing.block(f"if {reason_local} is not None:"):
+                made = self._expressions.temporary("w")
+                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
+                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
+
+    def _failed(self, taken: str | None, reason_local: str | None = None) -> None:
+        """`reason_local`: where the reason is put, for an `err` within the region."""
         for errors, reason in ERRORS:
             with self._listing.block(f"except {errors}:"):
                 if taken is not None:
@@ -421,24 +483,56 @@ class _Compiling:
                     self._listing.put(f"{reason_local} = {reason}")
                 else:
                     self._listing.put(f"refuse((i, {reason}, line(error)))")
-        if err is not None and reason_local is not None:
-            with self._listing.block(f"if {reason_local} is not None:"):
-                made = self._expressions.temporary("w")
-                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
-                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
 
     def _error(self, reason: str, event: Base) -> str:
         table = self._expressions.table
         return f"{{{table.constant('error')}: {reason}, {table.constant('event')}: {event.name}}}"
 
-    def _make(self, rule: Rule, came: "_Event", taken: str | None) -> None:
-        assert rule.what is not None
-        value = self._expressions.atom(rule.what, came.here)
+    def _make(self, rule: Rule, came: "_Event", here: Here, taken: str | None) -> None:
+        if rule.what is None:
+            with self._held("having", rule.having, here, taken):
+                self._deliver(rule.to, came, taken)
+            return
+        value = self._expressions.atom(rule.what, here)
         local = self._expressions.temporary("w")
         self._listing.put(f"{local} = {value}", rule.span)
         made = _Event(self._bound([rule.having] if rule.having else [], local), local, came.meta, kept=False)
-        with self._held("having", rule.having, made, taken):
+        with self._held("having", rule.having, replace(here, event=made.event), taken):
             self._deliver(rule.to, made, taken)
+
+    def _grouped(self, place: str, rule: Rule, of: WindowsOf, came: "_Event", taken: str | None) -> None:
+        """A select with windows takes the event. What each gives is made by a function, once for all places that lead here."""
+        if not of.frames:
+            once = WindowCode(of, place, len(self._codes), "", self._expressions)
+            self._codes.setdefault(place, once)
+            left = taken or self._expressions.temporary("g")
+            if taken is None:
+                self._listing.put(f"{left} = False")
+            once.event(came.here, lambda here: self._make(rule, came, here, left))
+            if taken is None:
+                with self._listing.block(f"if not {left}:"):
+                    self._listing.put("dropped += 1")
+            return
+        if taken is not None:
+            self._listing.put(f"{taken} = True")
+        if place not in self._codes:
+            local = self._cell(place, cell(frames.begin_of(of)))
+            code = self._codes[place] = WindowCode(of, place, len(self._codes), local, self._expressions)
+            outer = self._listing
+            self._streams += code.functions(lambda here: self._closed(rule, here))
+            self._listing = outer
+        self._codes[place].event(came.here, self._never)
+
+    def _closed(self, rule: Rule, here: Here) -> None:
+        """A window's result: its own metadata, and no event to account for."""
+        self._listing = self._expressions.listing
+        taken = self._expressions.temporary("g")
+        with self._listing.block("try:"):
+            self._make(rule, _Event(Base(None), "None", here.meta, kept=False), here, taken)
+        self._failed(None)
+
+    def _never(self, here: Here) -> None:
+        raise AssertionError("a window gives something when it is closed")
 
     def _script(self, name: str, script: ScriptOf, came: "_Event") -> None:
         make, listing = self._expressions, self._listing
@@ -497,12 +591,12 @@ class _Compiling:
         return Base(local, paths)
 
     @contextmanager
-    def _held(self, word: str, condition: Term | None, came: "_Event", taken: str | None) -> Generator[None]:
+    def _held(self, word: str, condition: Term | None, here: Here, taken: str | None) -> Generator[None]:
         """The code within runs if the condition holds."""
         if condition is None:
             yield
             return
-        found = self._expressions.operand(condition, came.here)
+        found = self._expressions.operand(condition, here)
         span = condition.span
         if found.kind is bool:
             with self._listing.block(f"if {found.name}:", span):
@@ -580,12 +674,20 @@ ERRORS: Final = (
 )
 
 
+def _nothing_kept(number: int) -> object:
+    raise AssertionError("no event came")
+
+
 def _terms(rule: Rule) -> list[Term]:
-    return [term for term in (rule.what, rule.where, rule.having) if term is not None]
+    terms = [term for term in (rule.what, rule.where, rule.having) if term is not None]
+    return terms if rule.windows is None else [*terms, *rule.windows.event_terms]
 
 
 def _at_event(rule: Rule) -> list[Term]:
     """What sees the event as it comes to the select."""
+    if rule.windows is not None:
+        seen = [] if rule.windows.frames else [rule.what or WholeTerm("event", rule.windows.span)]
+        return [*seen, *rule.windows.event_terms, *([] if rule.where is None else [rule.where])]
     return [term for term in (rule.what, rule.where, rule.having if rule.what is None else None) if term is not None]
 
 

@@ -71,6 +71,14 @@ class TermScope(Scope, Protocol):
         """`event`, `$`, `state` …"""
         ...
 
+    def instead(self, node: Expr) -> Term | None:
+        """What stands for an expression that is of the event, where there is none."""
+        ...
+
+    def aggregate(self, node: CallNode, function: Function) -> Term | None:
+        """A function that only a window has a value of."""
+        ...
+
     def further(self, node: MatchNode | ForNode | LetNode | EmitNode | DropNode | RecurNode) -> Term | None:
         """What sets locals, or is allowed only at such a place."""
         ...
@@ -80,6 +88,9 @@ def term_of(node: Expr, scope: TermScope) -> Term | None:
     if not depends_on_event(node, scope):
         constant = fold(node, scope)
         return None if constant is None else Const(constant.value, node.span)
+    stand_in = scope.instead(node)
+    if stand_in is not None:
+        return stand_in
     match node:
         case Root():
             return scope.root(node)
@@ -209,6 +220,8 @@ def _call(node: CallNode, scope: TermScope) -> Term | None:
     function = callee(node, scope)
     if function is None:
         return None
+    if function.when == "window":
+        return scope.aggregate(node, function)
     arguments = [_argument(function, at, node, scope) for at in range(len(node.arguments))]
     found = [argument for argument in arguments if argument is not None]
     if len(found) < len(arguments):

@@ -90,9 +90,36 @@ class CreateScript:
     span: Span
 
 
+@dataclass(frozen=True)
+class DefineWindow(Definition):
+    """`kind`: tumbling, or sliding. `names` and `script`: what stands between `script` and `end`, the latter None where there
+    is no script, or a part of it could not be read. `state`: what it begins as. `inputs`: each `script from`."""
+
+    kind: Name
+    settings: tuple[Setting, ...]
+    state: Expr | None
+    inputs: "tuple[InputScript, ...]"
+    names: "tuple[Use | DefineConst | DefineFunction, ...]"
+    script: tuple[Expr, ...] | None
+    whole: bool
+    span: Span
+
+
+class Grouping(NamedTuple):
+    """`group by` one value, or `set` of several. `each`: each element of the value is a group of its own."""
+
+    parts: "tuple[GroupPart, ...]"
+    span: Span
+
+
+class GroupPart(NamedTuple):
+    value: Expr
+    each: bool
+
+
 class SelectStatement(NamedTuple):
-    """`select WHAT from SOURCE/PORT where WHERE into TARGET/PORT having HAVING`. For a port of the pipeline itself
-    (`out/err`), the port is the `source` or `target`."""
+    """`select WHAT from SOURCE/PORT[windows] where WHERE group by GROUP into TARGET/PORT having HAVING`. For a port of the
+    pipeline itself (`out/err`), the port is the `source` or `target`."""
 
     what: Expr
     source: Name
@@ -102,6 +129,8 @@ class SelectStatement(NamedTuple):
     span: Span
     source_port: Name | None = None
     target_port: Name | None = None
+    windows: tuple[Path, ...] = ()
+    group: Grouping | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +157,7 @@ class DefinePipeline(Definition):
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     directives: tuple[Directive, ...]
-    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineFunction | DefinePipeline, ...]"
+    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineWindow | DefineFunction | DefinePipeline, ...]"
     streams: tuple[Name, ...]
     operators: tuple[CreateOperator, ...]
     scripts: tuple[CreateScript, ...]
@@ -192,7 +221,7 @@ class Deploy:
     span: Span
 
 
-Statement = FlowStatement | DefineFlow | DefineOperator | DefineScript | Deploy | Directive
+Statement = FlowStatement | DefineFlow | DefineOperator | DefineScript | DefineWindow | Deploy | Directive
 
 
 @dataclass(frozen=True)

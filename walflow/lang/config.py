@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
-from walflow.compile.program import ScriptOf
+from walflow.compile.program import ScriptOf, WindowsOf
 from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
 
@@ -74,6 +74,7 @@ class SelectConfig:
     source_port: Name | None = None
     target_port: Name | None = None
     span: Span | None = None
+    windows: WindowsOf | None = None
 
 
 class Uncreated(NamedTuple):

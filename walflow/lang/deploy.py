@@ -2,11 +2,13 @@
 constant."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.fold import fold
-from walflow.compile.nodes import Expr, Name, path_span, spelled
+from walflow.compile.nodes import Expr, Name, Path, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
+from walflow.compile.windows import Windowing, WrittenKey
 from walflow.diagnostics import Diagnostic, Report, Span, error, warning
 from walflow.lang import ast
 from walflow.lang.ast import (
@@ -17,6 +19,7 @@ from walflow.lang.ast import (
     DefineOperator,
     DefinePipeline,
     DefineScript,
+    DefineWindow,
     Deploy,
     Directive,
     InputScript,
@@ -40,9 +43,11 @@ from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.nesting import Nesting
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
+from walflow.lang.windows import KnownWindow, read_window
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
+from walflow_kernel.windows.groups import DEFAULT_MAX_GROUPS
 
 
 class Deployment:
@@ -234,7 +239,7 @@ class _Instance:
             definition.inputs,
             definition.outputs,
             definition.streams,
-            tuple(self._select(select, scope) for select in definition.selects),
+            tuple(self._select(select, body, scope) for select in definition.selects),
             definition.whole and None not in operators and all(one.pipeline for one in pipelines),
             definition.name.span,
             create.name.span,
@@ -339,12 +344,62 @@ class _Instance:
             ports.append(port.text)
         return ports
 
-    def _select(self, select: ast.SelectStatement, scope: Names) -> SelectConfig:
-        what = None if is_event(select.what) else resolved(select.what, scope)
+    def _select(self, select: ast.SelectStatement, body: ModuleBlock, scope: Names) -> SelectConfig:
         where = self._condition("where", select.where, scope)
-        having = self._condition("having", select.having, scope)
-        ports = {"source_port": select.source_port, "target_port": select.target_port}
-        return SelectConfig(select.source, select.target, what, where, having=having, span=select.span, **ports)
+        found = SelectConfig(
+            select.source,
+            select.target,
+            where=where,
+            source_port=select.source_port,
+            target_port=select.target_port,
+            span=select.span,
+        )
+        if not select.windows and select.group is None:
+            what = None if is_event(select.what) else resolved(select.what, scope)
+            return replace(found, what=what, having=self._condition("having", select.having, scope))
+        known = [self._window(path, body, scope) for path in select.windows]
+        windows = [window for window in known if window is not None]
+        if len(windows) < len(known):  # said already; the target would be wrong once more
+            return found
+        self._check_chain(select, windows)
+        keys = [WrittenKey(part.value, part.each) for part in select.group.parts] if select.group else []
+        most = min((window.max_groups for window in windows), default=DEFAULT_MAX_GROUPS)
+        of = Windowing([window.frame for window in windows], keys, scope, most)
+        what_term = None if not windows and is_event(select.what) else of.target(select.what)
+        having_term = None if select.having is None else of.having(select.having)
+        return replace(
+            found,
+            what=None if what_term is None else Expression(what_term, None),
+            having=None if having_term is None else Expression(having_term, None),
+            windows=of.windows(select.group.span if select.group else select.span),
+        )
+
+    def _check_chain(self, select: ast.SelectStatement, windows: Sequence[KnownWindow]) -> None:
+        """The script of a window looks at the event that has closed the one before it: time alone must not close that."""
+        timed = None
+        for window, path in zip(windows, select.windows, strict=True):
+            if timed is not None and window.frame.measure is not None:
+                hint = f"give `{spelled(timed)}` a script too, or take the one of `{spelled(path)}` away"
+                message = (
+                    f"`{spelled(timed)}` may close without an event, and the script of `{spelled(path)}` needs one"
+                )
+                self._report(error(message, path_span(path), hint))
+            if window.frame.interval is not None and window.frame.measure is None:
+                timed = path
+
+    def _window(self, path: Path, body: ModuleBlock, scope: Names) -> KnownWindow | None:
+        found = lookup(body, path, DefineWindow, self._report)
+        if found is None:
+            return None
+        definition, home = found
+        self._used.add(definition.name.span)
+        around = scope if home is body else self._around(home)
+        values = settings(definition.settings, around)
+        inner = self._library.block(definition.names, definition.whole, home)
+        constants(inner, self._report)
+        functions(inner, self._report)
+        names = Names(inner, None, self._report) if home is not body else scope.within(inner)
+        return read_window(definition, values, names, self._report)
 
     def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
         """None if there is no condition, or if it is always true."""

@@ -47,6 +47,8 @@ class Library:
         self._read: dict[str, ModuleBlock | None] = {}
         self._reading: list[str] = []
         self._beside: dict[tuple[str, ...], list[str]] = {}  # modules that are suggested for a wrong name
+        self._aggr: ModuleBlock | None = None
+        self._makes_aggr = False
 
     def file(self, source: Source) -> ModuleBlock:
         parsed = parse(source, self._report)
@@ -57,7 +59,21 @@ class Library:
         define(block, statements, self._report)
         for use in (s for s in statements if isinstance(s, Use)):
             self._use(block, use)
+        if outer is None and "aggr" not in block.modules and not self._makes_aggr:
+            block.modules["aggr"] = self._aggregates()
         return block
+
+    def _aggregates(self) -> ModuleBlock | None:
+        """`aggr` needs no `use`."""
+        if self._aggr is None:
+            self._makes_aggr, reading = True, self._reading
+            self._reading = []  # it counts as no module of its user
+            source = files.read(files.shipped().joinpath("aggr.tremor"), order=0)
+            assert isinstance(source, Source)
+            parsed = _parsed(source, self._report)
+            self._aggr = self.block(parsed.statements, parsed.whole, None)
+            self._makes_aggr, self._reading = False, reading
+        return self._aggr
 
     def _use(self, block: ModuleBlock, use: Use) -> None:
         module = self._module(use)

@@ -21,6 +21,7 @@ from walflow.lang.ast import (
     DefineOperator,
     DefinePipeline,
     DefineScript,
+    DefineWindow,
     Definition,
     Setting,
 )
@@ -40,6 +41,7 @@ _WORDS: Mapping[type[Definition], str] = {
     DefineConst: "constant",
     DefineOperator: "operator definition",
     DefineScript: "script definition",
+    DefineWindow: "window",
 }
 
 
@@ -51,6 +53,10 @@ class Names:
         self._args = args
         self._report = report
         self._args_hint = args_hint
+
+    def within(self, block: ModuleBlock) -> "Names":
+        """With the same args, in a block inside."""
+        return Names(block, self._args, self._report, self._args_hint)
 
     def report(self, diagnostic: Diagnostic) -> None:
         self._report(diagnostic)

@@ -26,7 +26,7 @@ _RARE = {"SEMICOLON", "COLONCOLON", "CONST", "FN", "INTRINSIC", "$END", "CONFIG_
 _VALUE = {"IDENT", "STRING_START", "INT", "LBRACE", "LSQB", "LPAR"}
 _MINOR = {
     *("OR", "XOR", "AND", "BIT_OR", "BIT_XOR", "BIT_AND", "EQ", "NE", "LT", "LE", "GT", "GE", "SHL", "SHR", "USHR"),
-    *("OPERATOR", "SCRIPT", "STREAM"),  # not supported yet
+    *("OPERATOR", "SCRIPT", "STREAM", "SLIDING", "TUMBLING"),
     *("PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "DOT", "LSQB", "LPAR", "COLONCOLON"),
 }
 

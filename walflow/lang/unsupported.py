@@ -1,5 +1,5 @@
-"""Constructs that the grammar reads and walflow does not support yet. Each is reported once, at its outermost place,
-and never skipped silently."""
+"""Constructs that the grammar reads at a place where they have no meaning. Each is reported once, at its outermost
+place, and never skipped silently."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,6 @@ from lark import Token, Tree
 
 from walflow.diagnostics import Diagnostic, Source, Span, error
 
-_YET = "not supported yet"
-_RULES = {
-    "define_window": f"windows are {_YET}",
-    "windows": f"windows are {_YET}",
-    "group_by": f"`group by` is {_YET}",
-}
 _NOT_IN_PIPELINES = "a connector is created within a flow, not within a pipeline"
 _IN_PIPELINES = {"stream": "a stream", "operator": "an operator", "script": "a script"}
 
@@ -34,4 +28,4 @@ def _message(node: Tree[Token], in_pipeline: bool) -> str | None:
         return None if in_pipeline else f"{what} is created within a pipeline"
     if node.data == "create" and in_pipeline and node.children[0] == "connector":
         return _NOT_IN_PIPELINES
-    return _RULES.get(node.data)
+    return None

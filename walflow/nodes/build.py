@@ -22,11 +22,13 @@ from walflow.nodes.source import Holder, SourceNode
 from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.operators.stateful import StatefulSelect
+from walflow.operators.windows import WindowSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.regions import is_plain, region_of
 from walflow_kernel.state import State
+from walflow_kernel.windows.frame import open_frames, windows_of
 
 
 class OperatorNode(NamedTuple):
@@ -44,13 +46,15 @@ class Nodes(NamedTuple):
     operators: list[OperatorNode]
 
 
-def build(assembly: Assembly, metrics: Metrics) -> Nodes:
-    return _Builder(assembly, metrics).build()
+def build(assembly: Assembly, metrics: Metrics, *, flushes: bool = False) -> Nodes:
+    """`flushes`: at a stop open windows are closed, and not dropped."""
+    return _Builder(assembly, metrics, flushes=flushes).build()
 
 
 class _Builder:
-    def __init__(self, assembly: Assembly, metrics: Metrics) -> None:
+    def __init__(self, assembly: Assembly, metrics: Metrics, *, flushes: bool) -> None:
         self._assembly = assembly
+        self._flushes = flushes
         self._metrics = metrics
         self._plans = {plan.id: plan for plan in assembly.connectors}
         self._pipelines = {plan.id: plan for plan in assembly.pipelines}
@@ -162,10 +166,35 @@ class _Builder:
         if len(state) == len(compiled.begins):
             self._metrics.gauge("state_bytes", lambda: sum(cell[1] for cell in state.values()), **plan.labels)
         gate = ReasonGate()
-        node = StatefulSelect(operators.Select(compiled, exits, err, filtered, state=state), gate)
+        select = operators.Select(compiled, exits, err, filtered, state=state)
+        if compiled.windowed:
+            node: StatefulSelect = self._windows(plan, selects[0].source, select, gate, state)
+        else:
+            node = StatefulSelect(select, gate)
         self._running.append(OperatorNode(compiled.name, node))
         self._stateful.append((gate, plan.domain.buffers if plan.domain else ()))
         return node
+
+    def _windows(
+        self, plan: PipelinePlan, entry: str, select: operators.Select, gate: ReasonGate, state: State
+    ) -> WindowSelect:
+        gauges: Mapping[str, Callable[[], float]] = {
+            "window_groups": lambda: sum(len(one["groups"]) for one in windows_of(state)),
+            "window_open": lambda: sum(len(open_frames(one)) for one in windows_of(state)),
+            "window_late_events_total": lambda: sum(one["late"] for one in windows_of(state)),
+        }
+        for name, read in gauges.items():
+            self._metrics.gauge(name, read, **plan.labels)
+        place = OperatorContext(
+            name=select.compiled.name,
+            exits={},
+            err=self._err(plan, plan.err_port(entry)),
+            counter=lambda of: self._metrics.counter(of, **plan.labels),
+            gauge=lambda of, read: self._metrics.gauge(of, read, **plan.labels),
+            log=_logger(plan.id),
+        )
+        self._places[Port(plan.id, entry)] = place
+        return WindowSelect(select, gate, state, place, flushes=self._flushes)
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))

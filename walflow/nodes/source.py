@@ -83,6 +83,10 @@ class SourceNode:
         """Whether the source must wait until something is settled."""
         return self.sink_is_full() or (self.outlet is not None and self.outlet.full)
 
+    def waiting(self) -> int:
+        """Events that it has and has not sent, or that are not acked."""
+        return self.outlet.waiting() if self.outlet is not None else 0
+
     def on_full(self, call: Callable[[], None]) -> None:
         self._on_full.append(call)
 

@@ -44,6 +44,15 @@ class WindowLimits(Protocol):
         """Bytes; events, None for any number."""
         ...
 
+    def waiting(self) -> int:
+        """Events that it has and has not sent, or that are not acked."""
+        ...
+
+    @property
+    def transactional(self) -> bool:
+        """It is a log, which holds events before it sends them."""
+        ...
+
     @property
     def full(self) -> bool:
         """Nothing more comes before something is settled."""

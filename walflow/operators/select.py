@@ -25,7 +25,7 @@ from walflow.codecs import JSON, JSON_SORTED
 from walflow.codecs.json import within_record
 from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
-from walflow.event import Block, Frames, Node
+from walflow.event import Block, Frames, Node, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
 from walflow_kernel import json
@@ -76,6 +76,18 @@ class Select:
         self._send(done, outcome)
         return left
 
+    def let_go(self, outcome: BlockOutcome, now_ns: int) -> None:
+        """What came of no event of a block: it is sent as a block of its own, which nothing upstream waits for."""
+        count = max([len(outcome.refused), *(len(rows.numbers) for rows in outcome.rows.values())])
+        if not count:
+            return
+        rows = {exit: rows._replace(numbers=range(len(rows.numbers))) for exit, rows in outcome.rows.items()}
+        refused = [one._replace(number=at) for at, one in enumerate(outcome.refused)]
+        frames = Frames(b"null\n" * count, count, LINES)
+        receipt = Receipt(_no_one_waits, count)
+        block = Block(StreamId(self.compiled.name, 0, 0), frames, JSON, receipt, ingest_ns=now_ns, meta={})
+        self._send(block, BlockOutcome(rows, refused, outcome.dropped))
+
     def _send(self, block: Block, outcome: BlockOutcome) -> None:
         refused = list(outcome.refused)
         ways: list[tuple[Node, Rows, bool]] = []
@@ -121,6 +133,10 @@ class Select:
     def _own_salt(self) -> int:
         self._salt = randbits(64)
         return self._salt
+
+
+def _no_one_waits(receipt: Receipt) -> None:
+    """Results are in their buffers, or were counted as lost there."""
 
 
 def hash_of(log: str) -> int:

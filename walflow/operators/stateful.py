@@ -52,11 +52,15 @@ class StatefulSelect:
         self._running = True
         try:
             while self._waiting and not self._gate.shut:
-                left = self._select.begin(self._waiting.popleft(), LENT_BYTES)
+                left = self.take(self._waiting.popleft())
                 if left is not None:
                     self._waiting.appendleft(left)
         finally:
             self._running = False
+
+    def take(self, block: Block) -> Block | None:
+        """What is left of it, because the gate is to be looked at first."""
+        return self._select.begin(block, LENT_BYTES)
 
     # walflow.operators.Running
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from walflow.compile.program import ScriptOf
+from walflow.compile.program import ScriptOf, WindowsOf
 from walflow.compile.region import input_place
 from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
@@ -58,11 +58,12 @@ class PlannedSelect(NamedTuple):
     where: Expression | None = None
     having: Expression | None = None
     span: Span | None = None
+    windows: WindowsOf | None = None
 
     @property
     def plain(self) -> bool:
         """Whether all events pass unchanged."""
-        return self.what is None and self.where is None and self.having is None
+        return self.what is None and self.where is None and self.having is None and self.windows is None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ def plan_pipeline(config: PipelineConfig, registry: Registry, report: Report) ->
             select.where,
             having=select.having,
             span=select.span,
+            windows=select.windows,
         )
         for select in config.selects
     )

@@ -72,7 +72,7 @@ def _places(plan: PipelinePlan, entry: str) -> list[str]:
 
 def _rule(select: PlannedSelect) -> Rule:
     what, where, having = map(_term, (select.what, select.where, select.having))
-    return Rule(what, where, having, select.target, select.span)
+    return Rule(what, where, having, select.target, select.span, select.windows)
 
 
 def _term(expression: Expression | None) -> Term | None:

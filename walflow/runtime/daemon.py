@@ -34,6 +34,7 @@ log = structlog.get_logger()
 class Settings:
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     drain_seconds: float = DRAIN_SECONDS
+    flush: bool = False
 
 
 Beside = Callable[["Daemon"], AbstractAsyncContextManager[object]]
@@ -57,7 +58,7 @@ class Daemon:
     def __init__(self, assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> None:
         self.assembly = assembly
         self.metrics = Metrics()
-        self.nodes = build(assembly, self.metrics)
+        self.nodes = build(assembly, self.metrics, flushes=settings.flush)
         self.started = time.monotonic()
         self.standstills = Standstills(self.nodes.connectors, self.metrics)
         self.on_reopen: list[Callable[[], None]] = []

@@ -24,12 +24,17 @@ from walflow.lang.ast import (
     DefineOperator,
     DefinePipeline,
     DefineScript,
+    DefineWindow,
     Directive,
+    Grouping,
+    GroupPart,
+    InputScript,
     SelectStatement,
     Setting,
     Use,
 )
 from walflow.lang.build.rules import TreeRules, by_rule
+from walflow.lang.build.scripts import ScriptText, StateText, defined
 
 
 class PortNames(NamedTuple):
@@ -45,7 +50,21 @@ class CreateStream(NamedTuple):
     name: Name
 
 
-_NAMES = Use | DefineConst | DefineOperator | DefineScript | DefineFunction | DefinePipeline
+_NAMES = Use | DefineConst | DefineOperator | DefineScript | DefineWindow | DefineFunction | DefinePipeline
+
+
+class SelectWindows(NamedTuple):
+    """`[a, b]` behind what a select is from."""
+
+    paths: tuple[Path, ...]
+
+
+class WindowSettings(NamedTuple):
+    settings: tuple[Setting, ...]
+
+
+class WindowScript(NamedTuple):
+    text: ScriptText
 
 
 @by_rule
@@ -129,14 +148,57 @@ class PipelineRules(TreeRules):
         meta: Meta,
         what: Expr,
         source: _StreamPort,
-        _windows: object,
+        windows: SelectWindows | None,
         where: Expr | None,
-        _group: object,
+        group: Grouping | None,
         target: _StreamPort,
         having: Expr | None,
     ) -> SelectStatement:
         begin, end = self._placed(source, "in"), self._placed(target, "out")
-        return SelectStatement(what, begin.node, where, end.node, having, self._span(meta), begin.port, end.port)
+        span, paths = self._span(meta), windows.paths if windows else ()
+        ports = begin.port, end.port
+        return SelectStatement(what, begin.node, where, end.node, having, span, *ports, paths, group)
+
+    def windows(self, _meta: Meta, *paths: Path) -> SelectWindows:
+        return SelectWindows(paths)
+
+    def group_by(self, meta: Meta, *parts: "Expr | Grouping") -> Grouping:
+        """A set in a set is as if its values stood there."""
+        found: list[GroupPart] = []
+        for part in parts:
+            found += part.parts if isinstance(part, Grouping) else [GroupPart(part, each=False)]
+        return Grouping(tuple(found), self._span(meta))
+
+    group_set = group_by
+
+    def group_each(self, meta: Meta, value: Expr) -> Grouping:
+        return Grouping((GroupPart(value, each=True),), self._span(meta))
+
+    def define_window(self, meta: Meta, *parts: object) -> DefineWindow:
+        name = next(one for one in parts if isinstance(one, Name))
+        kind = next(one for one in parts if isinstance(one, Token))
+        settings = next((one.settings for one in parts if isinstance(one, WindowSettings)), ())
+        state = next((one.begins for one in parts if isinstance(one, StateText)), None)
+        inputs = tuple(one for one in parts if isinstance(one, InputScript))
+        text = next((one.text for one in parts if isinstance(one, WindowScript)), None)
+        script = defined(name, (), state, inputs, text or ScriptText((), whole=True), self._span(meta))
+        return DefineWindow(
+            name,
+            Name(str(kind), self._at(kind)),
+            settings,
+            state,
+            inputs,
+            script.names,
+            script.body if text is not None else None,
+            text is None or text.whole,
+            self._span(meta),
+        )
+
+    def window_settings(self, _meta: Meta, *settings: Setting) -> WindowSettings:
+        return WindowSettings(settings)
+
+    def window_script(self, _meta: Meta, text: ScriptText) -> WindowScript:
+        return WindowScript(text)
 
     def _placed(self, written: _StreamPort, whole: str) -> _StreamPort:
         placed = _place(written, whole)

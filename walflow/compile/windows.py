@@ -1,0 +1,218 @@
+"""A select with windows, or with `group by`: its expressions, each seen from where it is evaluated.
+
+The values of `group by` and the arguments of aggregates are of the event; the target and `having` are of the window, which
+has no event: what stands there is `group`, `window`, aggregates, and expressions that `group by` has too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from walflow.compile.bodies import Body
+from walflow.compile.depends import depends_on_event
+from walflow.compile.fold import fold, given, shown
+from walflow.compile.nodes import CallNode, Expr, Root, spelled
+from walflow.compile.program import (
+    AggregateInput,
+    AggregateOf,
+    Const,
+    FrameOf,
+    GroupKey,
+    KeyStep,
+    ReadPath,
+    Term,
+    WholeTerm,
+    WindowsOf,
+)
+from walflow.compile.scope import Scope
+from walflow.compile.terms import term_of
+from walflow.diagnostics import Span, error
+from walflow_kernel.functions import Function
+from walflow_kernel.paths import PathStep
+from walflow_kernel.windows.frame import SLOTS
+from walflow_kernel.windows.functions import WindowFunction
+
+NOT_OF_AN_EVENT: Final = (
+    "a window has many events: take an aggregate (`aggr::win::last(…)`), or what `group by` has too"
+)
+
+
+class WrittenKey(NamedTuple):
+    """An expression of `group by`."""
+
+    node: Expr
+    each: bool
+
+
+class Windowing:
+    """One select. `frames` is empty for one with nothing but `group by`."""
+
+    def __init__(self, frames: Sequence[FrameOf], keys: Sequence[WrittenKey], scope: Scope, most: int) -> None:
+        self._frames = frames
+        self._written = [(_mark(key.node), at) for at, key in enumerate(keys)]
+        self._scope = scope
+        self._most = most
+        self._slots: dict[object, int] = {}
+        self._start: list[Callable[[], list[object]]] = []
+        self._end = SLOTS
+        self._inputs: list[AggregateInput] = []
+        self._values: dict[object, Term | None] = {}  # of arguments; what is written alike is evaluated once
+        self._keys = [(_event_term(key.node, scope), key) for key in keys]
+
+    @property
+    def has_windows(self) -> bool:
+        return bool(self._frames)
+
+    def target(self, node: Expr) -> Term | None:
+        return term_of(node, TargetBody(self._scope, self))
+
+    def having(self, node: Expr) -> Term | None:
+        return term_of(node, HavingBody(self._scope, self))
+
+    def windows(self, span: Span) -> WindowsOf | None:
+        """Once the target is known. None: something is wrong, which has been reported."""
+        keys = [GroupKey(term, key.each) for term, key in self._keys if term is not None]
+        if len(keys) < len(self._keys):
+            return None
+        return WindowsOf(tuple(self._frames), tuple(keys), tuple(self._inputs), tuple(self._start), self._most, span)
+
+    # ---- what the target asks for
+
+    def group_part(self, node: Expr) -> Term | None:
+        """An expression that `group by` has too."""
+        mark = _mark(node)
+        at = next((at for known, at in self._written if known == mark), None)
+        if at is None:
+            return None
+        step = PathStep(str(at), shown(node.span))
+        return ReadPath(WholeTerm("group", node.span), (KeyStep(at, step),), node.span)
+
+    def aggregate(self, node: CallNode, function: WindowFunction) -> Term | None:
+        name = spelled(node.function)
+        if function.aggregate is None:
+            return AggregateOf(name, None, 0, None, node.span)
+        option = None
+        if len(node.arguments) > 1:
+            constant = self._option(node, function)
+            if constant is None:
+                return None
+            option = constant.value
+        known = (function.aggregate.keeps, _mark(node.arguments[0]) if node.arguments else None)
+        if node.arguments and known not in self._slots:
+            value = self._argument(node, function)
+            if value is None:
+                return None
+            self._slots[known] = self._end
+            takes_number = bool(function.parameters[0].kind.types)
+            self._inputs.append(AggregateInput(name, function.aggregate, self._end, value, takes_number))
+            self._start.append(function.aggregate.start)
+            self._end += len(function.aggregate.start())
+        return AggregateOf(name, function.aggregate, self._slots.get(known, 0), option, node.span)
+
+    def _argument(self, node: CallNode, function: WindowFunction) -> Term | None:
+        argument = node.arguments[0]
+        if depends_on_event(argument, self._scope):
+            mark = _mark(argument)
+            if mark not in self._values:
+                self._values[mark] = term_of(argument, ArgumentBody(self._scope))
+            return self._values[mark]
+        constant = given(function, 0, node, self._scope)
+        return None if constant is None else Const(constant.value, argument.span)
+
+    def _option(self, node: CallNode, function: WindowFunction) -> Const | None:
+        argument = node.arguments[1]
+        if depends_on_event(argument, self._scope):
+            message = f"the second argument of `{spelled(node.function)}` is the same for all events"
+            self._scope.report(error(message, argument.span, 'such as `["0.5", "0.99"]`'))
+            return None
+        constant = given(function, 1, node, self._scope)
+        if constant is None:
+            return None
+        assert function.option is not None
+        try:
+            return Const(function.option(constant.value), argument.span)
+        except Exception as refused:  # noqa: BLE001
+            self._scope.report(error(f"`{spelled(node.function)}`: {refused}", argument.span))
+            return None
+
+
+class _OfGroup(Body):
+    """Where `group` has a value."""
+
+    def __init__(self, outer: Scope) -> None:
+        super().__init__(outer, "select")
+
+    def root(self, node: Root) -> Term | None:
+        return WholeTerm("group", node.span) if node.word == "group" else super().root(node)
+
+
+class ArgumentBody(_OfGroup):
+    """Of an aggregate: of each event, as it comes."""
+
+
+class TargetBody(_OfGroup):
+    def __init__(self, outer: Scope, windowing: Windowing) -> None:
+        super().__init__(outer)
+        self._windowing = windowing
+
+    def root(self, node: Root) -> Term | None:
+        if not self._windowing.has_windows:
+            return super().root(node)
+        if node.word == "window":
+            return WholeTerm("window", node.span)
+        if node.word == "state":
+            return Const(None, node.span)
+        if node.word in {"event", "$"}:
+            self.report(error(f"`{node.word}` has no value once a window is closed", node.span, NOT_OF_AN_EVENT))
+            return None
+        return super().root(node)
+
+    def instead(self, node: Expr) -> Term | None:
+        return self._windowing.group_part(node)
+
+    def aggregate(self, node: CallNode, function: Function) -> Term | None:
+        if not self._windowing.has_windows:
+            return super().aggregate(node, function)
+        return self._windowing.aggregate(node, cast("WindowFunction", function))
+
+
+class HavingBody(_OfGroup):
+    """`event` is what the target has made."""
+
+    def __init__(self, outer: Scope, windowing: Windowing) -> None:
+        super().__init__(outer)
+        self._windowing = windowing
+
+    def root(self, node: Root) -> Term | None:
+        if node.word == "window" and self._windowing.has_windows:
+            return WholeTerm("window", node.span)
+        if node.word == "$" and self._windowing.has_windows:
+            self.report(error("what a window gives has no metadata", node.span))
+            return None
+        return super().root(node)
+
+    def aggregate(self, node: CallNode, function: Function) -> Term | None:
+        hint = 'give it a member of the target, `{"count": aggr::stats::count()}`, and ask for `event.count`'
+        self.report(error("`having` is about what the target has made", node.span, hint))
+        return None
+
+
+def _event_term(node: Expr, scope: Scope) -> Term | None:
+    """Of the event, or constant."""
+    if depends_on_event(node, scope):
+        return term_of(node, Body(scope, "select"))
+    constant = fold(node, scope)
+    return None if constant is None else Const(constant.value, node.span)
+
+
+def _mark(node: object) -> object:
+    """Equal for two expressions that are written alike."""
+    if isinstance(node, Span):
+        return None
+    if isinstance(node, tuple):
+        parts = cast("tuple[object, ...]", node)
+        return (type(parts).__name__, *map(_mark, parts))
+    if is_dataclass(node):
+        whole: Any = node
+        return (type(node).__name__, *(_mark(getattr(whole, field.name)) for field in fields(whole)))
+    return (type(node).__name__, repr(node))

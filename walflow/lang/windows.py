@@ -1,0 +1,107 @@
+"""`define window … end` -> a window of a select, or what is wrong with it."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from walflow.compile.constant import Constant
+from walflow.compile.nodes import DropNode, EmitNode, LetNode
+from walflow.compile.program import FrameOf, Term
+from walflow.compile.resolve import resolved
+from walflow.compile.scope import Scope
+from walflow.diagnostics import Report, did_you_mean, error, one_of, warning
+from walflow.lang.ast import DefineWindow
+from walflow_kernel.values import MOST, kind_of
+from walflow_kernel.windows.groups import DEFAULT_MAX_GROUPS
+
+SETTINGS: Final = ("size", "interval", "max_groups")
+SUSPICIOUS_NS: Final = 1_000_000  # a shorter interval was probably meant in other units
+
+
+class KnownWindow(NamedTuple):
+    frame: FrameOf
+    max_groups: int
+
+
+def read_window(
+    definition: DefineWindow, values: Mapping[str, Constant | None], scope: Scope, report: Report
+) -> KnownWindow | None:
+    """`values`: of its settings; `scope`: of its script. None: something is wrong, which has been reported."""
+    said = _Count(report)
+    _check_kind(definition, said)
+    numbers = {name: _number(name, value, said) for name, value in values.items() if name in SETTINGS}
+    size, interval = numbers.get("size"), numbers.get("interval")
+    _check_settings(definition, values, said)
+    measure = None if definition.script is None else _measure(definition, scope, said)
+    most = numbers.get("max_groups", DEFAULT_MAX_GROUPS)
+    if said.errors or most is None or not definition.whole or (definition.script is not None and measure is None):
+        return None
+    if interval is not None and interval < SUSPICIOUS_NS and definition.script is None:
+        given = values["interval"]
+        assert given is not None
+        hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
+        report(warning(f"this window is {interval:,} ns long", given.span, hint))
+    return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most)
+
+
+class _Count:
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.errors = 0
+
+    def __call__(self, message: str, span: object, hint: str | None = None) -> None:
+        self.errors += 1
+        self._report(error(message, span, hint))  # type: ignore[arg-type]
+
+
+Said = Callable[..., None]
+
+
+def _check_kind(definition: DefineWindow, said: Said) -> None:
+    if definition.kind.text != "tumbling":
+        hint = "a tumbling one has each event once: `from tumbling`"
+        said("there are tumbling windows only", definition.kind.span, hint)
+    if definition.state is not None:
+        said("windows with a `state` are not supported yet", definition.state.span)
+    elif definition.inputs:
+        said("`script from` stands in a window with a `state` only", definition.inputs[0].port.span)
+
+
+def _check_settings(definition: DefineWindow, values: Mapping[str, object], said: Said) -> None:
+    for setting in definition.settings:
+        if setting.name.text not in SETTINGS:
+            hint = did_you_mean(setting.name.text, SETTINGS) or f"it has {one_of(SETTINGS)}"
+            said(f"a window has no setting `{setting.name.text}`", setting.name.span, hint)
+    if definition.state is not None:
+        return
+    if "size" in values and "interval" in values:
+        both = [one for one in definition.settings if one.name.text in {"size", "interval"}]
+        said("a window has a `size` or an `interval`, not both", both[-1].name.span, "take two windows: `in[a, b]`")
+    elif "size" not in values and "interval" not in values:
+        hint = (
+            "`with size = 100` is closed by the hundredth event, `with interval = 10_000_000_000` after ten seconds"
+        )
+        said("a window needs a `size` or an `interval`", definition.name.span, hint)
+
+
+def _number(name: str, given: Constant | None, said: Said) -> int | None:
+    if given is None:
+        return None
+    value = given.value
+    if isinstance(value, bool) or not isinstance(value, int):
+        said(f"`{name}` takes a whole number, not {kind_of(value)}", given.span)
+        return None
+    if not 0 < value <= MOST:
+        said(f"`{name}` is from 1 on, not {value}", given.span)
+        return None
+    return value
+
+
+def _measure(definition: DefineWindow, scope: Scope, said: Said) -> Term | None:
+    assert definition.script is not None
+    steps = [one for one in definition.script if isinstance(one, LetNode | EmitNode | DropNode)]
+    if steps or len(definition.script) != 1:
+        at = steps[0].span if steps else definition.script[1].span if definition.script else definition.span
+        said("the script of a window is one expression", at, "put what it needs into a function: `fn … end`")
+        return None
+    found = resolved(definition.script[0], scope)
+    return None if found is None else found.term

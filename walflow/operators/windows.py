@@ -1,0 +1,119 @@
+"""A region with windows: what closes them when no event comes, and what becomes of them at a stop.
+
+Between events the region's time is that of its last event and the time since then: no clock is asked for the date. It goes on
+while the sources upstream have nothing that they have not sent, as an older event might be among it.
+"""
+
+from typing import Final
+
+import structlog
+
+from walflow.contract import Gate, Scheduler, Timer
+from walflow.event import Block
+from walflow.operators.operator import OperatorContext
+from walflow.operators.select import Select
+from walflow.operators.stateful import StatefulSelect
+from walflow_kernel.state import State
+from walflow_kernel.windows.frame import COUNT
+
+LOG_DELAY: Final = 1_000_000_000  # nanoseconds that an event may need through a log upstream
+RETRY: Final = 0.1  # seconds
+
+log = structlog.get_logger()
+
+
+class WindowSelect(StatefulSelect):
+    """`flushes`: at a stop open windows are closed, and not dropped."""
+
+    def __init__(self, select: Select, gate: Gate, state: State, place: OperatorContext, *, flushes: bool) -> None:
+        super().__init__(select, gate)
+        self._compiled = select.compiled
+        self._state = state
+        self._place = place
+        self._flushes = flushes
+        self._scheduler: Scheduler | None = None
+        self._timer: Timer | None = None
+        self._armed = 0  # for this tick
+        self._last = 0  # the time of the last event
+        self._came = 0.0  # when it came
+        self._draining = False
+
+    def __repr__(self) -> str:
+        open_windows = self._compiled.open_windows(self._state)
+        return f"<WindowSelect {self._place.name} {len(open_windows)} windows, {self.waiting} waiting>"
+
+    def take(self, block: Block) -> Block | None:
+        self._tick(block.ingest_ns)
+        if self._gate.shut:
+            return block
+        left = super().take(block)
+        if block.ingest_ns >= self._last:
+            self._last, self._came = block.ingest_ns, self._now()
+        if self._draining and self._flushes:
+            self._flush()
+        else:
+            self._arm()
+        return left
+
+    # walflow.operators.Running
+
+    def begin(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def drain(self) -> None:
+        self._draining = True
+        self._disarm()
+        if self._flushes:
+            self._flush()
+
+    def end(self) -> None:
+        """What is still open is lost: the events in it are acked."""
+        super().end()
+        self._disarm()
+        frames = self._compiled.open_windows(self._state)
+        if frames:
+            events = sum(frame[COUNT] for frame in frames)
+            log.info("open windows dropped", component=self._place.name, windows=len(frames), events=events)
+
+    # ---- time
+
+    def _now(self) -> float:
+        return self._scheduler.time() if self._scheduler is not None else 0.0
+
+    def _delay(self) -> int:
+        return LOG_DELAY if any(source.transactional for source in self._place.windows) else 0
+
+    def _tick(self, now_ns: int) -> None:
+        """Each tick by itself, so that its results have its time; as long as their buffers have room."""
+        while not self._gate.shut and (due := self._compiled.due(self._state)) is not None and due <= now_ns:
+            self._select.let_go(self._compiled.tick(self._state, due), due)
+
+    def _flush(self) -> None:
+        self._select.let_go(self._compiled.flush(self._state, self._last), self._last)
+
+    def _arm(self) -> None:
+        due = self._compiled.due(self._state)
+        if due == self._armed or self._scheduler is None or self._draining:
+            return
+        self._disarm()
+        if due is not None:
+            self._armed = due
+            seconds = (due + self._delay() - self._last) / 1e9 - (self._now() - self._came)
+            self._timer = self._scheduler.call_later(max(0.0, seconds), self._due)
+
+    def _disarm(self) -> None:
+        self._armed = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        assert self._scheduler is not None
+        armed, self._timer = self._armed, None
+        if self._gate.shut or self.waiting or any(source.waiting() for source in self._place.windows):
+            self._timer = self._scheduler.call_later(RETRY, self._due)
+            return
+        self._armed = 0
+        since = int((self._now() - self._came) * 1e9) - self._delay()
+        self._tick(max(armed, self._last + since))
+        self._arm()

@@ -1,0 +1,22 @@
+"""What generated code calls of windows, by name."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from walflow_kernel.windows import groups, ticks
+from walflow_kernel.windows.frame import holds_nothing
+from walflow_kernel.windows.measure import measured, number
+
+CALLED: Final[Mapping[str, object]] = {
+    "check_room": groups.check_room,
+    "combined": groups.combined,
+    "due_by": ticks.due_by,
+    "forget": groups.forget,
+    "holds_nothing": holds_nothing,
+    "known_of": groups.known_of,
+    "measured": measured,
+    "number": number,
+    "remember": groups.remember,
+    "wait": ticks.wait,
+    "with_text": groups.with_text,
+}

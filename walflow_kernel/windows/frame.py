@@ -1,0 +1,50 @@
+"""Where things stand in a frame: what one window of one group holds.
+
+    [group, next, count, fill, slots of the first aggregate, of the second, …]
+
+`group` is the group's array, as the language sees it; `next` the frame of the window behind this one, or None. `count`:
+events; 0 where the window is not open. `fill`: of a window with a size how much of it is used, of one with an interval
+when it is due, in nanoseconds.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+Frame = list[Any]
+
+GROUP: Final = 0
+NEXT: Final = 1
+COUNT: Final = 2
+FILL: Final = 3
+SLOTS: Final = 4
+
+
+WINDOWS: Final = "/#"  # in the names of cells with windows; no name of a script has a slash
+
+
+def windows_of(state: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    """What the selects with windows keep: `groups`, `waiting` and `late`."""
+    return [cell[0] for place, cell in state.items() if WINDOWS in place]
+
+
+def open_frames(windows: Mapping[str, Any]) -> list[Frame]:
+    """Those that hold events."""
+    return [frame for first in windows["groups"].values() for frame in chain(first) if frame[COUNT]]
+
+
+def chain(first: Frame) -> Iterator[Frame]:
+    """This window, and those behind it."""
+    frame: Frame | None = first
+    while frame is not None:
+        yield frame
+        frame = frame[NEXT]
+
+
+def holds_nothing(first: Frame) -> bool:
+    """Neither this window nor one behind it."""
+    frame: Frame | None = first
+    while frame is not None:
+        if frame[COUNT] or frame[FILL]:
+            return False
+        frame = frame[NEXT]
+    return True
