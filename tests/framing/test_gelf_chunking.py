@@ -119,7 +119,7 @@ def test_a_flood_of_small_ones_holds_a_bounded_number() -> None:
     assert sum(isinstance(item, Refused) for item in items) == MESSAGES
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.binary(max_size=20).map(lambda tail: CHUNK + tail) | st.binary(max_size=20), max_size=8))
 def test_any_datagrams(datagrams: list[bytes]) -> None:
     events, refused = read(*datagrams)
