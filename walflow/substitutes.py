@@ -39,13 +39,12 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "json-sorted": '`{"name": "json", "config": {"mode": "sorted"}}`',
     },
     "preprocessor": {
-        "gelf-chunking": "later",
         "ingest-ns": "later; until then the sender puts the time into the event",
     },
     "postprocessor": {
         "chunk": f"`udp_client` sends an event a datagram: {_ONE_EVENT}",
         "collect": f'`http_client` has `"batch"`; other connectors write a block at a time: {_ONE_EVENT}',
-        "gelf-chunking": "later",
+        "gelf-chunking": "later; until then GELF over TCP: `tcp_client` with `separate` by `\\0`",
         "ingest-ns": "later; until then `system::ingest_ns()` in a pipeline puts the time into the event",
         "streaming-compress": f"`compress`, for each event: {_ONE_EVENT}",
     },

@@ -240,7 +240,7 @@ def test_values_come_back(value: object, form: str) -> None:
     assert codec.decode(codec.encode(value)) == value
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
     look_at(make("avro", {"schema": SCHEMA, "format": "datum"}), payload)

@@ -182,7 +182,7 @@ def test_a_text_is_written_as_bytes() -> None:
     assert (read["bytes"], read["float"]) == ("caf\xe9".encode(), 1.0)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.binary(max_size=30))
 def test_any_bytes_are_a_message_or_refused(payload: bytes) -> None:
     look_at(TEST, payload)

@@ -379,7 +379,7 @@ EVENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(EVENT)
 def test_events_come_back(event: dict[str, object]) -> None:
     codec = make("syslog", {"newlines": "keep"})
@@ -388,7 +388,7 @@ def test_events_come_back(event: dict[str, object]) -> None:
     assert codec.decode(codec.encode(event)) == event
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(EVENT, min_size=1, max_size=5))
 def test_in_either_framing_of_rfc_6587_each_message_is_one(events: list[dict[str, object]]) -> None:
     written = [SYSLOG.encode(event) for event in events]
@@ -416,7 +416,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(PARTS) | st.text(max_size=3))
     .map("".join)

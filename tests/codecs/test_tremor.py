@@ -39,7 +39,7 @@ def test_vectors(data: bytes, value: object) -> None:
     assert TREMOR.encode(value) == b"\0\0" + data
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(VALUE)
 def test_values_come_back(value: object) -> None:
     again = TREMOR.decode(TREMOR.encode(value))
@@ -83,7 +83,7 @@ def test_what_cannot_be_written(value: object) -> None:
         TREMOR.encode(value)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.binary(max_size=40).map(lambda tail: b"\0\0" + tail))
 def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
     look_at(TREMOR, payload)

@@ -99,7 +99,7 @@ VALUE = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(VALUE)
 def test_values_come_back(value: object) -> None:
     assert YAML.decode(YAML.encode(value)) == value

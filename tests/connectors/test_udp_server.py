@@ -89,6 +89,15 @@ async def test_with_preprocessors_a_datagram_is_all_there_is() -> None:
         assert [value for block in taker.blocks for value in block.values] == [1, 2, 3, 4]
 
 
+async def test_chunks_of_gelf_meet_although_each_is_a_datagram() -> None:
+    async with delivering(incoming([("gelf-chunking", {})], messages=True), JSON) as (sock, world, taker):
+        for number, part in reversed(list(enumerate((b'{"a"', b":", b"1}")))):
+            sock.send(b"\x1e\x0f12345678" + bytes((number, 3)) + part)
+        sock.send(b"2")
+        await until(lambda: world.count("received_events_total") == 2)
+        assert [value for block in taker.blocks for value in block.values] == [{"a": 1}, 2]
+
+
 async def test_no_datagram_is_read_before_the_last_one_had_all_its_turns() -> None:
     """They would wait in memory, and not in the kernel, which has a bound."""
     async with delivering(incoming([("separate", {})]), JSON) as (sock, world, _):
