@@ -44,15 +44,13 @@ def steps(text: str, frames: Frames, rounds: int = ROUNDS) -> Steps:
     call = BlockCall(Moment(1), range(EVENTS), {}, None, lambda number: None)
     decoded = compiled.reader.decode(frames, JSON)
     made = [rows.values for rows in compiled.run(decoded, call).rows.values() if rows.values is not None]
-    found = [
-        least(lambda: JSON.validate(frames.data, LINES), rounds),
-        least(lambda: compiled.reader.decode(frames, JSON), rounds),
-        least(lambda: compiled.run(decoded, call), rounds),
-        least(lambda: [json.all_hold(values) for values in made], rounds) if made else 0.0,
-        least(lambda: [json.lines(values) for values in made], rounds) if made else 0.0,
-    ]
+    validate = least(lambda: JSON.validate(frames.data, LINES), rounds)
+    decode = least(lambda: compiled.reader.decode(frames, JSON), rounds)
+    evaluate = least(lambda: compiled.run(decoded, call), rounds)
+    check = least(lambda: [json.all_hold(values) for values in made], rounds) if made else 0.0
+    write = least(lambda: [json.lines(values) for values in made], rounds) if made else 0.0
     whole = min(seconds(node, frames) for _ in range(rounds))
-    return Steps(*found, rest=max(whole - sum(found[1:]), 0.0))
+    return Steps(validate, decode, evaluate, check, write, max(whole - decode - evaluate - check - write, 0.0))
 
 
 def least(work: Callable[[], object], rounds: int) -> float:

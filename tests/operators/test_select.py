@@ -335,7 +335,7 @@ def test_an_error_says_what_failed_and_of_which_event(codec: Codec, data: bytes,
 @pytest.mark.parametrize("sizes", [[100] * 6000, [1] * 9000, [300_000, *[10] * 3000, 300_000], [*range(0, 4000, 7)]])
 def test_events_that_swell_leave_in_blocks_within_the_caps(sizes: list[int]) -> None:
     world, settled, out = World(), list[Receipt](), Taker(ack=True)
-    values: list[object] = [{"n": number, "x": "x" * size} for number, size in enumerate(sizes)]
+    values = [{"n": number, "x": "x" * size} for number, size in enumerate(sizes)]
     more = rule('patch event of insert "more" => "a member of some length" end')
     selecting(world, [more], {"out": out}).accept(block_of(values, settled))
 
