@@ -207,6 +207,9 @@ SCRIPT: Final = Walflow("walflow without its wal: a script of three cases, and e
 COUNTER: Final = Walflow(
     "walflow without its wal: that script with a counter in `state`, and echo", LOOK / "counter.troy"
 )
+RE: Final = Walflow("walflow without its wal: `re` with two groups, and echo", LOOK / "re.troy")
+GROK: Final = Walflow("walflow without its wal: `grok` with two fields, and echo", LOOK / "grok.troy")
+IN_STRING: Final = Walflow("walflow without its wal: `json` within a string, and echo", LOOK / "json.troy")
 TEN: Final = Walflow("walflow without its wal: `where` on ten members, and echo", LOOK / "ten.troy")
 PACKED: Final = Walflow("walflow without its wal: `where` on one member of msgpack, and echo", LOOK / "msgpack.troy")
 PACKED_PASS: Final = Walflow("walflow without its wal: echo of msgpack", LOOK / "msgpack_pass.troy")
@@ -255,6 +258,9 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("look-insert", INSERT, Load(stamped=True, added=',"seen":true'), LOOKS),
     Loaded("look-script", SCRIPT, STAMPED, LOOKS),
     Loaded("look-counter", COUNTER, STAMPED, LOOKS),
+    Loaded("look-re", RE, STAMPED, LOOKS),
+    Loaded("look-grok", GROK, STAMPED, LOOKS),
+    Loaded("look-json", IN_STRING, STAMPED, LOOKS),
     Loaded("look-wal", FILTER, STAMPED, LOOKS, note=", its wal before it"),
     Loaded("look-rsyslog", PARSING, STAMPED, LOOKS, baseline="rsyslog mmjsonparse"),
     Loaded("look-long-pass", PLAIN_ECHO, STAMPED_LONG, LOOKS, note=", 1,000 bytes", baseline="pass, 1,000 bytes"),

@@ -15,7 +15,7 @@ from walflow.codecs import JSON, JSON_SORTED, MSGPACK, STRING
 from walflow.compile.region import Region, Rule, compile_region
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, Receipt, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, WHOLE, make
-from walflow.nodes.rejects import BLOCK_BYTES
+from walflow.nodes.rejects import BLOCK_BYTES, BLOCK_EVENTS
 from walflow.operators.select import Select
 
 Value = Mapping[str, object]
@@ -330,6 +330,22 @@ def test_an_error_says_what_failed_and_of_which_event(codec: Codec, data: bytes,
     assert head.endswith(b'"source":"f::p","stream_id":1')
     assert rest == (b"}" if event is None else b',"event":%b}' % event)
     assert not JSON.validate(line + b"\n", LINES).bad
+
+
+@pytest.mark.parametrize("sizes", [[100] * 6000, [1] * 9000, [300_000, *[10] * 3000, 300_000], [*range(0, 4000, 7)]])
+def test_events_that_swell_leave_in_blocks_within_the_caps(sizes: list[int]) -> None:
+    world, settled, out = World(), list[Receipt](), Taker(ack=True)
+    values = [{"n": number, "x": "x" * size} for number, size in enumerate(sizes)]
+    more = rule('patch event of insert "more" => "a member of some length" end')
+    selecting(world, [more], {"out": out}).accept(block_of(values, settled))
+
+    left = [json.loads(payload)["n"] for block in out.blocks for payload in block.frames.payloads()]
+    assert left == [*range(len(sizes))]
+    for block in out.blocks:
+        assert block.frames.count == len(block.frames.payloads()) <= BLOCK_EVENTS
+        assert len(block.frames.data) <= BLOCK_BYTES or block.frames.count == 1
+    assert len(out.blocks) > 1
+    assert [receipt.cause for receipt in settled] == [None]
 
 
 def test_many_errors_of_large_events_keep_to_the_caps() -> None:

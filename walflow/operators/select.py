@@ -13,8 +13,7 @@ those that go one way are delivered, those of the first k that came and went tha
 twice (two selects into one port) this is not true, so a branch then counts none as done.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from secrets import randbits
 from typing import Final
@@ -210,11 +209,18 @@ def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
     count = max(-(-len(data) // BLOCK_BYTES), -(-len(values) // BLOCK_EVENTS))
     if count == 1:
         return [whole]
-    # written once more, in parts of as many events each: to look for the lines would cost more
-    ends = sorted({len(values) * (at + 1) // count for at in range(count)} - {0})
-    pieces = [Frames(json.lines(values[a:b]), b - a, LINES) for a, b in pairwise([0, *ends])]
+    pieces = [Frames(piece, LINES.count(piece), LINES) for piece in _pieces(data, -(-len(data) // count))]
     parts = whole.split([piece.count for piece in pieces], pieces)
     return [capped for part in parts for capped in _capped(part)]
+
+
+def _pieces(data: bytes, size: int) -> Iterator[bytes]:
+    """Whole lines, a little more than `size` bytes each."""
+    begin = 0
+    while begin < len(data):
+        end = data.find(b"\n", begin + size - 1) + 1 or len(data)
+        yield data[begin:end]
+        begin = end
 
 
 def _are_distinct(numbers: Sequence[int]) -> bool:
