@@ -169,6 +169,8 @@ def _session(given: argparse.Namespace, conf: Mapping[str, str], scratch: str) -
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    elif "spark.pyspark.python" in conf:  # which spark-submit alone would read
+        os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     settings = {
         "spark.app.name": f"walflow {given.name}",
         "spark.ui.showConsoleProgress": "false",

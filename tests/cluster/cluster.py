@@ -30,10 +30,11 @@ appender.console.layout.pattern = %d %p %c: %m%n%ex
 
 
 class Cluster:
-    """`here` gets everything that Spark writes: `logs`, `work`, `events`."""
+    """`here` gets everything that Spark writes: `logs`, `work`, `events`. `python_path`: what executors find by it."""
 
-    def __init__(self, here: Path) -> None:
+    def __init__(self, here: Path, python_path: str = str(ROOT)) -> None:
         self.here = here
+        self._python_path = python_path
         self.logs, self.work, self.events = here / "logs", here / "work", here / "events"
         for directory in (self.logs, self.work, self.events):
             directory.mkdir(parents=True)
@@ -131,7 +132,7 @@ class Cluster:
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     "SPARK_NO_DAEMONIZE": "1",
                     "PYSPARK_PYTHON": sys.executable,
-                    "PYTHONPATH": str(ROOT),
+                    "PYTHONPATH": self._python_path,
                     **environment,
                 },
                 cwd=self.here,
@@ -165,8 +166,8 @@ def _sessions() -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def cluster_in(here: Path) -> Iterator[Cluster]:
-    cluster = Cluster(here)
+def cluster_in(here: Path, python_path: str = str(ROOT)) -> Iterator[Cluster]:
+    cluster = Cluster(here, python_path)
     try:
         cluster.start()
         yield cluster

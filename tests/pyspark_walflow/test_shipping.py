@@ -3,53 +3,28 @@
 import os
 import subprocess
 import sys
-import venv
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.pyspark_walflow.clean import borrow_spark, clean_python
 from tests.pyspark_walflow.lake import Lake, numbered
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).parent / "job.py"
-SPARKS = (
-    "numpy",
-    "numpy.libs",
-    "pandas",
-    "pandas.libs",
-    "py4j",
-    "pyarrow",
-    "pyspark",
-    "dateutil",
-    "pytz",
-    "six",
-    "tzdata",
-)
 
 
 @pytest.fixture(scope="module")
 def sparks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with pyspark and what it needs, and nothing of walflow."""
-    import pyspark
-
-    site, borrowed = Path(pyspark.__file__).parents[1], tmp_path_factory.mktemp("sparks")
-    for found in site.iterdir():
-        if found.name.removesuffix(".py") in SPARKS:
-            (borrowed / found.name).symlink_to(found)
-    return borrowed
+    return borrow_spark(tmp_path_factory.mktemp("sparks"))
 
 
 @pytest.fixture
 def python(tmp_path: Path, sparks: Path) -> Path:
-    """Of a fresh environment that has pyspark."""
-    environment = tmp_path / "venv"
-    venv.create(environment, symlinks=True)
-    (packages,) = environment.glob("lib/python*/site-packages")
-    (packages / "sparks.pth").write_text(f"{sparks}\n")
-    return environment / "bin/python"
+    return clean_python(tmp_path / "venv", sparks)
 
 
 def run(command: Sequence[object], python: Path, lake: Lake, **environment: str) -> str:

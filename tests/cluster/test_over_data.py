@@ -1,0 +1,79 @@
+"""A pipeline over files on a cluster whose executors have pyspark and its packages, and neither walflow nor msgspec."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import cluster_in
+from tests.pyspark_walflow.clean import borrow_spark, clean_python
+
+pytestmark = pytest.mark.spark
+
+FLOW = """\
+define pipeline large
+into out, err
+pipeline
+  select {"id": event.id, "text": "#{event.n}"} from in where event.n >= 10 into out;
+end;
+
+define pipeline hosts
+into out, err
+pipeline
+  select event from in where match event of case %{text ~= re|^x|} => true case _ => false end into out;
+end;
+"""
+LINES = 20_000
+
+
+@pytest.mark.timeout(900)
+def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
+    sparks = tmp_path / "sparks"
+    sparks.mkdir()
+    python = clean_python(tmp_path / "venv", borrow_spark(sparks))
+    (tmp_path / "flow.troy").write_text(FLOW)
+    given = tmp_path / "given"
+    given.mkdir()
+    for part in range(4):
+        lines = [json.dumps({"id": number, "n": number / 2, "text": "x"}) for number in range(part, LINES, 4)]
+        (given / f"{part}.json").write_text("".join(f"{line}\n" for line in [*lines, "broken"]))
+    with cluster_in(tmp_path / "spark", python_path="") as cluster:
+
+        def run(name: str, out: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "pyspark_walflow.run", "flow.troy", name, "--read", "json:given"]
+            command += ["--write", f"json:{tmp_path / out}", "--master", cluster.url, "--quiet"]
+            conf = {
+                "spark.pyspark.python": str(python),
+                "spark.driver.host": "127.0.0.1",
+                "spark.executor.memory": "512m",
+            }
+            words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+            return subprocess.run(
+                [*command, *words],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=tmp_path,
+                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "", "HOME": str(tmp_path)},
+                timeout=400,
+            )
+
+        done = run("large", "out")
+        assert done.returncode == 0, done.stderr
+        assert f"4 err, {LINES - 20:,} out; " in done.stderr
+        made = [
+            json.loads(json.loads(line)["value"])
+            for file in (tmp_path / "out").glob("part-*")
+            for line in file.read_text().splitlines()
+            if json.loads(line)["port"] == "out"
+        ]
+        assert sorted(one["id"] for one in made) == [*range(20, LINES)]
+        assert {one["id"]: one["text"] for one in made}[21] == "10.5"
+
+        refused = run("hosts", "none")
+        assert refused.returncode == 65
+        [line] = refused.stderr.strip().splitlines()
+        assert "pipeline flow::hosts needs google-re2, which the executors' Python does not have" in line
+        assert not (tmp_path / "none").exists()
