@@ -2,6 +2,7 @@
 
 import gzip
 import http.client
+import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -113,6 +114,37 @@ def test_slow_bodies_are_answered_with_408(tmp_path: Path) -> None:
 def test_a_thousand_idle_connections_keep_no_client_out(tmp_path: Path) -> None:
     with attacked(tmp_path) as (_, port), attackers(port, 1100):
         assert is_served(port) < PATIENCE
+
+
+IDLE = 10_000
+OF_ONE = 12 << 10  # bytes of walflow's memory for an idle connection; measured: 7 KiB
+
+
+@pytest.mark.nightly
+def test_ten_thousand_idle_connections_cost_little_and_keep_no_client_out(tmp_path: Path) -> None:
+    """Each has had one request answered before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < IDLE + 1000:
+        pytest.skip(f"{hard} descriptors are too few: ulimit -Hn {IDLE + 1000}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the daemon inherits it
+    try:
+        config = {"max_connections": IDLE + 100, "backlog": 4096, "idle_timeout": 600_000_000_000}
+        with attacked(tmp_path, **config) as (daemon, port):
+            for _ in range(200):
+                is_served(port)
+            before = daemon.memory
+            with attackers(port, IDLE) as made:
+                request = HEAD + b"Content-Length: 1\r\n\r\n1"
+                for first in range(0, IDLE, 100):
+                    some = made[first : first + 100]
+                    for each in some:
+                        each.say(request)
+                    assert [each.status() for each in some] == [200] * 100
+                assert is_served(port) < PATIENCE
+                each_takes = (daemon.memory - before) / IDLE
+                assert each_takes < OF_ONE, f"{each_takes / 1024:.1f} KiB"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_bodies_that_do_not_end_stay_within_the_window(tmp_path: Path) -> None:

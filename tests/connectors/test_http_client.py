@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from connectors.http import HttpClient
 from connectors.http.batches import parcels
+from tests.system.certificates import Authority
 from walflow.codecs import STRING
 from walflow.event import Origin
 from walflow.framing import MESSAGES
@@ -59,12 +61,12 @@ class Peer:
         return said if isinstance(said, web.Response) else web.Response(status=said, text="a reason\nand more")
 
     @asynccontextmanager
-    async def listening(self, port: int = 0) -> AsyncIterator[int]:
+    async def listening(self, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self.answer)
         runner = web.AppRunner(application, handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port)
+        site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
         try:
             yield runner.addresses[0][1]
@@ -104,6 +106,47 @@ async def test_an_event_is_a_request_and_acked_after_2xx() -> None:
         assert [got.body for got in peer.got] == [b'{"a":1}', b"2"]
         assert {got.headers["Content-Type"] for got in peer.got} == {"application/json"}
         assert len(inlet.settled) == 1
+
+
+def server_context(authority: Authority) -> ssl.SSLContext:
+    """That lets in only clients whose certificate the authority has signed."""
+    own = authority.issue("localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own["cert"], own["key"])
+    context.load_verify_locations(authority.file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+async def test_by_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    peer = Peer()
+    async with peer.listening(tls=server_context(authority)) as port:
+        tls = {"cafile": authority.file, "domain": "localhost", **authority.issue("edge-1")}
+        async with posting(port, url=f"https://127.0.0.1:{port}/in", tls=tls) as inlet:
+            inlet.give(inlet.lines_of(b"1"))
+            await until(lambda: inlet.acked)
+    assert [got.body for got in peer.got] == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("trusts", "domain", "shows"),
+    [("other", "localhost", True), ("ca", "example.org", True), ("ca", "localhost", False)],
+    ids=["another authority", "another name", "no certificate of its own"],
+)
+async def test_a_peer_that_is_not_trusted_or_does_not_trust_gets_no_event(
+    tmp_path: Path, trusts: str, domain: str, shows: bool
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    own = authority.issue("edge-1") if shows else {}
+    peer = Peer()
+    async with peer.listening(tls=server_context(authority)) as port:
+        tls = {"cafile": {"ca": authority, "other": other}[trusts].file, "domain": domain, **own}
+        async with posting(port, url=f"https://127.0.0.1:{port}/in", tls=tls) as inlet:
+            inlet.give(inlet.lines_of(b"1"))
+            await until(lambda: inlet.triggered)
+            assert inlet.acked == []
+    assert peer.got == []
 
 
 async def test_nothing_is_acked_before_its_answer() -> None:
