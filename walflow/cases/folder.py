@@ -99,6 +99,10 @@ class Case:
             raise BadCase(f"{self.folder}: a case has a file {one_of(SUBJECTS)}")
         return found[0]
 
+    @property
+    def tags(self) -> Sequence[str]:
+        return self.settings.tags
+
     @cached_property
     def settings(self) -> CaseSettings:
         if _SETTINGS not in self.files:
@@ -203,7 +207,7 @@ def find(folders: Sequence[Path]) -> CasesFound:
         if not top.is_dir():
             bad[str(top)] = BadCase(f"{top}: {'this is no folder' if top.exists() else 'no such folder'}")
             continue
-        for folder, files in _walk(top):
+        for folder, files in walk(top):
             name = str(folder.relative_to(top)) if folder != top else folder.resolve().name
             if any(subject in files for subject in SUBJECTS):
                 cases.setdefault(folder.resolve(), Case(folder, name))
@@ -213,7 +217,7 @@ def find(folders: Sequence[Path]) -> CasesFound:
     return CasesFound(sorted(cases.values(), key=lambda case: case.name), bad)
 
 
-def _walk(top: Path) -> Iterator[tuple[Path, Sequence[str]]]:
+def walk(top: Path) -> Iterator[tuple[Path, Sequence[str]]]:
     for folder, folders, files in os.walk(top):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         yield Path(folder), sorted(files)

@@ -8,6 +8,7 @@ from walflow.cases.compare import differences
 from walflow.cases.folder import BadCase, Case, ExpectedPort
 from walflow.cases.host import Came, Ran, run
 from walflow.cases.subject import LoadedSubject, read_subject
+from walflow.cases.suites import SuiteTest, problems_of
 from walflow.cases.values import canonical
 from walflow.diagnostics import did_you_mean, one_of
 
@@ -20,15 +21,17 @@ class Judgement(NamedTuple):
     """`problems`: lines for a person, none where all is as expected. `bad`: the case could not be run at all. `events`:
     of the input. `left_out`: why this host does not run it."""
 
-    case: Case
+    case: Case | SuiteTest
     problems: Sequence[str]
     bad: bool = False
     events: int = 0
     left_out: str | None = None
 
 
-def judge(case: Case) -> Judgement:
+def judge(case: Case | SuiteTest) -> Judgement:
     try:
+        if isinstance(case, SuiteTest):
+            return Judgement(case, problems_of(case))
         return _judged(case)
     except BadCase as bad:
         return Judgement(case, [str(bad)], bad=True)

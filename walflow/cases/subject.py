@@ -16,8 +16,9 @@ from walflow.diagnostics import Diagnostic, Source, Span
 from walflow.framing import LENGTH_PREFIXED, Outgoing
 from walflow.lang.config import NodeId
 from walflow.lang.files import read
+from walflow.lang.standalone import literal
 from walflow.plan import load
-from walflow.plan.alone import ExitEnd, literal, load_query, load_script
+from walflow.plan.alone import ExitEnd, load_query, load_script
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 
 PASSED_THROUGH: Final = {"wal", "memory"}
@@ -69,10 +70,11 @@ def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
 
 def _args(case: Case) -> Iterator[tuple[str, Expr]]:
     for name, value in case.settings.args.items():
-        try:
-            yield name, literal(name, value, Span(Source("case.toml", name), 0, len(name)))
-        except TypeError as refused:
-            raise BadCase(f"{case.folder / 'case.toml'}: {refused}") from None
+        written = literal(value, Span(Source("case.toml", name), 0, len(name)))
+        if written is None:
+            kind = type(value).__name__
+            raise BadCase(f"{case.folder / 'case.toml'}: `args.{name}`: a {kind} is no value of a flow")
+        yield name, written
 
 
 def _flow(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:

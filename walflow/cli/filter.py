@@ -124,13 +124,15 @@ def _loaded(file: Path, options: FilterOptions, written: Sequence[str]) -> "Alon
 def _args(written: Sequence[str]) -> "Iterator[tuple[str, Expr]]":
     from walflow.diagnostics import Source, Span
     from walflow.lang.outside import OPTION, value_of
-    from walflow.plan.alone import literal
+    from walflow.lang.standalone import literal
 
     for one in written:
         name, equals, text = one.partition("=")
         if not equals or not name:
             raise _end(f"{OPTION} {one}: write `{OPTION} name=value`", EX_USAGE)
-        yield name, literal(name, value_of(text), Span(Source(OPTION, one), 0, len(one)))
+        value = literal(value_of(text), Span(Source(OPTION, one), 0, len(one)))
+        assert value is not None, "JSON can be written in the language"
+        yield name, value
 
 
 def _wires(options: FilterOptions) -> "Wires":

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from secrets import randbits
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -16,8 +16,11 @@ from walflow.cli.engine import Engine
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.cases import Case, Judgement
+    from walflow.cases import Case, Judgement, SuiteTest
     from walflow.cases.junit import Timed
+
+
+T = TypeVar("T", "Case", "SuiteTest")
 
 
 def run_cases(
@@ -70,28 +73,33 @@ def run_cases(
     Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69 Spark
     cannot be run.
     """
-    from walflow.cases import find
+    from walflow.cases import find, find_suites
 
-    found = find(folders)
+    found, suites = find(folders), find_suites(folders)
     cases = list(_chosen(found.cases, name or [], tag or []))
-    stray = list(() if name or tag else found.bad.values())
-    if not cases and not stray:
-        raise _end("no case there" if not found.cases else "no case has that name, or that tag", EX_NOINPUT)
+    tests = list(_chosen(suites.tests, name or [], tag or []))
+    stray = list(() if name or tag else [*found.bad.values(), *suites.bad.values()])
+    if not cases and not tests and not stray:
+        raise _end(
+            "no case there" if not found.cases and not suites.tests else "no case has that name, or that tag",
+            EX_NOINPUT,
+        )
     for bad in stray:
-        typer.echo(f"BAD  {printable(str(bad))}")
+        typer.echo("BAD  " + "\n".join(map(printable, str(bad).split("\n"))))
     if update and engine is not Engine.DAEMON:
         raise _end("--update writes what walflow's own nodes made: take --engine out", EX_USAGE)
     if update:
         raise typer.Exit(_update(cases, failed=bool(stray)))
-    timed = list(
-        _judged(cases) if engine is Engine.DAEMON else _judged_on_spark(cases, seed, python or sys.executable)
-    )
+    if engine is Engine.DAEMON:
+        timed = list(_judged([*cases, *tests]))
+    else:
+        timed = list(_judged_on_spark(cases, seed, python or sys.executable))
     if junit is not None:
         _write_junit(junit, timed)
     judged = [one.judgement for one in timed]
     bad_count = sum(one.bad for one in judged) + len(stray)
     typer.echo(_summary(judged, bad_count, sum(one.seconds for one in timed)))
-    missing = len(stray) > 0 and not cases
+    missing = len(stray) > 0 and not cases and not tests
     raise typer.Exit(
         EX_NOINPUT
         if missing
@@ -103,21 +111,21 @@ def run_cases(
     )
 
 
-def _chosen(cases: "Sequence[Case]", names: Sequence[str], tags: Sequence[str]) -> "Iterator[Case]":
+def _chosen(cases: "Sequence[T]", names: Sequence[str], tags: Sequence[str]) -> "Iterator[T]":
     from walflow.cases import BadCase
 
     for case in cases:
         if names and not any(name in case.name for name in names):
             continue
         try:
-            if tags and not any(tag in case.settings.tags for tag in tags):
+            if tags and not any(tag in case.tags for tag in tags):
                 continue
         except BadCase:
             pass  # it is said when its turn comes
         yield case
 
 
-def _judged(cases: "Sequence[Case]") -> "Iterator[Timed]":
+def _judged(cases: "Sequence[Case | SuiteTest]") -> "Iterator[Timed]":
     from walflow.cases import judge
     from walflow.cases.junit import Timed
 

@@ -36,7 +36,7 @@ def standalone(path: Path, name: str, args: Mapping[str, object], report: Report
         definition = parse_query(source, name, tell)
         found = {name: (definition, library.block((), definition.whole, None))}
     else:
-        found = dict(_definitions(library.file(source), library))
+        found = dict(definitions(library.file(source), library))
     picked = [one for key, one in found.items() if key == name or key.endswith(f"::{name}")]
     if len(picked) == 1:
         return _configured(picked[0], source, args, library, report)
@@ -49,7 +49,7 @@ def standalone(path: Path, name: str, args: Mapping[str, object], report: Report
     return None
 
 
-def _definitions(file: ModuleBlock, library: Library) -> Iterator[tuple[str, Found]]:
+def definitions(file: ModuleBlock, library: Library) -> Iterator[tuple[str, Found]]:
     for statement in file.statements:
         if isinstance(statement, DefinePipeline):
             yield statement.name.text, (statement, file)

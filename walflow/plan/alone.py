@@ -11,14 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final, cast
 
-from walflow.compile.nodes import Array, Expr, Field, Literal, Name, RecordNode, Text
+from walflow.compile.nodes import Expr, Name
 from walflow.contract import CodecUse, Connector, Ports
 from walflow.diagnostics import Diagnostic, Report, Source, Span, did_you_mean, error, has_errors, in_order, one_of
-from walflow.lang.ast import Arg, DefineFlow, DefinePipeline, Setting
+from walflow.lang.ast import Arg, DefinePipeline, Setting
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd, NodeId, PipelineConfig
 from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.parser import parse_query, parse_script
+from walflow.lang.standalone import definitions
 from walflow.plan.assemble import assemble
 from walflow.plan.assembly import Assembly
 from walflow.registry import connectors
@@ -77,13 +78,19 @@ def load_script(source: Source, args: Mapping[str, Expr], flow: str = FLOW, name
     return _load(_configured(source, definition, (), flow, found.append), found)
 
 
+def load_definition_of_script(source: Source, definition: DefinePipeline, flow: str = FLOW) -> Loaded:
+    """A script as it was read, perhaps with another body."""
+    found: list[Diagnostic] = []
+    return _load(_configured(source, definition, (), flow, found.append), found)
+
+
 def load_definition(source: Source, wanted: str | None, args: Mapping[str, Expr], flow: str) -> Loaded:
     """The pipeline `wanted`, or the only one, that a flow file or a module defines at its top or in a flow."""
     found: list[Diagnostic] = []
     library = Library(Path(source.name).parent, found.append)
     file = library.file(source)
-    definitions = dict(_definitions(file, library))
-    chosen = _chosen(definitions, wanted, source, found.append) if file.whole else None
+    found_definitions = dict(definitions(file, library))
+    chosen = _chosen(found_definitions, wanted, source, found.append) if file.whole else None
     if chosen is None:
         return None, in_order(found)
     definition, home = chosen
@@ -93,32 +100,21 @@ def load_definition(source: Source, wanted: str | None, args: Mapping[str, Expr]
     return _load(config, found)
 
 
-def _definitions(file: ModuleBlock, library: Library) -> Iterator[tuple[str, tuple[DefinePipeline, ModuleBlock]]]:
-    for one in file.definitions.values():
-        if isinstance(one, DefinePipeline):
-            yield one.name.text, (one, file)
-        elif isinstance(one, DefineFlow):
-            body = library.block(one.body, file.whole, file)
-            for inner in body.definitions.values():
-                if isinstance(inner, DefinePipeline):
-                    yield f"{one.name.text}::{inner.name.text}", (inner, body)
-
-
 def _chosen(
-    definitions: Mapping[str, tuple[DefinePipeline, ModuleBlock]], wanted: str | None, source: Source, report: Report
+    known: Mapping[str, tuple[DefinePipeline, ModuleBlock]], wanted: str | None, source: Source, report: Report
 ) -> tuple[DefinePipeline, ModuleBlock] | None:
-    of_that_name = [name for name in definitions if wanted in (None, name, name.rpartition("::")[2])]
-    if wanted is not None and wanted in definitions:
-        return definitions[wanted]
+    of_that_name = [name for name in known if wanted in (None, name, name.rpartition("::")[2])]
+    if wanted is not None and wanted in known:
+        return known[wanted]
     if len(of_that_name) == 1:
-        return definitions[of_that_name[0]]
-    if not definitions:
+        return known[of_that_name[0]]
+    if not known:
         report(error(f"{source.name} defines no pipeline"))
     elif of_that_name:
         hint = f"choose one of them by `--pipeline`: {one_of(of_that_name)}"
         report(error(f"{source.name} defines {len(of_that_name)} pipelines", hint=hint))
     else:
-        near = did_you_mean(wanted or "", definitions) or f"there is {one_of(definitions)}"
+        near = did_you_mean(wanted or "", known) or f"there is {one_of(known)}"
         report(error(f"{source.name} defines no pipeline `{wanted}`", hint=near))
     return None
 
@@ -177,22 +173,3 @@ def _declared(args: Mapping[str, Expr]) -> Iterator[Arg]:
     """As if the definition declared them, each with its value as the default."""
     for name, value in args.items():
         yield Arg(Name(name, value.span), value)
-
-
-def literal(name: str, value: object, span: Span) -> Expr:
-    """As if `value` was written in the language. Raises TypeError for what cannot be."""
-    match value:
-        case None | bool() | int() | float():
-            return Literal(value, span)
-        case str():
-            return Text((value,), span)
-        case list():
-            items = cast("list[object]", value)
-            return Array(tuple(literal(name, item, span) for item in items), span)
-        case dict():
-            members = cast("dict[str, object]", value)
-            return RecordNode(
-                tuple(Field(Text((key,), span), literal(name, one, span)) for key, one in members.items()), span
-            )
-        case _:
-            raise TypeError(f"`args.{name}`: a {type(value).__name__} is no value of a flow")
