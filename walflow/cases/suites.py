@@ -6,6 +6,7 @@ this expression, over an empty record. So a test that fails stops no other, and 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -165,16 +166,23 @@ def problems_of(test: SuiteTest) -> list[str]:
         return [line for one in found if one.severity == "error" for line in render(one).splitlines()]
     [plan] = alone.assembly.pipelines
     compiled = compile_region(region_of(plan, "in"))
-    call = BlockCall(Moment(START_NS), (0,), {}, None, lambda _: {})
+    event: dict[str, object] = {}
+    call = BlockCall(Moment(START_NS), (0,), {}, None, partial(_the_event, event))
     state = compiled.new_state() if compiled.has_state else None
-    outcome = compiled.run(Decoded((0,), [{}]), call, state)
+    outcome = compiled.run(Decoded((0,), [event]), call, state)
     for refusal in outcome.refused:
         return render(error(refusal.reason, compiled.span(refusal.line))).splitlines()
-    values = [value for rows in outcome.rows.values() for value in (rows.values or [{}] * len(rows.numbers))]
-    if values == [True] and values[0] is True:
+    values: list[object] = []
+    for rows in outcome.rows.values():
+        values += rows.values if rows.values is not None else [event] * len(rows.numbers)
+    if values and values[0] is True:
         return []
     shown = _shown(values[0]) if values else "nothing"
     return render(error(f"a test is true, this is {shown}", test.expression.span)).splitlines()
+
+
+def _the_event(event: object, _number: int) -> object:
+    return event
 
 
 def _shown(value: object) -> str:
