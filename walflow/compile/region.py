@@ -478,6 +478,11 @@ class _Compiling:
                     self._listing.put(f"{reason_local} = {reason}")
                 else:
                     self._listing.put(f"refuse((i, {reason}, line(error)))")
+        if err is not None and reason_local is not None:
+            with self._listing.block(f"if {reason_local} is not None:"):
+                made = self._expressions.temporary("w")
+                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
+                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
 
     def _error(self, reason: str, event: Base) -> str:
         table = self._expressions.table
