@@ -142,7 +142,7 @@ def test_each_event_is_in_one_window(chain: list[WindowSpec], given: list[tuple[
     results = [
         one for event in events for one in left(block(compiled, event.at, [{"g": event.group, "x": event.x}], state))
     ]
-    still_open = list(state["in/#0"][0]["groups"].values())
+    still_open = list(state["in//0"][0]["groups"].values())
     assert (
         sum(one["sum"] for one in results) + sum(frame[SLOTS] for frame in still_open)
         == sum(event.x for event in events)
@@ -168,7 +168,7 @@ def test_nothing_stays_of_a_group_whose_windows_are_closed() -> None:
     for at in range(0, 4000 * MS, 1000 * MS):
         block(compiled, at, [{"g": f"g{at}", "x": 1}, {"g": "a", "x": 1}], state)
     compiled.tick(state, END)
-    value = state["in/#0"][0]
+    value = state["in//0"][0]
     assert set(value["groups"]) == {
         f'["g{at}"]' for at in range(0, 4000 * MS, 1000 * MS)
     }  # each waits for one window more

@@ -1,4 +1,4 @@
-"""The whole of tremor's language reads: what is not supported yet is named, and is no syntax error."""
+"""The whole of tremor's language reads."""
 
 from pathlib import Path
 

@@ -134,10 +134,8 @@ class Region(NamedTuple):
             rules = self.places[place]
             failed = [one for rule in rules if not rule.plain for one in failed]
             # what is grouped may leave in several groups, or in results of several windows
-            taken = [
-                _Onward(rule.to, rule.what is None) for rule in rules for _ in range(1 if rule.windows is None else 2)
-            ]
-            return [*taken, *failed]
+            times = [(rule, 1 if rule.windows is None else 2) for rule in rules]
+            return [*(_Onward(rule.to, rule.what is None) for rule, ways in times for _ in range(ways)), *failed]
         emits = [one for one in walk(script.body) if isinstance(one, EmitOf)]
         ways = dict.fromkeys(_Onward(f"{node_of(place)}/{one.port}", one.value is None) for one in emits)
         return [*ways, *failed]
@@ -457,24 +455,21 @@ class _Compiling:
         if rule.plain:
             self._deliver(rule.to, came, taken)
             return
+        with self._failing(place, came, taken), self._held("where", rule.where, came.here, taken):
+            if rule.windows is not None:
+                self._grouped(place, number, rule, rule.windows, came, taken)
+            else:
+                self._make(rule, came, came.here, taken)
+
+    @contextmanager
+    def _failing(self, place: str, came: "_Event", taken: str | None) -> Generator[None]:
+        """What stands within may fail."""
         err = self._region.err_of(place)
         reason_local = self._expressions.temporary("u") if err else None
         if reason_local is not None:
             self._listing.put(f"{reason_local} = None")
-        with self._listing.block("try:"), self._held("where", rule.where, came.here, taken):
-            if rule.windows is not None:
-                self._grouped(window_place(place, number), rule, rule.windows, came, taken)
-            else:
-                self._make(rule, came, came.here, taken)
-        self._failed(taken, reason_local)
-        if err is not None and reason_local is not None:
-            with self._listing.block(f"if {reason_local} is not None:"):
-                made = self._expressions.temporary("w")
-                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
-                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
-
-    def _failed(self, taken: str | None, reason_local: str | None = None) -> None:
-        """`reason_local`: where the reason is put, for an `err` within the region."""
+        with self._listing.block("try:"):
+            yield
         for errors, reason in ERRORS:
             with self._listing.block(f"except {errors}:"):
                 if taken is not None:
@@ -483,6 +478,11 @@ class _Compiling:
                     self._listing.put(f"{reason_local} = {reason}")
                 else:
                     self._listing.put(f"refuse((i, {reason}, line(error)))")
+        if err is not None and reason_local is not None:
+            with self._listing.block(f"if {reason_local} is not None:"):
+                made = self._expressions.temporary("w")
+                self._listing.put(f"{made} = {self._error(reason_local, came.event)}")
+                self._deliver(err, _Event(Base(made), made, came.meta, kept=False), None)
 
     def _error(self, reason: str, event: Base) -> str:
         table = self._expressions.table
@@ -500,8 +500,11 @@ class _Compiling:
         with self._held("having", rule.having, replace(here, event=made.event), taken):
             self._deliver(rule.to, made, taken)
 
-    def _grouped(self, place: str, rule: Rule, of: WindowsOf, came: "_Event", taken: str | None) -> None:
-        """A select with windows takes the event. What each gives is made by a function, once for all places that lead here."""
+    def _grouped(
+        self, source: str, number: int, rule: Rule, of: WindowsOf, came: "_Event", taken: str | None
+    ) -> None:
+        """A select with windows takes the event. What each gives is made by a function, once for all ways that lead here."""
+        place = window_place(source, number)
         if not of.frames:
             once = WindowCode(of, place, len(self._codes), "", self._expressions)
             self._codes.setdefault(place, once)
@@ -519,17 +522,17 @@ class _Compiling:
             local = self._cell(place, cell(frames.begin_of(of)))
             code = self._codes[place] = WindowCode(of, place, len(self._codes), local, self._expressions)
             outer = self._listing
-            self._streams += code.functions(lambda here: self._closed(rule, here))
+            self._streams += code.functions(lambda here: self._closed(source, rule, here))
             self._listing = outer
         self._codes[place].event(came.here, self._never)
 
-    def _closed(self, rule: Rule, here: Here) -> None:
+    def _closed(self, source: str, rule: Rule, here: Here) -> None:
         """A window's result: its own metadata, and no event to account for."""
         self._listing = self._expressions.listing
         taken = self._expressions.temporary("g")
-        with self._listing.block("try:"):
-            self._make(rule, _Event(Base(None), "None", here.meta, kept=False), here, taken)
-        self._failed(None)
+        result = _Event(Base("None"), "None", here.meta, kept=False)
+        with self._failing(source, result, None):
+            self._make(rule, result, here, taken)
 
     def _never(self, here: Here) -> None:
         raise AssertionError("a window gives something when it is closed")

@@ -19,7 +19,7 @@ FILL: Final = 3
 SLOTS: Final = 4
 
 
-WINDOWS: Final = "/#"  # in the names of cells with windows; no name of a script has a slash
+WINDOWS: Final = "//"  # in the names of cells with windows, and of no other
 
 
 def windows_of(state: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

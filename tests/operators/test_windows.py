@@ -1,0 +1,144 @@
+"""When time closes windows in a daemon, and when it waits: for sources that may still send older events, and for room."""
+
+from typing import Any
+
+import structlog
+
+from tests.compile.windows import WindowSpec, windowed
+from walflow.codecs import JSON
+from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.framing import LINES
+from walflow.metrics import CountedValue
+from walflow.nodes.gate import ReasonGate
+from walflow.operators import OperatorContext
+from walflow.operators.select import Select
+from walflow.operators.windows import LOG_DELAY, WindowSelect
+from walflow.testing.world import VirtualScheduler
+
+SECOND = 1_000_000_000
+NOW = 1_700_000_000 * SECOND
+
+
+class Upstream:
+    """A source upstream, as far as a window asks it."""
+
+    full = False
+
+    def __init__(self, *, transactional: bool = False) -> None:
+        self.transactional = transactional
+        self.left = 0
+
+    def limits(self) -> tuple[int, int | None]:
+        return 1 << 20, None
+
+    def waiting(self) -> int:
+        return self.left
+
+    def on_full(self, call: object) -> None: ...
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+
+    def accept(self, block: Block) -> None:
+        self.blocks.append(block)
+        block.receipt.ack()
+
+    def take(self, block: Block, reasons: object, details: object = None) -> None:
+        raise AssertionError(reasons)
+
+    @property
+    def counts(self) -> list[tuple[int, object]]:
+        """When each result left, in seconds, and how many events it is of."""
+        results: list[tuple[int, Any]] = [(block.ingest_ns, value) for block in self.blocks for value in block.values]
+        return [((at - NOW) // SECOND, value["count"]) for at, value in results]
+
+
+def _no_gauge(of: str, read: object) -> None: ...
+
+
+class Stand:
+    def __init__(self, *sources: Upstream, flushes: bool = False) -> None:
+        compiled = windowed([WindowSpec("interval", 10 * SECOND)])
+        self.sink, self.gate, self.scheduler = Sink(), ReasonGate(), VirtualScheduler()
+        self.sources = sources or (Upstream(),)
+        state = compiled.new_state()
+        context = OperatorContext(
+            "f::p/in",
+            {},
+            self.sink,
+            lambda of: CountedValue(),
+            _no_gauge,
+            structlog.get_logger(),
+            [],
+            [*self.sources],
+        )
+        select = Select(compiled, {"out": self.sink}, self.sink, CountedValue(), state=state)
+        self.node = WindowSelect(select, self.gate, state, context, flushes=flushes)
+        self.node.begin(self.scheduler)
+        self.acked: list[Receipt] = []
+
+    def send(self, seconds: float, *events: bytes) -> None:
+        payloads = events or (b'{"g": "a", "x": 1}',)
+        frames = Frames(LINES.join(payloads), len(payloads), LINES)
+        receipt = Receipt(self.acked.append, len(payloads))
+        at = NOW + int(seconds * SECOND)
+        self.node.accept(Block(StreamId("s", 1, 1), frames, JSON, receipt, ingest_ns=at, meta={}))
+
+
+def test_time_goes_on_from_the_last_event() -> None:
+    stand = Stand()
+    stand.send(0)
+    stand.scheduler.advance(4)
+    stand.send(4)
+    stand.scheduler.advance(5.9)
+    assert stand.sink.counts == []
+    stand.scheduler.advance(0.2)
+    assert stand.sink.counts == [(10, 2)]
+    assert [one.cause for one in stand.acked] == [None, None]
+
+
+def test_old_events_of_a_log_are_not_told_by_the_clock() -> None:
+    """A log that catches up sends an hour's events within a second."""
+    stand = Stand()
+    for second in range(0, 3600, 3):
+        stand.send(second)
+    assert len(stand.sink.counts) == 299
+    assert {count for _, count in stand.sink.counts} == {4}
+
+
+def test_it_waits_while_a_source_has_more() -> None:
+    source = Upstream(transactional=True)
+    stand = Stand(source)
+    source.left = 1
+    stand.send(0)
+    stand.scheduler.advance(60)
+    assert stand.sink.counts == []
+    stand.send(9)  # what the log had
+    source.left = 0
+    stand.scheduler.advance(2 + LOG_DELAY / SECOND)
+    assert stand.sink.counts == [(10, 2)]
+
+
+def test_results_wait_for_room_and_so_do_events() -> None:
+    stand = Stand()
+    stand.send(0)
+    stand.gate.trigger("out", "full")
+    stand.scheduler.advance(30)
+    stand.send(30)
+    assert stand.sink.counts == []
+    assert len(stand.acked) == 1  # the second event is in no window yet
+    stand.gate.restore("out")
+    assert stand.sink.counts == [(10, 1)]
+    assert len(stand.acked) == 2
+
+
+def test_a_stop_closes_windows_only_if_asked() -> None:
+    for flushes, left in ((False, []), (True, [(0, 1)])):
+        stand = Stand(flushes=flushes)
+        stand.send(0)
+        stand.node.drain()
+        stand.node.end()
+        assert stand.sink.counts == left
+        assert stand.scheduler.timers == []
