@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 LANGUAGE = Path(__file__).parents[1] / "language"
 REASONS = (
     "it is a flow:",
-    "a script keeps state,",
+    "it keeps state,",
     "its events come by several streams,",
     "there is a log in its midst:",
     "operator ",
