@@ -99,8 +99,8 @@ def ship_case(case: Case, subject: Subject) -> str | ShippedPipeline:
     if any(given.stream for given in case.given()):
         return "its events come by several streams, and a row of Spark's has none"
     [plan] = subject.assembly.pipelines
-    if any(one.script.keeps for one in plan.scripts):
-        return "a script keeps state, which does not run on Spark yet"
+    if any(one.script.keeps for one in plan.scripts) or any("/results/" in node.name for node in subject.passes):
+        return "it keeps state, in a script or in windows, which does not run on Spark yet"
     if subject.passes:
         return "there is a log in its midst: what stands before and behind it are two pipelines"
     refused: list[str] = []
