@@ -44,8 +44,12 @@ def said(of: Aggregate, frame: Frame) -> object:
 def test_frames_that_are_merged_say_what_all_their_values_say(parts: list[list[float]]) -> None:
     values = [value for part in parts for value in part]
     assert said(aggregates.COUNTING, merged(aggregates.COUNTING, parts)) == len(values)
-    assert said(aggregates.SUM, merged(aggregates.SUM, parts)) == pytest.approx(float(sum(values)), abs=1e-3)
-    assert said(aggregates.MEAN, merged(aggregates.MEAN, parts)) == pytest.approx(statistics.fmean(values), abs=1e-3)
+    assert said(aggregates.SUM, merged(aggregates.SUM, parts)) == pytest.approx(
+        float(sum(values)), rel=1e-12, abs=1e-3
+    )
+    assert said(aggregates.MEAN, merged(aggregates.MEAN, parts)) == pytest.approx(
+        statistics.fmean(values), rel=1e-12, abs=1e-3
+    )
     assert said(aggregates.MIN, merged(aggregates.MIN, parts)) == float(min(values))
     assert said(aggregates.MAX, merged(aggregates.MAX, parts)) == float(max(values))
     assert said(aggregates.FIRST, merged(aggregates.FIRST, parts)) == values[0]
