@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from bench.evaluation import EVENTS, SELECTS, lines, seconds, select
 from walflow.codecs import JSON
-from walflow.compile.region import BlockCall
+from walflow.compile.compiled import BlockCall
 from walflow.event import Frames
 from walflow.framing import LINES
 from walflow_kernel import json

@@ -10,7 +10,7 @@ from walflow_kernel.extractors import NO_MATCH
 from walflow_kernel.windows import called as windows
 
 Run = Callable[..., Any]
-"""Of the numbers of events, the events, and what `walflow.compile.region.BlockCall` has; see there."""
+"""Of the numbers of events, the events, and what `walflow.compile.compiled.BlockCall` has; see there."""
 
 
 def define(file: str, source: str, names: Mapping[str, object]) -> Run:

@@ -29,7 +29,7 @@ are not among them: without them the standard library is used."""
 class Shipped(NamedTuple):
     """`places`: where in a flow file each line of the source comes from. `needs`: distributions, by what is imported.
     `asks`: something in it asks what time it is; `draws`: or for chance. `reads`: events are decoded; `wanted`: only what
-    is in this shape. `made`, `repeated`: exits, see `walflow.compile.region.Compiled`."""
+    is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`."""
 
     name: str
     source: str

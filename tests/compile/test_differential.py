@@ -15,7 +15,9 @@ import pytest
 from tests.compile.pipelines import Ran, event, interpret, region
 from walflow.codecs import JSON, MSGPACK
 from walflow.codecs.json import JSON_SORTED
-from walflow.compile.region import Compiled, Region, compile_region
+from walflow.compile.compiled import Compiled
+from walflow.compile.compiling import compile_region
+from walflow.compile.region import Region
 from walflow.event import Block, Codec, Frames, Framing, Receipt, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, make
 from walflow.operators.select import Select

@@ -12,8 +12,9 @@ from hypothesis import given, strategies as st
 from tests.compile.world import call, expression, script, term
 from tests.lang.world import assembled
 from walflow.codecs import JSON
+from walflow.compile.compiling import compile_region
 from walflow.compile.reads import Decoded
-from walflow.compile.region import Region, Rule, compile_region
+from walflow.compile.region import Region, Rule
 from walflow.diagnostics import Source, Span
 from walflow.event import Frames
 from walflow.framing import LINES

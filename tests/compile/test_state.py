@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from tests.compile.world import Script, call, read_script, script
+from walflow.compile.compiled import BlockOutcome
 from walflow.compile.reads import Decoded
-from walflow.compile.region import BlockOutcome
 from walflow_kernel.state import State, snapshot
 
 COUNTS = 'match state of case null => let state = {"n": 0} default => null end; let state.n = state.n + 1; state.n'

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tests.compile.world import USES
+from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled
+from walflow.compile.compiling import compile_region
 from walflow.compile.reads import Decoded
-from walflow.compile.region import BlockCall, BlockOutcome, Compiled, compile_region
 from walflow.diagnostics import Diagnostic, Source, has_errors
 from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library

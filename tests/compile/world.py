@@ -5,12 +5,14 @@ from functools import cache
 from pathlib import Path
 
 from tests.compile.interpreter import Interpreter
+from walflow.compile.compiled import BlockCall, Compiled
+from walflow.compile.compiling import compile_region
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.compile.nodes import Expr
 from walflow.compile.program import ScriptOf, Term
 from walflow.compile.reads import Decoded
-from walflow.compile.region import BlockCall, Compiled, Region, Rule, compile_region
+from walflow.compile.region import Region, Rule
 from walflow.compile.resolve import Expression, resolved, script as resolve_script
 from walflow.diagnostics import Diagnostic, Source
 from walflow.lang.ast import DefinePipeline, DefineScript

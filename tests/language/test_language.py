@@ -8,7 +8,7 @@ import pytest
 from tests.compile.test_differential import compare
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
-from walflow.compile.region import compile_region
+from walflow.compile.compiling import compile_region
 from walflow.plan.regions import regions
 
 HERE = Path(__file__).parent

@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from tests.compile.world import term
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, JSON_SORTED, MSGPACK, STRING
-from walflow.compile.region import Region, Rule, compile_region
+from walflow.compile.compiling import compile_region
+from walflow.compile.region import Region, Rule
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, Receipt, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, WHOLE, make
 from walflow.nodes.rejects import BLOCK_BYTES, BLOCK_EVENTS

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from walflow.cases.folder import BadCase, walk
 from walflow.codecs import JSON
+from walflow.compile.compiled import BlockCall
+from walflow.compile.compiling import compile_region
 from walflow.compile.nodes import Array, CallNode, Expr, LetNode, RecordNode, Text
 from walflow.compile.reads import Decoded
-from walflow.compile.region import BlockCall, compile_region
 from walflow.diagnostics import Diagnostic, Source, error, has_errors, render
 from walflow.errors import CannotEncode
 from walflow.lang.ast import DefinePipeline, DefineScript, Use

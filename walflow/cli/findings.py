@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from walflow.cli.promises import PathPromises, Promise, chain
-from walflow.compile.region import compile_region
+from walflow.compile.compiling import compile_region
 from walflow.diagnostics import Diagnostic, error, first_of, render
 from walflow.exit_codes import EX_CONFIG, EX_FINDINGS
 from walflow.plan import Assembly

@@ -87,3 +87,8 @@ class Listing:
             if found:
                 made.add(found[1])
         return list(used)
+
+
+def printable(text: str) -> str:
+    """For a comment of the source, and for the name by which a traceback knows it."""
+    return "".join(one if one.isprintable() else "?" for one in text)

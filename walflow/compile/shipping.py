@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, cast
 
 import walflow_kernel.std
-from walflow.compile.region import Compiled
+from walflow.compile.compiled import Compiled
 from walflow.errors import WalflowError
 from walflow_kernel.functions import Function
 from walflow_kernel.shipping import NEEDS, Shipped

@@ -8,7 +8,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
-from walflow.compile.region import compile_region
+from walflow.compile.compiling import compile_region
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics

@@ -22,7 +22,7 @@ import msgspec
 
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.codecs.json import within_record
-from walflow.compile.region import BlockCall, BlockOutcome, Compiled, Refusal, Rows
+from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
 from walflow.event import Block, Frames, Node, Receipt, StreamId
 from walflow.framing import LINES

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from walflow.compile.compiling import compile_region
 from walflow.compile.program import CallOf, Term, functions, walk
-from walflow.compile.region import Region, compile_region
+from walflow.compile.region import Region
 from walflow.compile.shipping import NotShippable, is_ours, ship
 from walflow.diagnostics import Diagnostic, Report, error, has_errors, in_order
 from walflow.lang.standalone import standalone

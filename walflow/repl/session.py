@@ -13,10 +13,11 @@ from secrets import randbits
 from typing import Final, Literal, NamedTuple
 
 from walflow.codecs import JSON
+from walflow.compile.compiled import BlockCall, Compiled
+from walflow.compile.compiling import compile_region
 from walflow.compile.nodes import LetNode, spelled
 from walflow.compile.reads import Decoded
 from walflow.compile.reference import modules
-from walflow.compile.region import BlockCall, Compiled, compile_region
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.lang.ast import DefineScript, Use
