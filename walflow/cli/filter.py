@@ -41,8 +41,8 @@ class FilterOptions(NamedTuple):
 
 
 def is_filter(files: Sequence[Path], options: FilterOptions) -> bool:
-    """Not a flow for the daemon."""
-    return options.given or any(file.suffix in (QUERY, SCRIPT) for file in files)
+    """Not a flow for the daemon. Beside a YAML file, a query is the pipeline of an older configuration."""
+    return options.given or all(file.suffix in (QUERY, SCRIPT) for file in files)
 
 
 def run_filter(files: Sequence[Path], options: FilterOptions, args: Sequence[str]) -> int:
