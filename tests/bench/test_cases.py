@@ -46,6 +46,7 @@ def test_a_floor_has_percentiles(case: Floor, tmp_path: Path) -> None:
     assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["highest_us"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "case", [case for case in CASES if isinstance(case, Asked | Followed)], ids=lambda case: case.key
 )

@@ -31,6 +31,7 @@ class Ran:
         wires: Wires = LINE_WIRES,
         ports: Sequence[str] = ("out",),
         args: Mapping[str, Expr] | None = None,
+        flushes: bool = False,
     ) -> None:
         source = Source(name, text)
         if name.endswith(".troy"):
@@ -42,7 +43,7 @@ class Ran:
         self.written = b""
         self.said: list[str] = []
         complaints = Complaints(alone.assembly, self.said.append)
-        filter = Filter(alone, wires, "in", ports, self._write, complaints, "in.json")
+        filter = Filter(alone, wires, "in", ports, self._write, complaints, "in.json", flushes=flushes)
         for piece in pieces:
             filter.feed(piece)
         filter.end()
@@ -123,6 +124,18 @@ def test_ports_that_are_not_written_are_counted() -> None:
     both = Ran("s.tremor", SCRIPT, [data], ports=("four",))
     assert both.written == b'{"n":4,"twice":8}\n' * 2
     assert both.unwritten == {"out": 1}
+
+
+WINDOW = """\
+define window two from tumbling with size = 2 end;
+select aggr::stats::sum(event) from in[two] into out;
+"""
+
+
+def test_an_open_window_is_closed_at_the_end_only_if_it_is_told_to() -> None:
+    pieces = [b"1\n2\n", b"3\n"]
+    assert Ran("w.trickle", WINDOW, pieces).written == b"3.0\n"
+    assert Ran("w.trickle", WINDOW, pieces, flushes=True).written == b"3.0\n3.0\n"
 
 
 def test_a_pipeline_with_an_operator_gives_what_it_holds_at_the_end() -> None:

@@ -55,6 +55,7 @@ def test_a_disk_that_is_worse_than_what_the_log_is_made_for(
         tell()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("lie", ["sync", "sync_directory"])
 @pytest.mark.parametrize("source", [Import, Repair, lambda seed: scripted(SKIPPED)], ids=["import", "repair", "skip"])
 def test_an_operator_on_a_disk_that_lies(source: Callable[[int], Any], lie: str) -> None:
@@ -141,6 +142,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_log_with_one_thing_wrong(broken: type[Log]) -> None:
     quick = Effort((6, 3), (0.1,))

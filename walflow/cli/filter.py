@@ -16,7 +16,7 @@ from walflow.exit_codes import EX_CANTCREAT, EX_CONFIG, EX_FINDINGS, EX_IOERR, E
 
 if TYPE_CHECKING:
     from walflow.compile.nodes import Expr
-    from walflow.filters import Wires
+    from walflow.filters import Complaints, Filter, Wires
     from walflow.plan.alone import Alone, Loaded
 
 QUERY: Final = ".trickle"
@@ -45,8 +45,10 @@ def is_filter(files: Sequence[Path], options: FilterOptions) -> bool:
     return options.given or all(file.suffix in (QUERY, SCRIPT) for file in files)
 
 
-def run_filter(files: Sequence[Path], options: FilterOptions, args: Sequence[str]) -> int:
-    """The exit code. `args`: of `--set`."""
+def run_filter(files: Sequence[Path], options: FilterOptions, args: Sequence[str], *, flush: bool) -> int:
+    """The exit code. `args`: of `--set`. `flush`: at the end of the input open windows are closed."""
+    from walflow.filters import Complaints, Filter
+
     # a filter is one of a row of commands: it ends as they do
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -56,29 +58,28 @@ def run_filter(files: Sequence[Path], options: FilterOptions, args: Sequence[str
     alone = _loaded(files[0], options, args)
     entry, ports = _entry(alone), _ports(alone, options.ports or ["out"])
     with _opened_input(options) as source, _opened_output(options) as sink:
-        return _filtered(alone, wires, entry, ports, source, sink, options)
+        name = str(options.input or "stdin")
+        complaints = Complaints(alone.assembly, lambda text: typer.echo(printable_lines(text), err=True))
+
+        def write(data: bytes) -> None:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(sink, left) :]
+
+        made = Filter(alone, wires, entry, ports, write, complaints, name, flushes=flush)
+        return _followed(made, complaints, source, name, str(options.output or "stdout"))
 
 
-def _filtered(
-    alone: "Alone", wires: "Wires", entry: str, ports: Sequence[str], source: int, sink: int, options: FilterOptions
-) -> int:
+def _followed(made: "Filter", complaints: "Complaints", source: int, name: str, target: str) -> int:
     from walflow.diagnostics import one_of
-    from walflow.filters import Complaints, Filter, OutputLost
+    from walflow.filters import OutputLost
 
-    def write(data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(sink, left) :]
-
-    complaints = Complaints(alone.assembly, lambda text: typer.echo(printable_lines(text), err=True))
-    name = str(options.input or "stdin")
-    made = Filter(alone, wires, entry, ports, write, complaints, name)
     try:
         made.follow(source)
     except OSError as error:
         raise _end(f"cannot read {name}: {error.strerror}", EX_IOERR) from None
     except OutputLost as lost:
-        raise _end(f"cannot write {options.output or 'stdout'}: {lost}", EX_IOERR) from None
+        raise _end(f"cannot write {target}: {lost}", EX_IOERR) from None
     complaints.end()
     for port, count in made.unwritten.items():
         events = "1 event" if count == 1 else f"{count:,} events"

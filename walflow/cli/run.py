@@ -137,7 +137,11 @@ def run(
         ),
     ] = False,
     flush: Annotated[
-        bool, typer.Option("--flush", help="At a stop, close the open windows. Without it they are dropped.")
+        bool,
+        typer.Option(
+            "--flush",
+            help="At a stop, and at the end of a filter's input, close the open windows. Without it they are dropped.",
+        ),
     ] = False,
 ) -> None:
     """Run flows until SIGTERM or SIGINT. A second SIGTERM or SIGINT stops the daemon at once. SIGHUP reopens output
@@ -149,7 +153,7 @@ def run(
     options = FilterOptions(input, output, decoder, encoder, preprocessor, postprocessor, port, pipeline)
     if is_filter(files, options):
         _keep_freed_memory()
-        raise typer.Exit(run_filter(files, options, args))
+        raise typer.Exit(run_filter(files, options, args, flush=flush))
     gc.disable()  # until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.diagnostics import render_all

@@ -48,7 +48,7 @@ class OutputLost(WalflowError):
 
 class Filter:
     """`name`: of the input, for messages. `entry`: the port that it comes to. `ports`: whose events are written; those that leave by others are counted
-    in `unwritten`."""
+    in `unwritten`. `flushes`: at the end of the input open windows are closed, and not dropped."""
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class Filter:
         write: Callable[[bytes], None],
         complaints: Complaints,
         name: str = "stdin",
+        *,
+        flushes: bool = False,
     ) -> None:
         self._alone = alone
         self._wires = wires
@@ -69,7 +71,7 @@ class Filter:
         self._clock = time.monotonic()
         self.unwritten: dict[str, int] = {}
         self._lost: OSError | None = None
-        connectors, self._operators = build(self._assembly(), Metrics())
+        connectors, self._operators = build(self._assembly(), Metrics(), flushes=flushes)
         nodes = {one.plan.id: one for one in connectors}
         context = RunContext(self._scheduler, structlog.get_logger(), _counter, _fatal, _Signal)
         for one in connectors:
