@@ -142,3 +142,35 @@ def test_a_stop_closes_windows_only_if_asked() -> None:
         stand.node.end()
         assert stand.sink.counts == left
         assert stand.scheduler.timers == []
+
+
+def test_the_next_window_has_its_own_time() -> None:
+    stand = Stand()
+    stand.send(0)
+    stand.scheduler.advance(12)
+    stand.send(12)
+    stand.scheduler.advance(9.9)
+    assert stand.sink.counts == [(10, 1)]
+    stand.scheduler.advance(0.2)
+    assert stand.sink.counts == [(10, 1), (22, 1)]
+
+
+def test_a_buffer_that_gets_full_holds_the_next_tick() -> None:
+    stand = Stand()
+    stand.send(0, b'{"g": "a", "x": 1}')
+    stand.send(1, b'{"g": "b", "x": 1}')
+    accept = stand.sink.accept
+
+    def fills(block: Block) -> None:
+        accept(block)
+        stand.gate.trigger("out", "full")
+
+    stand.sink.accept = fills  # type: ignore[method-assign]
+    stand.send(30, b'{"g": "c", "x": 1}')
+    assert stand.sink.counts == [(10, 1)]
+    stand.gate.restore("out")
+    stand.scheduler.advance(1)
+    assert stand.sink.counts == [(10, 1), (11, 1)]
+    stand.sink.accept = accept  # type: ignore[method-assign]
+    stand.gate.restore("out")
+    assert len(stand.acked) == 3  # the third event was waiting, too
