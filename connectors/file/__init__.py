@@ -289,7 +289,7 @@ def _after_a_crash(behind_log: bool, synced: bool) -> str:
     once = (
         f"{torn}, and none comes twice if the events take one way from the log and in whole blocks, also if the file was "
         "renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last lines may "
-        "come twice"
+        "come twice, and the file that was moved may end in a torn line"
     )
     if synced:
         return f"{once}. After a power cut no line is torn or lost, and the last ones may come twice"

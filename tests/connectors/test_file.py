@@ -68,7 +68,7 @@ OVER = f"until the next start writes over it, or {OTHERS} it. After kill -9 the 
 ONCE = (
     "After kill -9 no line is torn, and none comes twice if the events take one way from the log and in whole blocks, also "
     "if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last "
-    "lines may come twice"
+    "lines may come twice, and the file that was moved may end in a torn line"
 )
 KEPT = f"until {OTHERS} the file"
 
