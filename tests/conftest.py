@@ -1,5 +1,4 @@
-"""Every async test runs on both event loops; hypothesis has no deadline, for nothing here is about time, and tries fewer
-examples in the quick tier alone."""
+"""Every async test runs on both event loops; hypothesis has no deadline, for nothing here is about time."""
 
 import asyncio
 import gc
@@ -18,15 +17,12 @@ from pyspark_walflow.java import NoJava, find_java
 from tests.tiers import TIERS, processes_ended, tier
 
 settings.register_profile("walflow", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile("walflow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What runs in the background ignores SIGINT and hands that down; here it is somebody's Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("tier") == ["quick"]:  # before each commit; the same tests try 100 before each push
-        settings.load_profile("quick")
 
 
 @pytest.hookimpl(tryfirst=True)

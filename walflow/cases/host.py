@@ -7,25 +7,23 @@ give what they hold, as at a stop.
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
-import structlog
 from structlog.testing import capture_logs
 
 from walflow.cases.folder import BadCase, Case, Given
 from walflow.cases.subject import Subject
 from walflow.cases.values import Json, value_of
 from walflow.codecs import JSON, JSON_SORTED
-from walflow.contract import Counter
 from walflow.diagnostics import did_you_mean, one_of
-from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.lang.config import NodeId
-from walflow.metrics import CountedValue, Metrics
+from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
-from walflow.nodes.run_context import RunContext
+from walflow.nodes.run_context import context_without_loop
 from walflow.testing.world import VirtualScheduler
 
 LOG: Final = "walflow test"  # where all events seem to come from
@@ -67,7 +65,7 @@ class _Run:
         scheduler = VirtualScheduler()
         connectors, operators = build(self.subject.assembly, Metrics())
         nodes = {one.plan.id: one for one in connectors}
-        context = RunContext(scheduler, structlog.get_logger(), _counter, _fatal, _Signal)
+        context = context_without_loop(scheduler)
         for one in connectors:
             one.sink.begin(context)
             one.sink.serve(self._taker(one))
@@ -188,21 +186,3 @@ def _blocks(given: Sequence[Given], most: int) -> Iterator[tuple[int, Sequence[G
 def _log_line(line: MutableMapping[str, object]) -> str:
     told = [f"{key}: {value}" for key, value in line.items() if key not in {"event", "log_level"}]
     return f"in the log: {', '.join([str(line['event']), *told])}"
-
-
-def _counter(name: str) -> Counter:
-    return CountedValue()
-
-
-def _fatal(error: WalflowError) -> NoReturn:
-    raise error
-
-
-class _Signal:
-    """No one waits: what is due is called."""
-
-    def set(self) -> None: ...
-
-    def clear(self) -> None: ...
-
-    async def wait(self) -> None: ...

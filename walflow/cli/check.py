@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from walflow.cli.engine import Engine
+from walflow.cli.flow_args import FlowArgs
 
 
 def check(
@@ -20,14 +21,7 @@ def check(
     spark: Annotated[
         bool, typer.Option("--spark", help="Let Spark check the queries too. It takes ten seconds for each.")
     ] = False,
-    args: Annotated[
-        list[str],
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
-        ),
-    ] = [],  # noqa: B006  # typer copies it
+    args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
         Engine,
         typer.Option(

@@ -16,6 +16,7 @@ from walflow.admin.text import printable
 from walflow.cli import logs
 from walflow.cli.engine import Engine
 from walflow.cli.filter import FilterOptions, is_filter, run_filter
+from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 
@@ -113,14 +114,7 @@ def run(
             help="A file with the token for that address. Required if the address is not loopback.",
         ),
     ] = None,
-    args: Annotated[
-        list[str],
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An arg of the flows, of the script or of the pipeline, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
-        ),
-    ] = [],  # noqa: B006  # typer copies it
+    args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
         Engine,
         typer.Option(

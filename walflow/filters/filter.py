@@ -7,21 +7,18 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
-import structlog
-
-from walflow.contract import Counter
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Receipt, StreamId
 from walflow.filters.complaints import Complaints
 from walflow.framing import LINES, Incoming, Outgoing
 from walflow.lang.config import NodeId
-from walflow.metrics import CountedValue, Metrics
+from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.ingress import IngressStream
-from walflow.nodes.run_context import RunContext
+from walflow.nodes.run_context import context_without_loop
 from walflow.nodes.staged import StagedStream
 from walflow.plan.alone import Alone, ExitEnd
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
@@ -73,7 +70,7 @@ class Filter:
         self._lost: OSError | None = None
         connectors, self._operators = build(self._assembly(), Metrics(), flushes=flushes)
         nodes = {one.plan.id: one for one in connectors}
-        context = RunContext(self._scheduler, structlog.get_logger(), _counter, _fatal, _Signal)
+        context = context_without_loop(self._scheduler)
         for one in connectors:
             one.sink.begin(context)
             one.sink.serve(self._taker(one))
@@ -251,21 +248,3 @@ def _settled(receipt: Receipt) -> None:
 
 
 def _nothing() -> None: ...
-
-
-def _counter(name: str) -> Counter:
-    return CountedValue()
-
-
-def _fatal(error: WalflowError) -> NoReturn:
-    raise error
-
-
-class _Signal:
-    """No one waits: what is due is called."""
-
-    def set(self) -> None: ...
-
-    def clear(self) -> None: ...
-
-    async def wait(self) -> object: ...

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
+import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow.contract import Counter, Scheduler
 from walflow.errors import WalflowError
-from walflow.metrics import BucketedValues
+from walflow.metrics import BucketedValues, CountedValue
 
 
 class Signal(Protocol):
@@ -77,3 +78,26 @@ class RunHalf:
 
     def stop(self, *, graceful: bool) -> None:
         self._context.stop(graceful)
+
+
+def context_without_loop(scheduler: Scheduler) -> RunContext:
+    """For nodes that no event loop runs, as in `walflow test` and in a filter. Nothing counts, and an error is raised."""
+    return RunContext(scheduler, structlog.get_logger(), _uncounted, _raise_fatal, _UnawaitedSignal)
+
+
+def _uncounted(name: str) -> Counter:
+    return CountedValue()
+
+
+def _raise_fatal(error: WalflowError) -> NoReturn:
+    raise error
+
+
+class _UnawaitedSignal:
+    """Nothing waits for it: what is due is called."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    async def wait(self) -> object: ...

@@ -1,6 +1,6 @@
 """A pipeline or a script that is a file of its own -> an Assembly with ends of the caller's.
 
-Each of its inputs and outputs is linked to an end of the port's name, so that whoever runs it gives events to the entries
+Each of its inputs and outputs is linked to an end of the port's name, so that the caller gives events to the entries
 and takes them at the exits: a test case its input, `walflow run` a file.
 """
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_CONFIG
 
 
@@ -24,14 +25,7 @@ def graph(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file to write to. Default: stdout.")
     ] = None,
-    args: Annotated[
-        list[str],
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An arg of the flows, as JSON or as text without quotes; FLOW.NAME=VALUE for one flow. Repeatable.",
-        ),
-    ] = [],  # noqa: B006  # typer copies it
+    args: FlowArgs = [],  # noqa: B006  # typer copies it
     workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
 ) -> None:
     """Draw flow files: connectors, pipelines, links, where ack domains begin and end, and which sink stops which
