@@ -349,6 +349,20 @@ async def test_many_files_are_read_with_few_of_them_open(tmp_path: Path) -> None
     assert set(Checkpointed(tmp_path).offsets().values()) == {7}
 
 
+async def test_files_that_wait_for_others_to_be_closed_have_their_turn_as_soon_as_these_are_acked(
+    tmp_path: Path,
+) -> None:
+    for number in range(60):
+        (tmp_path / f"{number}.log").write_bytes(b"1\n")
+    async with Run(tmp_path, "*.log", acks=False, max_open_files=5, poll_interval=100_000_000_000) as run:
+        for turn in range(1, 13):
+            assert len(run.lines) == 5 * turn
+            for block in run.taker.blocks:
+                if block.receipt.pending:
+                    block.receipt.ack()
+            await run.passing(STEP)  # the next look is far away
+
+
 def open_files() -> list[bytes]:
     targets: list[bytes] = []
     for number in os.listdir("/proc/self/fd"):

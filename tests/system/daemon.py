@@ -138,7 +138,7 @@ def running(
     environment: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
 ) -> Iterator[Daemon]:
-    """Killed at the end if it still runs."""
+    """Killed at the end if it still runs. If the test fails, what the daemon logged last is in the test's output."""
     daemon = Daemon(
         flow,
         workdir,
@@ -151,6 +151,9 @@ def running(
     )
     try:
         yield daemon
+    except BaseException:
+        sys.stdout.write("\n".join([f"the last that the daemon {daemon.pid} said:", *daemon.raw[-40:], ""]))
+        raise
     finally:
         if daemon.process.poll() is None:
             daemon.kill()

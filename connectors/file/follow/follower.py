@@ -80,6 +80,7 @@ class Follower:
         self._done: dict[Identity, FollowedFile] = {}  # dropped files whose events are all acked
         self._refused: dict[str, str] = {}
         self._waiting = False
+        self._crowded = False  # a file waits for another to be closed, and those that are open wait for acks
         self._look_at = 0.0
         self._cut = out.counter("truncated_files_total")
         self._again = out.counter("reread_bytes_total")
@@ -122,11 +123,15 @@ class Follower:
     # which files there are
 
     async def _look(self) -> None:
-        began = self._scheduler.time()
         known = dict(self._files)
-        seen = await self._in_thread.run(lambda: look(self._config.pattern, known))
+
+        def timed() -> tuple[Look, float]:
+            began = self._scheduler.time()  # not before: a slow disk may be at the checkpoint yet, which is no scan
+            return look(self._config.pattern, known), self._scheduler.time() - began
+
+        seen, took = await self._in_thread.run(timed)
         now = self._scheduler.time()
-        self._look_at = now + max(self._config.poll_interval, (now - began) * SCAN_SHARE)
+        self._look_at = now + max(self._config.poll_interval, took * SCAN_SHARE)
         self._tell_refused(seen.scan.refused)
         changes = compare(self._files, seen.scan.files)
         names = {self._files[identity].path: self._files[identity] for identity in changes.gone}
@@ -268,11 +273,13 @@ class Follower:
         now = self._scheduler.time()
         chosen: list[FollowedFile] = []
         room = self._config.max_open_files - len(self._open)
+        self._crowded = False
         for each in self._unread.values():
             if each.not_before > now or (each.after is not None and each.after.identity in self._unread):
                 continue
             if each.file is None:
-                if room <= 0 and not self._close_one():
+                if room <= 0 and (self._crowded or not self._close_one()):
+                    self._crowded = True
                     continue
                 room -= 1
             chosen.append(each)
@@ -378,6 +385,8 @@ class Follower:
             self._keeper.acked(each)
         if each.failed is not None or each.finished:
             self._due[each.identity] = each
+            self._wake.set()
+        elif self._crowded and each.settled:
             self._wake.set()
 
     def _see_to_outcomes(self) -> None:
