@@ -527,6 +527,7 @@ def test_no_lock_is_taken_by_looking(path: Path) -> None:
         os.close(fd)
 
 
+@pytest.mark.test
 def test_any_single_byte_gone_wrong_is_survived_by_every_command(path: Path) -> None:
     files = files_of(str(path))
     for name in (FIRST, "meta", "cursor"):

@@ -178,6 +178,7 @@ class Recycling(QuickDisk):
 
 
 @pytest.mark.parametrize(("disk", "chunk_size", "size"), [(QuickDisk, 2048, 100), (Recycling, 65536, 7000)])
+@pytest.mark.test
 def test_a_log_that_is_written_and_trimmed_meanwhile(
     tmp_path: Path, disk: type[QuickDisk], chunk_size: int, size: int
 ) -> None:

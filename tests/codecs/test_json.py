@@ -129,6 +129,7 @@ def nested(kinds: list[str], level: int) -> bytes:
 
 @settings(max_examples=300)
 @given(st.lists(DEEP | LONG | SHORT, max_size=12))
+@pytest.mark.test
 def test_what_nests_too_deep_is_found_among_long_lines_and_short_ones(lines: list[bytes]) -> None:
     check(b"".join(line + b"\n" for line in lines))
 

@@ -190,6 +190,7 @@ def test_any_bytes_are_a_message_or_refused(payload: bytes) -> None:
 
 
 @linear
+@pytest.mark.test
 def test_a_megabyte() -> None:
     for payload in repeated("\x1a\x02", "\x08\x01", "2\x01\x01", "B\0", "J\0", "\x1b", "\x7f"):
         look_at(TEST, payload)

@@ -150,6 +150,7 @@ def test_what_needs_no_event_is_a_constant() -> None:
     assert expression("event").constant is None
 
 
+@pytest.mark.test
 def test_a_long_chain_does_not_nest() -> None:
     assert value(" + ".join(["event.n"] * 5000)) == 25000
     assert value(" and ".join(["event.t"] * 5000)) is True

@@ -107,6 +107,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 @settings(max_examples=700)  # there are 170 functions
 @given(st.data())
+@pytest.mark.test
 def test_whatever_is_given_there_is_a_value_or_a_reason(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([name for name, one in sorted(INTRINSICS.items()) if one.when != "window"]))
     function = INTRINSICS[name]

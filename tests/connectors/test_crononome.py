@@ -275,6 +275,7 @@ async def test_not_linked_it_ends() -> None:
     await crononome.run(MemoryInlet(scheduler), MemoryOutlet(scheduler, linked=False))
 
 
+@pytest.mark.test
 async def test_a_run_by_the_real_clock_and_ids_that_go_on_in_the_next() -> None:
     crononome = Crononome.model_validate({"entries": [{"name": "a", "expr": "* * * * * *"}]})
     for number in (0, 1):

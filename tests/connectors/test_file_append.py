@@ -495,6 +495,7 @@ def test_devices_are_numbered_anew_at_each_boot(path: Path, monkeypatch: pytest.
     sink.stop()
 
 
+@pytest.mark.test
 def test_power_cuts_at_every_moment(path: Path) -> None:
     """Sectors, sizes and names that were not synced are there or not; now and then it is only the process that dies.
     No torn line, no loss; and what comes twice was not acked."""

@@ -248,6 +248,7 @@ async def test_a_connection_that_breaks_and_a_server_that_is_away() -> None:
         assert inlet.breaker is None
 
 
+@pytest.mark.test
 async def test_retry_after_is_waited_for() -> None:
     peer = Peer(web.Response(status=503, headers={"Retry-After": "1"}))
     async with peer.listening() as port, posting(port) as inlet:

@@ -489,6 +489,7 @@ async def test_a_client_of_http_1_0_is_answered_in_its_way() -> None:
         assert server.events == [b"1", b"2"]
 
 
+@pytest.mark.test
 async def test_a_request_to_upgrade_is_answered_in_http_1_1() -> None:
     """Java's client sends it so."""
     async with serving() as server, server.client() as client:

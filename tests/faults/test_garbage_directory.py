@@ -86,6 +86,7 @@ def among(garbage: dict[str, bytes], beside: str | None) -> None:
 
 @settings(max_examples=400)
 @given(directories, st.sampled_from([None, *LOGS]))
+@pytest.mark.test
 def test_any_bytes(garbage: dict[str, bytes], beside: str | None) -> None:
     among(garbage, beside)
 

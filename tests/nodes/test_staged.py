@@ -66,6 +66,7 @@ def test_others_are_read_between_the_turns_of_one() -> None:
     assert paused == []
 
 
+@pytest.mark.test
 def test_a_bomb_of_nothing_does_not_hold_the_loop() -> None:
     """Empty lines are dropped: nothing comes of it, and yet others have their turn."""
     world = World()

@@ -141,6 +141,7 @@ def test_options_are_refused_before_anything_is_read(spark: SparkSession, lake: 
     assert first_line(raised.value).startswith("the schema is always (position long, ")
 
 
+@pytest.mark.test
 def test_what_hangs_up_is_not_asked_for_ever(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a token")

@@ -24,6 +24,7 @@ def test_what_is_said_of(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 10_000, "{a: " * 10_000, "- " * 10_000, "a: " + "9" * 100_000])
+@pytest.mark.test
 def test_what_is_deep_or_long_is_a_diagnostic(text: str, tmp_path: Path) -> None:
     (tmp_path / "deep.yaml").write_text(text)
     assert len(said(tmp_path / "deep.yaml").splitlines()) < 10

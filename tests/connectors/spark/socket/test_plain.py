@@ -230,6 +230,7 @@ async def test_a_line_that_was_begun_for_one_is_not_ended_for_the_next(tmp_path:
     world.close()
 
 
+@pytest.mark.test
 async def test_a_reader_that_does_not_read_stops_the_sending(tmp_path: Path) -> None:
     world = World(tmp_path, max_lines_per_second=1_000_000)
     for number in range(1, 129):
