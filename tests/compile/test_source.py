@@ -5,14 +5,17 @@ import linecache
 import re
 import traceback
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.compile.pipelines import region
 from tests.compile.world import call, expression, script, term
 from tests.lang.world import assembled
 from walflow.codecs import JSON
 from walflow.compile.compiling import compile_region
+from walflow.compile.listing import Table
 from walflow.compile.reads import Decoded
 from walflow.compile.region import Region, Rule
 from walflow.diagnostics import Source, Span
@@ -214,3 +217,11 @@ def test_exits_that_an_event_may_leave_by_twice_are_known() -> None:
     assert not Region("r", "in", {"in": to("a"), "a": to("x"), "unreached": to("x")}).repeated
     chain = {f"s{at}": to(f"s{at + 1}") for at in range(5000)}
     assert not Region("r", "s0", chain).repeated
+
+
+@pytest.mark.parametrize("seed", [*range(40), 20267864])
+def test_no_local_hides_a_global_of_the_same_letter_and_number(seed: int) -> None:
+    tree = ast.parse(compile_region(region(Random(seed))).source)
+    local = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    local |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    assert [name for name in local if re.fullmatch(r"[A-Za-z]\d+", name) and name[0] in Table.LETTERS] == []

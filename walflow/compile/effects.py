@@ -444,10 +444,10 @@ class Effects(Expressions):
             case _:
                 found = self.temporary()
                 if isinstance(pattern, Extracts) and there:
-                    code = f"{self.table.add('u', pattern.extract)}({name})"
+                    code = f"{self.table.add('P', pattern.extract)}({name})"
                 else:
                     values = f", ({', '.join(given)},)" if given else ""
-                    code = f"fits({self.table.add('u', pattern)}, {name}{values})"
+                    code = f"fits({self.table.add('P', pattern)}, {name}{values})"
                 return _Tested(f"({found} := {code}) is not NO_MATCH", found)
 
     def _record(self, pattern: RecordPattern, name: str, given: Sequence[str]) -> _Tested:

@@ -116,6 +116,7 @@ class Expressions:
         return f"d{number}"
 
     def temporary(self, letter: str = "t") -> str:
+        assert letter not in Table.LETTERS
         self._count += 1
         return f"{letter}{self._count}"
 

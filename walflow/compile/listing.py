@@ -20,13 +20,17 @@ _assigned = re.compile(r"^\s*([adeimpqtwg]\d*) = ").match
 
 
 class Table:
-    """The global names of generated code: constants, steps of paths, functions."""
+    """The global names of generated code: constants, steps of paths, functions. Their letters are no locals' ones: a local
+    of the same number would hide the global."""
+
+    LETTERS: Final = frozenset("bcfksPR")
 
     def __init__(self) -> None:
         self.names: dict[str, object] = {}
         self._known: dict[tuple[type, object], str] = {}
 
     def add(self, letter: str, value: object) -> str:
+        assert letter in self.LETTERS
         name = f"{letter}{len(self.names)}"
         self.names[name] = value
         return name
