@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.compile.pipelines import event, region
+from tests.compile import pipelines
 from tests.compile.world import call, expression, script, term
 from tests.lang.world import assembled
 from walflow.codecs import JSON
@@ -223,8 +223,8 @@ def test_exits_that_an_event_may_leave_by_twice_are_known() -> None:
 def test_no_local_hides_a_global_of_the_same_letter_and_number(seed: int) -> None:
     chance = Random(seed)
     for _ in range(1000):
-        event(chance)  # as in `python -m tests.compile.test_differential`, where a seed was found
-    tree = ast.parse(compile_region(region(chance)).source)
+        pipelines.event(chance)  # as in `python -m tests.compile.test_differential`, where a seed was found
+    tree = ast.parse(compile_region(pipelines.region(chance)).source)
     local = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     local |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     assert [name for name in local if re.fullmatch(r"[A-Za-z]\d+", name) and name[0] in Table.LETTERS] == []

@@ -11,7 +11,7 @@ from websockets.utils import accept_key
 
 from connectors.ws import WsClient, WsServer
 from connectors.ws.acks import MessagesPonged
-from connectors.ws.client import WsConnection
+from connectors.ws.client_connection import WsConnection
 from connectors.ws.server import WsPeer
 from walflow.net.client import StreamClient
 from walflow.net.server import StreamServer
