@@ -52,16 +52,16 @@ class Relay:
         self.settled: list[Receipt] = []
         self.reader.pump()
 
-    def give(self, *ids: int, stream: int = 1, size: int = 0) -> None:
+    def give(self, *ids: int, stream: int = 1, size: int = 0, at: int = 5) -> None:
         data = b"".join(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * size) for number in ids)
-        self.give_bytes(data, stream)
+        self.give_bytes(data, stream, at)
 
-    def give_bytes(self, data: bytes, stream: int = 1) -> None:
+    def give_bytes(self, data: bytes, stream: int = 1, at: int = 5) -> None:
         count = LINES.count(data)
         owed = Receipt(self.settled.append, count)
         meta = {"peer": stream}
         self.sink.accept(
-            Block(StreamId("f::tcp", 77, stream), Frames(data, count, LINES), JSON, owed, ingest_ns=5, meta=meta)
+            Block(StreamId("f::tcp", 77, stream), Frames(data, count, LINES), JSON, owed, ingest_ns=at, meta=meta)
         )
 
     def crash(self) -> None:
@@ -126,6 +126,30 @@ def test_identity_survives_a_restart(path: Path) -> None:
     assert second.ingest_ns == 5
     first.receipt.ack()
     second.receipt.ack()
+    restarted.close()
+
+
+def test_what_goes_on_is_never_older_than_what_went_before_also_after_a_restart(path: Path) -> None:
+    before = Taker()
+    relay = Relay(path, before)
+    relay.give(1, at=1_000)
+    relay.scheduler.run()
+    relay.give(2, at=900)  # the clock was set back
+    relay.scheduler.run()
+    relay.crash()
+    before.ack_all()  # too late
+    again = Taker()
+    restarted = Relay(path, again)
+    restarted.give(3, at=50)
+    restarted.give(4, at=2_000)
+    restarted.scheduler.run()
+    assert [(ids([block]), block.ingest_ns) for block in again.blocks] == [
+        ([1], 1_000),
+        ([2], 1_000),
+        ([3], 1_000),
+        ([4], 2_000),
+    ]
+    again.ack_all()
     restarted.close()
 
 

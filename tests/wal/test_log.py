@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.wal.conftest import Open
-from tests.wal.tools import checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
+from tests.wal.tools import EVERYTHING, checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.errors import DirectoryLocked, FailStop, LogFull
 from walflow.testing import SimulatedDisk
@@ -19,12 +19,50 @@ from walflow.wal.format import MAX_COUNT, SLOT, Slot, pack_slot
 def test_what_was_committed_is_read_and_what_was_not_is_not(open_log: Open) -> None:
     log = open_log()
     assert log.append(b"tag", b"one\ntwo\n", 2, 1_700) == 1
-    assert log.append(b"", b"three\n", 1, -5) == 3
+    assert log.append(b"", b"three\n", 1, 1_701) == 3
     assert read(log) == []
     commit(log)
-    assert log.append(b"", b"four\n", 1, 0) == 4
-    assert read(log) == [(1, 2, b"tag", b"one\ntwo\n", 1_700), (3, 1, b"", b"three\n", -5)]
+    assert log.append(b"", b"four\n", 1, 1_702) == 4
+    assert read(log) == [(1, 2, b"tag", b"one\ntwo\n", 1_700), (3, 1, b"", b"three\n", 1_701)]
     assert (log.low, log.durable, log.next) == (0, 3, 5)
+
+
+def test_time_in_a_log_never_goes_back(open_log: Open) -> None:
+    log = open_log()
+    for clock in (5, 9, 7, 9, 8, 10):
+        log.append(b"", b"event", 1, clock)
+    commit(log)
+    assert [record.ingest_ns for record in log.reader().read(EVERYTHING)] == [5, 9, 9, 9, 9, 10]
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["a clean stop", "a crash"])
+def test_nor_over_a_restart_with_a_clock_that_was_set_back(open_log: Open, clean: bool) -> None:
+    log = open_log()
+    log.append(b"", b"before", 1, 1_000)
+    commit(log)
+    (log.close if clean else log.abandon)()
+    for _ in range(2):  # the second start reads what the first has written
+        log = open_log()
+        log.append(b"", b"after", 1, 3)
+        commit(log)
+    assert [record.ingest_ns for record in log.reader().read(EVERYTHING)] == [1_000, 1_000, 1_000]
+
+
+def test_a_time_before_1970_is_a_time(open_log: Open) -> None:
+    log = open_log()
+    log.append(b"", b"event", 1, -5)
+    commit(log)
+    assert [record.ingest_ns for record in log.reader().read(EVERYTHING)] == [-5]
+
+
+def test_a_record_that_did_not_fit_leaves_no_stamp(open_log: Open) -> None:
+    log = open_log()
+    log.append(b"", b"event", 1, 5)
+    with pytest.raises(LogFull):
+        log.append(b"", bytes(log.budget), 1, 1_000)
+    log.append(b"", b"event", 1, 7)
+    commit(log)
+    assert [record.ingest_ns for record in log.reader().read(EVERYTHING)] == [5, 7]
 
 
 def test_identity_and_positions_outlive_the_process(open_log: Open) -> None:

@@ -38,16 +38,16 @@ class Model(RuleBasedStateMachine):
         self.reader = self.log.reader()
         self.seen: set[int] = set()
 
-    def put(self, count: int, payload: bytes) -> bool:
+    def put(self, count: int, payload: bytes, clock: int = 0) -> bool:
         if not self.log.fits(0, len(payload)):
             return False
-        first = self.log.append(b"", payload, count, 0)
+        first = self.log.append(b"", payload, count, clock)
         self.waiting.append(dict.fromkeys(range(first, first + count), (first, payload)))
         return True
 
-    @rule(count=st.integers(1, 4), size=SIZES, byte=st.integers(0, 255))
-    def append(self, count: int, size: int, byte: int) -> None:
-        if not self.put(count, bytes([byte]) * size):
+    @rule(count=st.integers(1, 4), size=SIZES, byte=st.integers(0, 255), clock=st.integers(-9, 9))
+    def append(self, count: int, size: int, byte: int, clock: int) -> None:
+        if not self.put(count, bytes([byte]) * size, clock):
             assert size > 0 or self.log.used > 0
 
     @rule(byte=st.integers(0, 255))
@@ -177,6 +177,7 @@ class Model(RuleBasedStateMachine):
         self.flying = None
         self.open()
         found = self.log.reader().read(EVERYTHING)
+        assert [one.ingest_ns for one in found] == sorted(one.ingest_ns for one in found), "time goes on"
         events = {at: (one.position, one.payload) for one in found for at in positions_of([one])}
         lost = self.lost()
         assert self.kept.keys() - lost <= events.keys()

@@ -71,10 +71,12 @@ def fill(log: Log, sizes: list[tuple[int, int]]) -> list[Record]:
     """(bytes, positions) of each record; some in one commit, some not."""
     appended: list[Record] = []
     dice = random.Random(len(sizes))
+    now = 0
     for size, count in sizes:
         tag, payload = dice.randbytes(size % 5), dice.randbytes(size)
-        position = log.append(tag, payload, count, size)
-        appended.append(Record(position, count, tag, payload, size))
+        now += size
+        position = log.append(tag, payload, count, now)
+        appended.append(Record(position, count, tag, payload, now))
         if dice.random() < 0.5:
             commit(log)
     commit(log)

@@ -32,6 +32,7 @@ RELAXED: Final = 2  # flag of a chunk: commits were acked before they were synce
 MAX_TAG: Final = 0xFFFF
 MAX_COUNT: Final = 0xFFFF_FFFF
 MAX_LENGTH: Final = 0x7FFF_FFFF
+NO_STAMP: Final = -(1 << 63)  # no record has an older one
 PADS: Final = tuple(bytes(-size & 7) for size in range(8))  # by length modulo 8
 
 META: Final = struct.Struct("<8s HH 16s I")

@@ -136,6 +136,7 @@ class Log:
         self.dropped_events, self.dropped_bytes = found.dropped
         self.chunks = found.chunks
         self._number = found.commit
+        self._last_ns = found.last_ns
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self._used = self._sealed = sum(chunk.capacity for chunk in self.chunks)
         self._losses: Losses = found.losses
@@ -210,7 +211,8 @@ class Log:
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Appends a record and returns its first position. Raises LogFull: nothing was written; ack some positions,
-        write a checkpoint, append again."""
+        write a checkpoint, append again. A record is never stamped older than the one before it, also when the clock went
+        back between two starts: windows are closed by these stamps."""
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
@@ -229,6 +231,10 @@ class Log:
             part = commit.begin_part(chunk)
         seed = chunk.seed
         position = self.next
+        if ingest_ns < self._last_ns:
+            ingest_ns = self._last_ns
+        else:
+            self._last_ns = ingest_ns
         body_crc = crc(crc(seed, tag), payload)
         header = _pack_header(SYNC, length, position, ingest_ns, commit.number, count, 0, len(tag), body_crc)
         slices = part.slices

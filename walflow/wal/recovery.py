@@ -22,6 +22,7 @@ from walflow.wal.format import (
     META,
     MODES,
     NEVER,
+    NO_STAMP,
     SKIP,
     SLOT,
     SYNCED,
@@ -84,6 +85,7 @@ class Found:
         self.written = max([newest.written, *(last for _, last in newest.ranges)])
         self.dropped = newest.dropped_events, newest.dropped_bytes
         self.commit = 1  # number of the next one
+        self.last_ns = NO_STAMP  # of the records at its end
         self.endless = False  # what stood at its end cannot be read
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
@@ -262,6 +264,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
         for first, last in tail.skipped:
             found.acked.add(first, last)
         found.endless = tail.endless and bool(found.losses.gaps)  # at the next start they are known
+        found.last_ns = tail.last_ns
         found.settled &= not tail.settle() and not found.losses.gaps
     finally:
         tail.close()

@@ -24,6 +24,7 @@ from walflow.wal.format import (
     CHECKSUM,
     CHUNK_START,
     LAST,
+    NO_STAMP,
     RECORD_HEADER,
     RECORD_PREFIX,
     RECORD_START,
@@ -78,6 +79,7 @@ class Scan:
         self.damages: list[Damage] = []
         self.records = 0
         self.top = 0  # the highest commit found
+        self.last_ns = NO_STAMP  # the stamp of the last sound record
         self.commit = chunk.commit  # the one that the next record belongs to, or an earlier one
         self.end: int = CHUNK_START
         self.last: int = chunk.first - 1
@@ -107,7 +109,7 @@ class Scan:
                 self._damaged(offset, header.size, expected, header.last, header.commit)
             else:
                 self.records += 1
-                self.end, self.last = offset + header.size, header.last
+                self.end, self.last, self.last_ns = offset + header.size, header.last, header.ingest_ns
                 if header.last > hint and not self.unproven:
                     self.unproven = offset
             self.commit = header.commit + 1 if header.flags & LAST else header.commit
@@ -124,9 +126,11 @@ class Scan:
         index = self.pages.find(offset, RECORD_START)
         window, seed = self.pages.window, self.chunk.seed
         unpack: Callable[[bytes, int], Prefix] = RECORD_PREFIX.unpack_from
-        start, commit, flags = offset - index, self.commit, 0
+        start, commit, flags, last_ns = offset - index, self.commit, 0, self.last_ns
         while 0 <= index <= len(window) - RECORD_START:
-            sync, length, position, _, commit_now, count, flags_now, _, body_crc, header_crc = unpack(window, index)
+            sync, length, position, ingest_ns, commit_now, count, flags_now, _, body_crc, header_crc = unpack(
+                window, index
+            )
             body = index + RECORD_START
             end = ((start + body + length + 7) & ~7) - start  # the file's multiples of 8, not the window's
             if sync != SYNC or position != expected or end > len(window) or not count:
@@ -140,8 +144,9 @@ class Scan:
             if expected > hint + 1 and not self.unproven:
                 self.unproven = start + index
             self.records += 1
-            index, commit, flags = end, commit_now, flags_now
+            index, commit, flags, last_ns = end, commit_now, flags_now, ingest_ns
             self.end, self.last, self.top = start + end, expected - 1, commit
+        self.last_ns = last_ns
         self.commit = commit + 1 if flags & LAST else commit
         return start + index if index >= 0 else offset, expected
 
@@ -245,6 +250,11 @@ class Tail:
         if fresh or self._removed:
             self._directory.sync_names()
         return bool(fresh or self._removed or self.torn_bytes or self.skipped)
+
+    @property
+    def last_ns(self) -> int:
+        """The latest stamp at the end of the chunks that were read. The last chunk with a record is always one of them."""
+        return max([NO_STAMP, *(scan.last_ns for scan in self._scans.values())])
 
     @property
     def endless(self) -> bool:
