@@ -19,7 +19,7 @@ from typing import ClassVar, Final, Protocol, Self, cast
 from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
 from pydantic import Field, model_validator
 
-from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Scheduler, WalflowError
+from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Scheduler, WalflowError
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 NANOS: Final = 1_000_000_000
@@ -99,7 +99,9 @@ class Bench(Connector):
         return Guarantee(
             source="made for measuring: an event that a sink fails is not sent again",
             sink="made for measuring: an event is acked, measured and dropped",
-            warnings=("what reaches it is dropped, and the log upstream deletes it too",) if behind_log else (),
+            warnings=(Risk("dropped", "what reaches it is dropped, and the log upstream deletes it too"),)
+            if behind_log
+            else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

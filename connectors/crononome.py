@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Stream, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Stream, Timer
 
 LOOK: Final = 1.0  # seconds between looks at the clock
 SET_BACK: Final = 60.0  # seconds; a clock that goes back less is being trimmed, and repeats no event
@@ -69,7 +69,7 @@ class Crononome(Connector):
         return Guarantee(
             source="no event is made for a time at which the flow accepts none. After the machine has slept, each "
             "entry makes one event for all the times that it missed. An event that a sink fails is not sent again",
-            warnings=tuple(f"the time of entry {name!r} never comes" for name in ended),
+            warnings=tuple(Risk("never-comes", f"the time of entry {name!r} never comes") for name in ended),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

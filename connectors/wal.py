@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet
+from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Risk
 from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log, LogOptions
@@ -93,12 +93,13 @@ class Wal(Connector):
         then = "it stops its sources" if self.on_full == "block" else "its oldest file is dropped"
         events = f" and {self.max_elements:,} events" if self.max_elements is not None else ""
         bound = f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"
-        warnings = [] if self.on_full == "block" else [bound]
+        warnings = [] if self.on_full == "block" else [Risk("deletes", bound)]
         if self.chunk_size < 1 << 20:
-            warnings.append(
+            slow = (
                 f"a chunk_size of {self.chunk_size:,} bytes costs a new file for every {self.chunk_size:,} bytes "
                 "logged; 1 MiB and more is several times as fast"
             )
+            warnings.append(Risk("many-files", slow))
         return Guarantee(
             source=self._delivers(),
             sink=self._acks(),

@@ -8,7 +8,7 @@ other lifecycle callbacks. Receipts from an earlier run have no effect.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, NamedTuple, NoReturn, Protocol
+from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 from structlog.typing import FilteringBoundLogger
@@ -37,6 +37,22 @@ class Claim(NamedTuple):
 
     what: str
     path: str
+
+
+class Risk(str):
+    """A warning of a `Guarantee`, with the name by which `# check: allow NAME` in a flow file permits it: one of
+    `walflow.diagnostics.WARNINGS`, or a name of your own. A warning that is a plain string has the name `risk`."""
+
+    name: str
+
+    def __new__(cls, name: str, text: str) -> Self:
+        risk = super().__new__(cls, text)
+        risk.name = name
+        return risk
+
+
+def risk_name(warning: str) -> str:
+    return warning.name if isinstance(warning, Risk) else "risk"
 
 
 class Guarantee(NamedTuple):

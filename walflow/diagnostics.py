@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,6 +13,13 @@ Severity = Literal["error", "warning"]
 
 MOST_SHOWN = 100  # errors and warnings that a person is shown at once; `check --json` has them all
 WIDEST = 160  # columns of a source line that are shown; a file may be one line of a megabyte
+
+
+class Hidden(str):
+    """A text that was read from the file of a secret. No message shows it."""
+
+    def __repr__(self) -> str:
+        return "'********'"
 
 
 class Position(NamedTuple):
@@ -68,12 +75,14 @@ class Span(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """`span` is None where no line is to blame (a file that cannot be read). `hint`: what to do about it."""
+    """`span` is None where no line is to blame (a file that cannot be read). `hint`: what to do about it. `name`: of a
+    warning, for `# check: allow NAME`."""
 
     severity: Severity
     message: str
     span: Span | None = None
     hint: str | None = None
+    name: str = ""
 
     def __str__(self) -> str:
         where = f"{self.span}: " if self.span else ""
@@ -87,8 +96,36 @@ def error(message: str, span: Span | None = None, hint: str | None = None) -> Di
     return Diagnostic("error", message, span, hint)
 
 
-def warning(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
-    return Diagnostic("warning", message, span, hint)
+# what `# check: allow NAME` may name; the warnings of connectors, a `Risk` each, are among them
+WARNINGS: Mapping[str, str] = {
+    "credential": "A password or a token stands in the flow file.",
+    "deletes": "A full log deletes events that no sink has acked.",
+    "dropped": "Events end there and are dropped.",
+    "emptied": "Every start empties or overwrites a file.",
+    "ends-in-let": "A script ends in a `let`, and what leaves is its value.",
+    "many-files": "A log makes a new file so often that it is slow.",
+    "never-comes": "The time of a cron entry never comes.",
+    "no-default": "A `match` has no `default`.",
+    "no-effect": "A key or a directive has no effect.",
+    "no-log": "What fails is lost, because no log is upstream.",
+    "not-on-disk": "A log is in memory, and its name says that it is on disk.",
+    "open-to-network": "A listener has no TLS, or a token goes over the network without TLS.",
+    "risk": "A warning of a connector of another package.",
+    "separator": "The bytes of a codec may hold the separator.",
+    "short-window": "A window is so short that its interval may have the wrong unit.",
+    "state-in-memory": "State or open windows are lost when walflow stops.",
+    "stays-in-daemon": "A pipeline cannot run on Spark.",
+    "unconfirmed": "A peer that dies, or a network, loses events that are acked.",
+    "unlinked": "No link or select leads to a port or comes from it.",
+    "unreached": "A statement or a case is never reached.",
+    "unused": "What is defined or created has no use.",
+    "written-otherwise": "The file is read otherwise than it is written.",
+}
+
+
+def warning(message: str, span: Span | None = None, hint: str | None = None, *, name: str) -> Diagnostic:
+    """`name`: one of WARNINGS."""
+    return Diagnostic("warning", message, span, hint, name)
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -12,7 +12,7 @@ from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
 from connectors.file.writing import FileWriter
-from walflow import Claim, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import Claim, Connector, Guarantee, Inlet, Outlet, Ports, Risk
 from walflow.disk import RealDisk
 
 __all__ = ["File"]
@@ -216,11 +216,17 @@ class File(Connector):
             )
             over += 'after its last event; mode = "append" keeps acked events'
             return Guarantee(
-                sink=f"{ack}, until the next start writes over it, or {others} it. {torn}", warnings=(over,)
+                sink=f"{ack}, until the next start writes over it, or {others} it. {torn}",
+                warnings=(Risk("emptied", over),),
             )
         return Guarantee(
             sink=f"{ack}, until the next start empties the file, or {others} it",
-            warnings=(f'every start empties {self.path}, also after a crash; mode = "append" keeps acked events',),
+            warnings=(
+                Risk(
+                    "emptied",
+                    f'every start empties {self.path}, also after a crash; mode = "append" keeps acked events',
+                ),
+            ),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk
 from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
 
@@ -121,15 +121,31 @@ class HttpClient(Connector):
         warnings: list[str] = []
         tls = self.client_tls
         if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
+            )
         if self.token is not None and self.token.inline:
-            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
+            )
         if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append("headers contain an Authorization; name a file with it in `token` instead")
+            warnings.append(
+                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
+            )
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
+            warnings.append(
+                Risk(
+                    "open-to-network",
+                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
+                )
+            )
         if not behind_log:
-            warnings.append("what has no answer when walflow stops is lost: put a log upstream, which sends it again")
+            warnings.append(
+                Risk(
+                    "no-log",
+                    "what has no answer when walflow stops is lost: put a log upstream, which sends it again",
+                )
+            )
         return Guarantee(
             sink="an event is acked when its request is answered with 2xx. An event that is answered with 4xx is rejected "
             "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the same "

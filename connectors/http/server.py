@@ -4,7 +4,7 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Guarantee, Inlet, Outlet, Ports
+from walflow import CodecUse, Guarantee, Inlet, Outlet, Ports, Risk
 from walflow.net import Address, Secret, parse_address
 from walflow.net.files import warn_if_open
 from walflow.net.over_tcp import Exposed
@@ -132,10 +132,15 @@ class HttpServer(Exposed):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
         if self.token is not None and self.token.inline:
-            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
+            )
         if self.answer == "taken":
             warnings.append(
-                "202 is answered before the events are acked: what fails later is lost, counted and logged"
+                Risk(
+                    "no-log",
+                    "202 is answered before the events are acked: what fails later is lost, counted and logged",
+                )
             )
             source = "a request is answered with 202 once its events are in the flow: they are safe once a log has acked them"
         else:

@@ -13,7 +13,7 @@ from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Objection, Outlet
+from walflow import Guarantee, Inlet, Objection, Outlet, Risk
 from walflow.net import Address, SocketOptions
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
@@ -31,11 +31,15 @@ class Spark(SparkConfig):
         kept = f"the log in {self.path} takes up to {budget:,} bytes on disk, then it stops its sources"
         warnings: list[str] = []
         if not self.address.loopback and self.tls is None and self.insecure is not None:
-            warnings.append(f"{self.address} is open to the network without TLS: {self.insecure}")
+            warnings.append(
+                Risk("open-to-network", f"{self.address} is open to the network without TLS: {self.insecure}")
+            )
         if self.token is not None and self.token.inline:
-            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
+            )
         if self.socket_url is not None:
-            warnings.append(f"{self.socket_url} gives each event {PROMISE}")
+            warnings.append(Risk("unconfirmed", f"{self.socket_url} gives each event {PROMISE}"))
         return Guarantee(
             source="each batch of a query on Spark is taken once, even if Spark sends it again. Its rows are sent to "
             "every sink that the pipelines choose for them, and again after a failure or a restart, until that sink "

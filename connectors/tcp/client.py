@@ -1,7 +1,7 @@
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
-from walflow import Guarantee, Inlet, Outlet
+from walflow import Guarantee, Inlet, Outlet, Risk
 from walflow.net import Address, ClientTls, SocketOptions, parse_address
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.dial import Dial
@@ -35,7 +35,9 @@ class TcpClient(ClientConnector):
         promised = super().guarantee(behind_log=behind_log)
         tls = self._tls()
         if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            inline = "the key_password stands in the flow file; name a file, env or credential instead"
+            inline = Risk(
+                "credential", "the key_password stands in the flow file; name a file, env or credential instead"
+            )
             return promised._replace(warnings=(*promised.warnings, inline))
         return promised
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, Timer, WalflowError
+from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Timer, WalflowError
 from walflow.net import Address, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
@@ -55,7 +55,11 @@ class UdpClient(Connector):
         return Guarantee(
             sink="best effort: an event is acked when the operating system has its datagram. Whether the datagram "
             "arrives is not known. ICMP messages that refuse one are counted",
-            warnings=("a datagram lost on its way is lost for good, because a log deletes what is acked",)
+            warnings=(
+                Risk(
+                    "unconfirmed", "a datagram lost on its way is lost for good, because a log deletes what is acked"
+                ),
+            )
             if behind_log
             else (),
         )

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Guarantee, Inlet, Outlet, Ports, Timer
+from walflow import Connector, Guarantee, Inlet, Outlet, Ports, Risk, Timer
 from walflow.net import Address, parse_address
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
@@ -55,7 +55,8 @@ class UdpServer(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings: tuple[str, ...] = ()
         if not self.address.loopback and self.insecure is None:
-            warnings = (f'{self.address} is open to the network, and UDP has no TLS; say why in `insecure = "…"`',)
+            reason = f'{self.address} is open to the network, and UDP has no TLS; say why in `insecure = "…"`'
+            warnings = (Risk("open-to-network", reason),)
         return Guarantee(
             source="best effort: the kernel drops datagrams that arrive while the flow accepts none, or faster than "
             "walflow reads them. Dropped datagrams are counted and logged. What was read is safe once a log has acked "

@@ -9,7 +9,7 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
-from walflow import Guarantee, Inlet, Outlet
+from walflow import Guarantee, Inlet, Outlet, Risk
 from walflow.net import Address, ClientTls, Reconnect, SocketOptions, check_host
 from walflow.net.address import check_brackets
 from walflow.net.client import StreamClient
@@ -25,13 +25,15 @@ OURS: Final = {  # headers that the handshake itself has
     "sec-websocket-extensions",
 }
 
-LOSES: Final = (
+LOSES: Final = Risk(
+    "unconfirmed",
     'a peer that dies loses events that it had not read, because a log deletes what is acked; `"ack": "pong"` keeps '
-    "those that have not reached the peer"
+    "those that have not reached the peer",
 )
-LOSES_LITTLE: Final = (
+LOSES_LITTLE: Final = Risk(
+    "unconfirmed",
     "a pong comes from the peer's WebSocket library, not from its application: a peer that dies between the two loses "
-    'the events there; `"ack": "message"` keeps them, if the peer sends events back'
+    'the events there; `"ack": "message"` keeps them, if the peer sends events back',
 )
 
 
@@ -140,7 +142,9 @@ class WsClient(Ws):
                 "sent again on the next one; what is not back within echo_timeout fails. So the peer may get an event twice"
             )
             warnings += (
-                [] if behind_log else ["an event that fails is lost: put a log upstream, which sends it again"]
+                []
+                if behind_log
+                else [Risk("no-log", "an event that fails is lost: put a log upstream, which sends it again")]
             )
         return Guarantee(
             source="what was read from the peer cannot be read again: a crash loses the events that no log has acked "
@@ -153,13 +157,24 @@ class WsClient(Ws):
         warnings: list[str] = []
         tls = self._tls()
         if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
+            )
         if self.token is not None and self.token.inline:
-            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
+            )
         if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append("headers contain an Authorization; name a file with it in `token` instead")
+            warnings.append(
+                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
+            )
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(f"the token goes to {self.address} without TLS, so every machine on the way can read it")
+            warnings.append(
+                Risk(
+                    "open-to-network",
+                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
+                )
+            )
         return warnings
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

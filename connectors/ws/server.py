@@ -8,7 +8,7 @@ from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws
 from connectors.ws.wire import SILENT, FrameWire
-from walflow import Block, Guarantee, Inlet, Outlet, Timer
+from walflow import Block, Guarantee, Inlet, Outlet, Risk, Timer
 from walflow.net import Address, NoSecret, parse_address
 from walflow.net.deadline import Deadline
 from walflow.net.files import warn_if_open
@@ -44,7 +44,9 @@ class WsServer(Ws, TcpListening):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
         if self.token is not None and self.token.inline:
-            warnings.append("the token stands in the flow file; name a file, env or credential instead")
+            warnings.append(
+                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
+            )
         return Guarantee(
             source="what a client has sent is safe once a log has acked it. WebSocket itself does not tell the "
             "client; an echo sent from below the log does",

@@ -144,6 +144,7 @@ def test_json() -> None:
         "severity": "warning",
         "message": "pipeline `gd` is created, never linked",
         "hint": "it does nothing",
+        "name": "unused",
         "file": str(SEED),
         "line": 37,
         "column": 17,
@@ -158,7 +159,7 @@ def test_json() -> None:
         "may_come_twice": [],
         "ends_in_log": True,
     }
-    assert found["warnings"] == [{"connector": "server::wal", "message": "takes 102400 bytes"}]
+    assert found["warnings"] == [{"connector": "server::wal", "name": "risk", "message": "takes 102400 bytes"}]
     assert len(found["stops"]) == 2
     assert found["more_paths"] is False
 
@@ -167,7 +168,12 @@ def test_json_of_what_cannot_be_read() -> None:
     result = check("--json", "nowhere.troy")
     assert result.exit_code == 78
     assert json.loads(result.stdout)["diagnostics"] == [
-        {"severity": "error", "message": "cannot read nowhere.troy: no such file or directory", "hint": None}
+        {
+            "severity": "error",
+            "message": "cannot read nowhere.troy: no such file or directory",
+            "hint": None,
+            "name": None,
+        }
     ]
 
 

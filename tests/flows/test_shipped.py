@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.system.daemon import ROOT, free_port, running
-from walflow.cli.promises import promises
-from walflow.plan import load
+from walflow.cli import app
 
 FLOWS = ROOT / "flows"
 SHIPPED = sorted(str(path.relative_to(FLOWS)) for path in FLOWS.rglob("*.troy"))
@@ -40,24 +40,9 @@ def test_the_ones_with_a_query_are_known() -> None:
     assert {name for name in SHIPPED if re.search(r'"(query|job)":', (FLOWS / name).read_text())} == WITH_SPARK
 
 
-RISKS = {  # what these show cannot be had without it
-    "bench/log.troy": "what reaches it is dropped",
-    "doors/syslog-forward.troy": "a peer that dies loses events that it had not read",
-    "qos/persistent.troy": "a pong comes from the peer's WebSocket library",
-    "qos/roundrobin.troy": "a pong comes from the peer's WebSocket library",
-    "spark/socket.troy": "at most once",
-    "windows/per-host.troy": "the open windows are lost",
-    "udp/collect.troy": "a datagram lost on its way is lost for good",
-}
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize("name", SHIPPED)
-def test_check_warns_of_nothing_but_a_risk(name: str) -> None:
-    assembly, diagnostics = load([FLOWS / name])
-    assert assembly is not None
-    assert diagnostics == []
-    warnings = [words for _, words in promises(assembly).warnings]
-    risk = RISKS.get(name)
-    assert [words for words in warnings if risk is None or risk not in words] == []
-    assert risk is None or warnings
+def test_check_passes_strictly_and_permits_no_more_than_needed(name: str) -> None:
+    checked = CliRunner().invoke(app(), ["check", "--strict", str(FLOWS / name)])
+    assert checked.exit_code == 0, checked.stdout
+    assert "not needed" not in checked.stdout

@@ -69,5 +69,5 @@ def check(
     elif as_json:
         typer.echo(json.dumps(document(diagnostics, promised), indent=2))
     else:
-        Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised), sep="\n")
+        Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised, strict=strict), sep="\n")
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))

@@ -6,8 +6,10 @@ from rich.text import Text
 
 from walflow.cli.promises import PathPromises, Promise, chain
 from walflow.compile.compiling import compile_region
+from walflow.contract import risk_name
 from walflow.diagnostics import Diagnostic, error, first_of, render
 from walflow.exit_codes import EX_CONFIG, EX_FINDINGS
+from walflow.lang.allow import WORD
 from walflow.plan import Assembly
 from walflow.plan.regions import regions
 
@@ -41,10 +43,11 @@ def exit_code(
     return EX_FINDINGS if strict and warned else 0
 
 
-def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> list[Text]:
-    """The report as lines: coloured on a terminal, with the same words everywhere."""
+def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None, *, strict: bool = False) -> list[Text]:
+    """The report as lines: coloured on a terminal, with the same words everywhere. `strict`: with the name that permits
+    each warning."""
     shown, more = first_of(diagnostics)
-    lines = [_coloured(diagnostic) for diagnostic in shown]
+    lines = [line for diagnostic in shown for line in (_coloured(diagnostic), *_permit(diagnostic.name, strict))]
     if more:
         lines.append(Text(more))
     if promised:
@@ -52,7 +55,11 @@ def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> 
         if promised.more:
             lines.append(Text(f"and more paths: these are the first {len(promised.paths)}"))
         lines += [Text(sentence) for sentence in promised.stops]
-        lines += [_warning(f"{node}: {words}") for node, words in promised.warnings]
+        lines += [
+            line
+            for node, words in promised.warnings
+            for line in (_warning(f"{node}: {words}"), *_permit(risk_name(words), strict))
+        ]
         lines += [Text(f"note: {note}") for note in promised.notes]
     lines.append(_summary(diagnostics, promised))
     return lines
@@ -83,6 +90,10 @@ def _warning(words: str) -> Text:
     return Text.assemble(("warning:", _COLOURS["warning"]), f" {words}")
 
 
+def _permit(name: str, strict: bool) -> list[Text]:
+    return [Text(f"      = to permit it in this line: `# {WORD} {name}`", "cyan")] if strict and name else []
+
+
 def _summary(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -> Text:
     errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
     warnings = len(diagnostics) - errors + len(promised.warnings if promised else ())
@@ -101,7 +112,9 @@ def document(diagnostics: Sequence[Diagnostic], promised: PathPromises | None) -
         "more_paths": bool(promised and promised.more),
         "stops": promised.stops if promised else [],
         "notes": promised.notes if promised else [],
-        "warnings": [{"connector": str(node), "message": words} for node, words in promised.warnings]
+        "warnings": [
+            {"connector": str(node), "name": risk_name(words), "message": words} for node, words in promised.warnings
+        ]
         if promised
         else [],
     }
@@ -112,6 +125,7 @@ def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
         "severity": diagnostic.severity,
         "message": diagnostic.message,
         "hint": diagnostic.hint,
+        "name": diagnostic.name or None,
     }
     if diagnostic.span:
         source = diagnostic.span.source

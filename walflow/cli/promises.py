@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from walflow.contract import Guarantee
+from walflow.contract import Guarantee, Risk, risk_name
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow_kernel.windows.frame import WINDOWS
 
+STATE_IN_MEMORY: Final = "state-in-memory"
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
@@ -41,9 +42,22 @@ def promises(assembly: Assembly) -> PathPromises:
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
         [sentence for node in graph.connectors for sentence in _stops(node, graph)],
-        [(node, warning) for node, guarantee in words.items() for warning in guarantee.warnings]
-        + [(plan.id, lost_state(plan.domain)) for plan in assembly.pipelines if plan.domain is not None],
-        [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes] + _unlinked(assembly),
+        [
+            (node, warning)
+            for node, guarantee in words.items()
+            for warning in guarantee.warnings
+            if not assembly.allowances.permits(risk_name(warning), *assembly.places_of(node))
+        ]
+        + [
+            (plan.id, Risk(STATE_IN_MEMORY, lost_state(plan.domain)))
+            for plan in assembly.pipelines
+            if plan.domain is not None
+            and not assembly.allowances.permits(STATE_IN_MEMORY, *assembly.places_of(plan.id))
+        ],
+        [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
+        + _unlinked(assembly)
+        + list(assembly.allowances.unneeded())
+        + list(assembly.environment.notes()),
     )
 
 

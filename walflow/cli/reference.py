@@ -18,6 +18,7 @@ from walflow.cli import app
 from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
+from walflow.diagnostics import WARNINGS
 from walflow.operators import OPERATORS, Operator
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
@@ -73,6 +74,37 @@ All commands and their options. [Exit codes](exit-codes.md) have a page of their
 installs completion for your shell: commands, options and connector types. This page is generated from the program's help.
 """
 
+WARNINGS_HEAD: Final = """\
+# Warnings
+
+What `walflow check` warns of, by name. A warning that is known and wanted is permitted by a comment, for the line it stands in, or
+for the next line of code if the comment has a line of its own. Several names are separated by blanks:
+
+```troy body
+use tremor::pipelines;
+define connector ticks from metronome with config = {"interval": 1_000_000_000} end;
+define connector numbers from udp_client with config = {"url": "127.0.0.1:4242"}, codec = "json" end;
+define connector log from wal with config = {"path": "state"} end;
+create connector ticks;
+create connector log;
+create connector numbers;  # check: allow unconfirmed
+create pipeline before from pipelines::passthrough;
+create pipeline after from pipelines::passthrough;
+connect /connector/ticks to /pipeline/before;
+connect /pipeline/before to /connector/log;
+connect /connector/log to /pipeline/after;
+connect /pipeline/after to /connector/numbers;
+```
+
+`walflow check --strict` prints below each warning the comment that permits it, and fails if a warning is not permitted. A warning
+of a connector or of a pipeline is permitted where it is defined, or where it is created. A name that no warning has is an error,
+and a comment that permits nothing is a note. The JSON document of `check --json` has the names, too. This page is generated from
+the code.
+
+| name | |
+|---|---|
+"""
+
 CODECS: Final = {
     CodecUse.REQUIRED: "`codec` is required",
     CodecUse.OPTIONAL: "the default `codec` is json",
@@ -82,6 +114,10 @@ CODECS: Final = {
 
 OURS: Final = "walflow"  # the distribution: the pages say nothing of others that happen to be installed
 MADE: Final = "<!-- made by `make pages`: {} -->"
+
+
+def warnings_page() -> str:
+    return WARNINGS_HEAD + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(WARNINGS.items()))
 
 
 def connectors_page() -> str:
@@ -220,6 +256,7 @@ PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "connectors": lambda page: connectors_page(),
     "operators": lambda page: operators_page(),
     "commands": lambda page: commands_page(),
+    "warnings": lambda page: warnings_page(),
 }
 "Page name -> a function that makes the new page from the present one."
 

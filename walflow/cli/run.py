@@ -163,7 +163,9 @@ def run(
         os.chdir(workdir)
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
-    assembly, diagnostics = load(files, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere)
+    assembly, diagnostics = load(
+        files, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere, reads_secrets=True
+    )
     if diagnostics:
         stderr.write(render_all(diagnostics))
     if assembly is None:

@@ -227,7 +227,11 @@ class Body:
             return None
         if isinstance(statements[-1], LetNode):
             hint = "end with `event` to send the event on"
-            self.report(warning("what leaves is the value that this `let` assigns", statements[-1].span, hint))
+            self.report(
+                warning(
+                    "what leaves is the value that this `let` assigns", statements[-1].span, hint, name="ends-in-let"
+                )
+            )
         return self._steps(statements, span, self._outcome)
 
     def result_of(self, statements: Sequence[Expr], span: Span) -> Term | None:
@@ -240,7 +244,7 @@ class Body:
             found.append(last(node) if at == len(nodes) - 1 else term_of(node, self))
             before = found[-1]
             if at < len(nodes) - 1 and before is not None and ends(before):
-                self.report(warning(_UNREACHED, nodes[at + 1].span, "the script ends before it"))
+                self.report(warning(_UNREACHED, nodes[at + 1].span, "the script ends before it", name="unreached"))
         terms = [term for term in found if term is not None]
         if len(terms) < len(found):
             return None
@@ -464,7 +468,7 @@ class Body:
         for case in node.cases:
             if catching is not None:
                 hint = f"the case at {catching.span} takes what comes to it"
-                self.report(warning("this case is never reached", case.span, hint))
+                self.report(warning("this case is never reached", case.span, hint, name="unreached"))
                 continue
             written = case.pattern.pattern if isinstance(case.pattern, BoundNode) else case.pattern
             if case.guard is None and (written is None or isinstance(written, AnyNode)):
@@ -472,11 +476,18 @@ class Body:
             mark = _mark(written)
             if mark is not None and case.guard is None:
                 if mark in known:
-                    self.report(warning("this case is never reached", case.span, "the same value has a case above"))
+                    self.report(
+                        warning(
+                            "this case is never reached",
+                            case.span,
+                            "the same value has a case above",
+                            name="unreached",
+                        )
+                    )
                 known.append(mark)
         if catching is None:
             hint = "an event that fits no case is an error: add `default => …`"
-            self.report(warning("this `match` has no `default`", node.span, hint))
+            self.report(warning("this `match` has no `default`", node.span, hint, name="no-default"))
 
     # ---- for
 

@@ -37,7 +37,7 @@ from walflow.compile.nodes import (
     spelled,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.diagnostics import Diagnostic, Hidden, Span, did_you_mean, error, one_of
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.functions import Function
@@ -94,7 +94,8 @@ def _text(node: Text, scope: Scope) -> Constant | None:
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
-    return _attempt(lambda: Constant(joined(found), node.span), node.span, scope)
+    hides = any(isinstance(part, Hidden) for part in found)
+    return _attempt(lambda: Constant((Hidden if hides else str)(joined(found)), node.span), node.span, scope)
 
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
@@ -192,7 +193,8 @@ def _member(of: Constant, segment: Segment, scope: Scope) -> Constant | None:
     else:
         return None
     if isinstance(key, str | int) and not isinstance(key, bool) and key in of.parts:
-        return of.parts[key].constant
+        parts = of.parts
+        return _attempt(lambda: parts[key].constant, segment.span, scope)
     known = [str(name) for name in of.parts] if of.is_record else []
     scope.report(error(f"{kind_of(of.value)} without `{key}`", segment.span, did_you_mean(str(key), known)))
     return None
@@ -258,7 +260,8 @@ def given(function: Function, at: int, node: CallNode, scope: Scope) -> Constant
         return None
     what = f"`{spelled(node.function)}`: "
     take = function.parameter(at).take
-    return _attempt(lambda: replace(constant, value=take(constant.value)), node.arguments[at].span, scope, what)
+    value = str(constant.value) if isinstance(constant.value, Hidden) else constant.value
+    return _attempt(lambda: replace(constant, value=take(value)), node.arguments[at].span, scope, what)
 
 
 def _merge(node: Merge, scope: Scope) -> Constant | None:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from walflow.diagnostics import Diagnostic, error, has_errors, in_order
+from walflow.diagnostics import Diagnostic, Source, error, has_errors, in_order
+from walflow.lang.allow import allowances
 from walflow.lang.ast import DefineFlow
 from walflow.lang.config import FlowConfig
 from walflow.lang.deploy import Deployment
+from walflow.lang.environment import Environment
 from walflow.lang.files import read
 from walflow.lang.legacy import Legacy
 from walflow.lang.modules import Library, ModuleBlock
@@ -16,15 +18,19 @@ from walflow.lang.outside import OutsideArgs
 __all__ = ["load"]
 
 
-def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowConfig, list[Diagnostic]]:
+def load(
+    paths: Sequence[str | Path], args: Sequence[str] = (), *, reads_secrets: bool = False
+) -> tuple[FlowConfig, list[Diagnostic]]:
     """All files of one `run`, together. The FlowConfig contains what could be read, also if there are errors. `args`:
-    NAME=VALUE, from the command line."""
+    NAME=VALUE, from the command line. `reads_secrets`: the files of `secret(…)` are read."""
     found: list[Diagnostic] = []
     outside = OutsideArgs(found.append)
     outside.read(args)
+    environment = Environment(reads_secrets)
     deployment = Deployment(found.append, outside)
     legacy = Legacy(found.append)
     files: list[ModuleBlock] = []
+    sources: list[Source] = []
     for order, path in enumerate(paths):
         source = read(Path(path), order)
         if isinstance(source, Diagnostic):
@@ -33,7 +39,8 @@ def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowCon
         if Legacy.reads(Path(path)):
             legacy.read(source, Path(path))
             continue
-        library = Library(Path(path).parent, found.append)
+        sources.append(source)
+        library = Library(Path(path).parent, found.append, environment)
         file = library.file(source)
         deployment.add(file, library)
         files.append(file)
@@ -42,7 +49,8 @@ def load(paths: Sequence[str | Path], args: Sequence[str] = ()) -> tuple[FlowCon
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
         found += outside.unused()
-    return replace(config, sound=not has_errors(found)), in_order(found)
+    sound = not has_errors(found)
+    return replace(config, sound=sound, allowances=allowances(sources), environment=environment), in_order(found)
 
 
 def _nothing_deployed(files: Sequence[ModuleBlock], legacy: bool) -> Diagnostic:

@@ -13,6 +13,8 @@ from walflow.compile.nodes import Name
 from walflow.compile.program import ScriptOf, WindowsOf
 from walflow.compile.resolve import Expression
 from walflow.diagnostics import Span
+from walflow.lang.allow import Allowances
+from walflow.lang.environment import Environment
 
 
 class NodeId(NamedTuple):
@@ -160,7 +162,10 @@ class Flow:
 
 @dataclass(frozen=True)
 class FlowConfig:
-    """`sound`: the files have no error. So what is missing in it was not declared."""
+    """`sound`: the files have no error. So what is missing in it was not declared. `allowances`: the warnings that the
+    files want. `environment`: what they take from outside."""
 
     flows: tuple[Flow, ...]
     sound: bool = True
+    allowances: Allowances = field(default_factory=Allowances)
+    environment: Environment = field(default_factory=Environment)

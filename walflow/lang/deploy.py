@@ -77,7 +77,7 @@ class Deployment:
             if isinstance(statement, DefineFlow) and statement.name.span not in self._used:
                 name = statement.name
                 hint = f"add `deploy flow {name.text};`"
-                yield warning(f"flow `{name.text}` is defined but never deployed", name.span, hint)
+                yield warning(f"flow `{name.text}` is defined but never deployed", name.span, hint, name="unused")
 
     def _deploy(self, deploy: Deploy, file: ModuleBlock, library: Library) -> None:
         found = lookup(file, deploy.of, DefineFlow, self._report)
@@ -100,7 +100,9 @@ class Deployment:
         )
         if not definition.body and home.whole:
             hint = "deployed, it does nothing"
-            self._report(warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint))
+            self._report(
+                warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint, name="unused")
+            )
         body = library.block(definition.body, home.whole, home)
         self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
 
@@ -168,7 +170,9 @@ class _Instance:
             if isinstance(statement, DefineConnector | DefinePipeline) and name.span not in self._used:
                 kind = "connector" if isinstance(statement, DefineConnector) else "pipeline"
                 hint = f"so it is not checked; create it: `create {kind} {name.text};`"
-                self._report(warning(f"{kind} `{name.text}` is defined, never created", name.span, hint))
+                self._report(
+                    warning(f"{kind} `{name.text}` is defined, never created", name.span, hint, name="unused")
+                )
 
     def _creates(self) -> Sequence[Create]:
         return [statement for statement in self._body.statements if isinstance(statement, Create)]

@@ -68,4 +68,4 @@ def _check_other(directive: Directive, scope: Names, known: Sequence[str]) -> No
         scope.report(error(message, directive.value.span))
         return
     hint = "metrics need none: `walflow run` serves them all at /metrics"
-    scope.report(warning(f"`{name.text}` has no effect", directive.span, hint))
+    scope.report(warning(f"`{name.text}` has no effect", directive.span, hint, name="no-effect"))

@@ -12,6 +12,7 @@ from walflow.compile.program import FunctionOf
 from walflow.diagnostics import Diagnostic, Report, Source, did_you_mean, error
 from walflow.lang import files
 from walflow.lang.ast import Definition, Deploy, Directive, SourceFile, Statement, Use
+from walflow.lang.environment import Environment
 from walflow.lang.parser import parse
 
 DEEPEST = 32  # the deepest chain of modules that use each other
@@ -36,12 +37,14 @@ class ModuleBlock:
     folding: list[str] = field(default_factory=list[str])
     functions: dict[str, FunctionOf | None] = field(default_factory=dict[str, FunctionOf | None])
     reading: list[str] = field(default_factory=list[str])
+    environment: Environment = field(default_factory=Environment)
 
 
 class Library:
     """Reads each module once for each folder in which its users are."""
 
-    def __init__(self, beside: Path, report: Report) -> None:
+    def __init__(self, beside: Path, report: Report, environment: Environment | None = None) -> None:
+        self._environment = environment or Environment()
         self._folders = files.search_path(beside)
         self._report = report
         self._read: dict[str, ModuleBlock | None] = {}
@@ -55,7 +58,7 @@ class Library:
         return self.block(parsed.statements, parsed.whole, None)
 
     def block(self, statements: Sequence[Statement], whole: bool, outer: ModuleBlock | None) -> ModuleBlock:
-        block = ModuleBlock(statements, whole, outer)
+        block = ModuleBlock(statements, whole, outer, environment=self._environment)
         define(block, statements, self._report)
         for use in (s for s in statements if isinstance(s, Use)):
             self._use(block, use)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lark import Token
 from lark.lexer import PatternStr, TerminalDef
 
-from walflow.diagnostics import Source
+from walflow.diagnostics import Source, Span
 from walflow.lang.grammar import grammar
 
 ILLEGAL = "ILLEGAL"  # no token begins with this character
@@ -32,6 +32,7 @@ _MODAL = {"STRING_START", "STRING_TEXT", "STRING_END", "INTERPOLATE", "EXTRACTOR
 
 
 # all blanks and comments at once: a file may have ten megabytes of comments
+_COMMENT = re.compile(r"#[^\n]*+")
 _BLANK = re.compile(r"(?:\s++|#(?!!config\b)[^\n]*+)*+")
 
 
@@ -69,6 +70,16 @@ def words() -> Mapping[str, str]:
 
 def scan(source: Source) -> list[Token]:
     return list(_Scanner(source).tokens())
+
+
+def comments(source: Source) -> Iterator[Span]:
+    """Each comment, from its `#` to the end of its line. A directive (`#!config`) is none."""
+    at = 0
+    for token in [*scan(source), Token("$END", "", len(source.text), end_pos=len(source.text))]:
+        begin = token.start_pos or 0
+        for found in _COMMENT.finditer(source.text, at, begin):
+            yield Span(source, *found.span())
+        at = token.end_pos or begin
 
 
 class _Scanner:

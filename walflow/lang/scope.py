@@ -25,6 +25,7 @@ from walflow.lang.ast import (
     Definition,
     Setting,
 )
+from walflow.lang.environment import ENV, ONLY_IN_CONFIG, WORDS
 from walflow.lang.modules import ModuleBlock
 from walflow.plugins import NotLoadable
 from walflow_kernel.functions import Function, When
@@ -53,6 +54,13 @@ class Names:
         self._args = args
         self._report = report
         self._args_hint = args_hint
+        self._configures = False
+
+    def configuring(self) -> "Names":
+        """For the keys of a `config` and for args: here `env` and `secret` have a value."""
+        inner = Names(self._block, self._args, self._report, self._args_hint)
+        inner._configures = True
+        return inner
 
     def within(self, block: ModuleBlock) -> "Names":
         """With the same args, in a block inside."""
@@ -70,7 +78,10 @@ class Names:
         return self._args_hint
 
     def function(self, path: Path) -> Function | None:
-        found = lookup(self._block, path, DefineFunction, self._report)
+        if self._configures and (outside := self._from_outside(path, DefineFunction)):
+            return self._block.environment.function(outside)
+        hint = ONLY_IN_CONFIG if spelled(path) in WORDS else None
+        found = lookup(self._block, path, DefineFunction, self._report, hint)
         if found is None or found[0].intrinsic is None:
             return None  # `written` has said why
         try:
@@ -105,9 +116,18 @@ class Names:
     def constant(self, path: Path) -> Constant | None:
         name = path[-1].text
         is_arg = len(path) == 1 and self._args is not None and name in self._args
-        hint = f"an arg is written `args.{name}`" if is_arg else None
+        if self._configures and self._from_outside(path, DefineConst) == ENV:
+            span = path_span(path)
+            return Constant({}, span, self._block.environment.variables(span))
+        hint = f"an arg is written `args.{name}`" if is_arg else ONLY_IN_CONFIG if spelled(path) == ENV else None
         found = lookup(self._block, path, DefineConst, self._report, hint)
         return None if found is None else _value(*found, path, self._report)
+
+    def _from_outside(self, path: Path, kind: type[Definition]) -> str | None:
+        """`env` or `secret`, unless the file defines that name itself."""
+        if spelled(path) not in WORDS or lookup(self._block, path, kind, lambda _: None) is not None:
+            return None
+        return spelled(path)
 
 
 def constants(block: ModuleBlock, report: Report) -> None:
@@ -266,6 +286,7 @@ def bind(
     """The args of one instance. For a flow, the command line counts first (`outside`); then the values after `with`
     (evaluated in `outer`); then the defaults (evaluated in `inner`)."""
     names = [arg.name.text for arg in declared]
+    inner, outer = inner.configuring(), outer.configuring()
     values = settings(given, outer)
     for setting in given:
         if setting.name.text not in names:
@@ -289,6 +310,7 @@ def bind(
 
 
 def settings(given: Sequence[Setting], scope: Names) -> dict[str, Constant | None]:
+    scope = scope.configuring()
     values: dict[str, Constant | None] = {}
     for setting in given:
         if setting.name.text in values:

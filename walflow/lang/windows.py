@@ -39,7 +39,7 @@ def read_window(
         given = values["interval"]
         assert given is not None
         hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
-        report(warning(f"this window is {interval:,} ns long", given.span, hint))
+        report(warning(f"this window is {interval:,} ns long", given.span, hint, name="short-window"))
     return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most)
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, Protocol
 
 from pydantic import Field
 
-from walflow.contract import Connector, Guarantee, Inlet, Outlet
+from walflow.contract import Connector, Guarantee, Inlet, Outlet, Risk
 from walflow.errors import WalflowError
 from walflow.net.acks import Acks, WhenEchoed, WhenWritten
 from walflow.net.client_sink import ClientSink
@@ -18,9 +18,10 @@ from walflow.net.reconnect import Reconnect
 SWEEP: Final = 1.0  # seconds between looks at what is overdue
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
-LOSES: Final = (
+LOSES: Final = Risk(
+    "unconfirmed",
     'a peer that dies loses events that it had not read, because a log deletes what is acked; `"ack": "echo"` keeps '
-    "them, if the peer echoes"
+    "them, if the peer echoes",
 )
 
 
@@ -81,7 +82,9 @@ class ClientConnector(Connector):
             source=source,
             sink="an event is acked when the peer has sent it back. Events that are not back when the connection "
             "ends, or within echo_timeout, fail; then the peer may get them twice",
-            warnings=() if behind_log else ("an event that fails is lost: put a log upstream, which sends it again",),
+            warnings=()
+            if behind_log
+            else (Risk("no-log", "an event that fails is lost: put a log upstream, which sends it again"),),
         )
 
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from pydantic import Field
 
-from walflow.contract import Connector, Inlet, Outlet
+from walflow.contract import Connector, Inlet, Outlet, Risk
 from walflow.net.address import Address
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
@@ -44,9 +44,16 @@ class Exposed(Connector):
         """One line for each thing that is open to the network or to readers of the flow file."""
         lines: list[str] = []
         if self.tls is None and not self.address.loopback and self.insecure is None:
-            lines.append(f'{self.address} is open to the network without TLS; say why in `insecure = "…"`')
+            lines.append(
+                Risk(
+                    "open-to-network",
+                    f'{self.address} is open to the network without TLS; say why in `insecure = "…"`',
+                )
+            )
         if self.tls is not None and self.tls.key_password is not None and self.tls.key_password.inline:
-            lines.append("the key_password stands in the flow file; name a file, env or credential instead")
+            lines.append(
+                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
+            )
         return lines
 
 

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, SecretStr, model_validator
 
+from walflow.diagnostics import Hidden
 from walflow.errors import WalflowError
 from walflow.net.files import open_plain
 
@@ -39,10 +40,14 @@ class Secret(BaseModel):
         default=None, description="The secret itself. Everyone who can read the flow file can read it."
     )
 
-    @model_validator(mode="before")
+    _outside: bool = PrivateAttr(default=False)  # the text comes from `secret("FILE")`
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _plain_text(cls, given: Any) -> Any:  # any value of the flow file
-        return {"text": given} if isinstance(given, str) else given
+    def _plain_text(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:  # any value of the flow file
+        secret = validate({"text": str(given)} if isinstance(given, str) else given)
+        secret._outside = isinstance(given, Hidden)
+        return secret
 
     @model_validator(mode="after")
     def _from_one_place(self) -> Self:
@@ -52,7 +57,7 @@ class Secret(BaseModel):
 
     @property
     def inline(self) -> bool:
-        return self.text is not None
+        return self.text is not None and not self._outside
 
     def read(self) -> SecretStr:
         """Raises NoSecret."""

@@ -4,14 +4,14 @@ Each flow is planned by itself: its connectors, its pipelines, then its links. S
 together (cycles, depth, which log is upstream). They are checked in the Assembly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from walflow import codecs, framing, lang
-from walflow.contract import Ports
-from walflow.diagnostics import Diagnostic, Report, Span, error, has_errors, in_order
-from walflow.lang.config import Flow, FlowConfig, NodeId
+from walflow.contract import Ports, risk_name
+from walflow.diagnostics import WARNINGS, Diagnostic, Report, Span, error, has_errors, in_order
+from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, NodeId, PipelineConfig
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan
 from walflow.plan.claims import Claims
 from walflow.plan.connectors import plan_connector
@@ -33,11 +33,12 @@ def load(
     args: Sequence[str] = (),
     allow_cycles: bool = False,
     engine: Engine | None = None,
+    reads_secrets: bool = False,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
     flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that do not
-    say it."""
-    config, found = lang.load(files, args)
+    say it. `reads_secrets`: the files of `secret(…)` are read, as `run` does."""
+    config, found = lang.load(files, args, reads_secrets=reads_secrets)
     try:
         # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
@@ -47,7 +48,7 @@ def load(
         )
     except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]
-    found = in_order([*found, *more])
+    found = config.environment.hidden(config.allowances.rest(in_order([*found, *more])))
     return (None if has_errors(found) else assembly), found
 
 
@@ -64,6 +65,9 @@ def assemble(
             tuple(plan for flow in flows for plan in flow.connectors),
             tuple(plan for flow in flows for plan in flow.pipelines),
             tuple(written),
+            {node.id: (node.defined, node.created) for flow in config.flows for node in _nodes(flow)},
+            config.allowances,
+            config.environment,
         ),
         registry,
     )
@@ -75,8 +79,23 @@ def assemble(
         if not has_errors(found):
             check_depth(assembly, written, report)
         _check_logs(assembly, report)
+    found += config.allowances.unknown({*WARNINGS, *_risks(assembly)})
     found = in_order(found)
     return (None if has_errors(found) else assembly), found
+
+
+def _nodes(flow: Flow) -> Iterator[ConnectorConfig | PipelineConfig]:
+    yield from flow.connectors
+    yield from flow.pipelines
+
+
+def _risks(assembly: Assembly) -> Iterator[str]:
+    """The names of warnings, those of connectors of other packages among them."""
+    if not assembly.allowances.of:
+        return
+    for plan in assembly.connectors:
+        for behind_log in (False, True):
+            yield from map(risk_name, plan.connector.guarantee(behind_log=behind_log).warnings)
 
 
 @dataclass(frozen=True)

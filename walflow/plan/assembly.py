@@ -13,7 +13,9 @@ from walflow.contract import Connector, Ports
 from walflow.diagnostics import Span
 from walflow.event import Codec
 from walflow.framing import Incoming, Outgoing
+from walflow.lang.allow import Allowances
 from walflow.lang.config import NodeId
+from walflow.lang.environment import Environment
 from walflow.operators import Operator
 
 ERR = "err"
@@ -188,8 +190,19 @@ class PipelinePlan:
 
 @dataclass(frozen=True)
 class Assembly:
-    """All deployed flows together, as a checked graph."""
+    """All deployed flows together, as a checked graph. `written`: the places where a node is defined and created.
+    `allowances`: the warnings that the files want. `environment`: what they take from outside."""
 
     connectors: tuple[ConnectorPlan, ...]
     pipelines: tuple[PipelinePlan, ...]
     links: tuple[Link, ...]
+    written: Mapping[NodeId, Sequence[Span]] = field(
+        default_factory=dict[NodeId, Sequence[Span]], compare=False, repr=False, hash=False
+    )
+    allowances: Allowances = field(default_factory=Allowances, compare=False, repr=False, hash=False)
+    environment: Environment = field(default_factory=Environment, compare=False, repr=False, hash=False)
+
+    def places_of(self, node: NodeId) -> Sequence[Span]:
+        """Of a node that is within a pipeline also those of the pipeline."""
+        whole = NodeId(node.flow, "pipeline", node.name.split("/")[0])
+        return [*self.written.get(node, ()), *(self.written.get(whole, ()) if "/" in node.name else ())]

@@ -36,7 +36,7 @@ def split(assembly: Assembly, registry: Registry) -> Assembly:
         connectors += buffers
         links += more
         pipelines.append(pipeline)
-    return Assembly(tuple(connectors), tuple(pipelines), tuple(links))
+    return replace(assembly, connectors=tuple(connectors), pipelines=tuple(pipelines), links=tuple(links))
 
 
 def _links(pipeline: NodeId, operator: str, connector: NodeId, *, reports: bool) -> list[Link]:

@@ -104,7 +104,14 @@ def check_unlinked(
         if at.ports is None:
             continue
         if node not in linked:
-            report(warning(f"{node.kind} `{node.name}` is created, never linked", at.created, "it does nothing"))
+            report(
+                warning(
+                    f"{node.kind} `{node.name}` is created, never linked",
+                    at.created,
+                    "it does nothing",
+                    name="unused",
+                )
+            )
         elif node.kind == "connector":
             _check_connector(node, at, outgoing, report)
         else:
@@ -119,10 +126,10 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
         # a server or a console may be used only for output; a log without a reader fills up
         if at.forwards:
             hint = "nothing reads it, so it fills up and stops its sources"
-            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
         elif reads:
             hint = "what it reads is dropped"
-            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
 
 
 def _check_pipeline(
@@ -134,9 +141,13 @@ def _check_pipeline(
     report: Report,
 ) -> None:
     if not incoming[node]:
-        report(warning(f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it"))
+        report(
+            warning(
+                f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it", name="unlinked"
+            )
+        )
     selected = {select.target for select in plan.selects}
     for port in plan.outputs:
         if port in selected and not outgoing[node, port]:
             hint = "events that come to it end there, and count as delivered"
-            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))
+            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint, name="unlinked"))

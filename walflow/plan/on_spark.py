@@ -78,7 +78,7 @@ def placed(
     made = lowered(plan, config, EngineConfig("spark", True, said.settings if said else None), registry, found.append)
     for diagnostic in found:
         what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
-        report(warning(what, diagnostic.span or config.created, diagnostic.hint))
+        report(warning(what, diagnostic.span or config.created, diagnostic.hint, name="stays-in-daemon"))
     return made
 
 

@@ -49,7 +49,7 @@ def check_selects(
         _warn_of_loose_ends(pipeline, operators, nested, found.append)
     for what, name in pipeline.uncreated:
         hint = f"so it is not checked; create it: `create {what} {name.text};`"
-        found.append(warning(f"{what} `{name.text}` is defined, never created", name.span, hint))
+        found.append(warning(f"{what} `{name.text}` is defined, never created", name.span, hint, name="unused"))
     for diagnostic in found:
         report(diagnostic)
 
@@ -182,7 +182,14 @@ def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, nested: 
         if name.text not in sources:
             report(_nothing_selected_from("stream", name.text, name))
         elif name.text not in targets:
-            report(warning(f"nothing is selected into stream `{name.text}`", name.span, "no event comes to it"))
+            report(
+                warning(
+                    f"nothing is selected into stream `{name.text}`",
+                    name.span,
+                    "no event comes to it",
+                    name="unlinked",
+                )
+            )
     for what, name in _created(pipeline):
         if what != "stream":
             # its errors leave by the pipeline's
@@ -209,9 +216,13 @@ def _warn_of_loose_node(
 ) -> None:
     unread = [exit for exit in exits if exit not in sources]
     if name.text not in targets and unread == list(exits):
-        report(warning(f"{what} `{name.text}` is created, never used", name.span, "it does nothing"))
+        report(warning(f"{what} `{name.text}` is created, never used", name.span, "it does nothing", name="unused"))
     elif name.text not in targets:
-        report(warning(f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it"))
+        report(
+            warning(
+                f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it", name="unlinked"
+            )
+        )
     else:
         for exit in unread:
             shown = name.text if exit == f"{name.text}/out" else exit
@@ -223,15 +234,20 @@ def _warn_of_loose_ports(
 ) -> None:
     hint = "events that come to it end there, and count as delivered"
     if pipeline.inputs is None and "in" not in sources:
-        report(warning("nothing is selected from `in` in this pipeline", pipeline.defined, hint))
+        report(warning("nothing is selected from `in` in this pipeline", pipeline.defined, hint, name="unlinked"))
     for port in pipeline.inputs or ():
         if port.text not in sources:
-            report(warning(f"nothing is selected from `{port.text}` in this pipeline", port.span, hint))
+            report(
+                warning(f"nothing is selected from `{port.text}` in this pipeline", port.span, hint, name="unlinked")
+            )
     for port in pipeline.outputs or ():
         if port.text not in targets and port.text != ERR:
             report(
                 warning(
-                    f"nothing is selected into `{port.text}` in this pipeline", port.span, "no event leaves by it"
+                    f"nothing is selected into `{port.text}` in this pipeline",
+                    port.span,
+                    "no event leaves by it",
+                    name="unlinked",
                 )
             )
 
@@ -244,4 +260,4 @@ def _nothing_selected_from(what: str, shown: str, name: Name) -> Diagnostic:
     elif of_port:
         events = f"events that it emits to `{port}`" if what == "script" else f"events that leave by `{port}`"
     hint = f"{events} end there, and count as delivered"
-    return warning(f"nothing is selected from {what} `{shown}`", name.span, hint)
+    return warning(f"nothing is selected from {what} `{shown}`", name.span, hint, name="unlinked")

@@ -46,7 +46,7 @@ def check_keys(connector: ConnectorConfig, of: type[Connector], report: Report) 
         if key in _BESIDE and key in of.model_fields:
             continue
         if key in _UNUSED:
-            report(warning(f"`{key}` is accepted and has no effect yet", part.key))
+            report(warning(f"`{key}` is accepted and has no effect yet", part.key, name="no-effect"))
         elif key not in KEYS:
             report(error(f"unknown key `{key}`", part.key, _hint(key, of)))
 
@@ -103,7 +103,14 @@ def _warn_of_separators(codec: str, connector: ConnectorConfig, report: Report) 
         names = [name for link in links if (name := link.constant.find(["name"])).value != "remove-empty"]
         if names and names[beside].value == "separate":
             hint = "put `base64` between them, or `length-prefixed` in the place of `separate`"
-            report(warning(f"`separate` beside {codec}: its bytes may hold the separator", names[beside].span, hint))
+            report(
+                warning(
+                    f"`separate` beside {codec}: its bytes may hold the separator",
+                    names[beside].span,
+                    hint,
+                    name="separator",
+                )
+            )
 
 
 def _codec(constant: Constant, report: Report) -> Codec | None:

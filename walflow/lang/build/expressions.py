@@ -160,7 +160,7 @@ class ExpressionRules(TreeRules):
 
     def wrong_patch_insert(self, meta: Meta, key: Name, value: Expr) -> Operation:
         message = f'`insert` takes a quoted key and `=>`: read as `insert "{key.text}" => …`'
-        self._report(warning(message, key.span, f'write `insert "{key.text}" => …`'))
+        self._report(warning(message, key.span, f'write `insert "{key.text}" => …`', name="written-otherwise"))
         return Operation("insert", Text((key.text,), key.span), value, self._span(meta))
 
     def patch_upsert(self, meta: Meta, key: Text, value: Expr) -> Operation:

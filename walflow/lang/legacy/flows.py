@@ -96,7 +96,14 @@ class _Deployment:
                 self._report(error(f"`{{{name}}}` of the binding is not filled", instance.url.span, hint))
         for name, value in instance.given.items():
             if name not in wanted and set(wanted) <= set(instance.given):
-                self._report(warning(f"the binding has no placeholder `{{{name}}}`", value.span, "it has no effect"))
+                self._report(
+                    warning(
+                        f"the binding has no placeholder `{{{name}}}`",
+                        value.span,
+                        "it has no effect",
+                        name="no-effect",
+                    )
+                )
 
     def _link(self, template: Template, given: Mapping[str, Name]) -> _Link | None:
         if any(placeholders(end.text) - given.keys() for end in template):
@@ -140,7 +147,7 @@ class _Deployment:
                 f"there is no main.trickle: `/pipeline/main` is taken for the one pipeline there is, `{known[0]}`"
             )
             hint = f"write `{url.written.text.replace('/pipeline/main', f'/pipeline/{known[0]}', 1)}`"
-            self._report(warning(message, url.written.span, hint))
+            self._report(warning(message, url.written.span, hint, name="written-otherwise"))
             return url._replace(artefact=url.artefact._replace(id=known[0]))
         near = did_you_mean(name, known)
         hint = near or f"a pipeline is called as its file: give {name}.trickle to run too"
@@ -220,13 +227,15 @@ class _Deployment:
             if name not in mapped:
                 hint = f'add to `mapping`: `/binding/{name}/01: {{instance: "01"}}`'
                 message = f"binding `{name}` is never mapped: it links nothing"
-                self._report(warning(message, binding.id.span, hint))
+                self._report(warning(message, binding.id.span, hint, name="unused"))
         if not groups or any(group.lost for group in groups) or mapped != set(self._artefacts.bindings):
             return  # an unlinked node may be due to an error
         used = {(artefact.kind, artefact.id) for group in groups for artefact in group.artefacts()}
         for kind, name, span in self._defined():
             if (kind, name) not in used:
-                self._report(warning(f"{kind} `{name}` is defined, never linked", span, "it does nothing"))
+                self._report(
+                    warning(f"{kind} `{name}` is defined, never linked", span, "it does nothing", name="unused")
+                )
 
     def _defined(self) -> Iterator[tuple[Kind, str, Span]]:
         for (kind, name), ramp in self._artefacts.ramps.items():

@@ -55,5 +55,9 @@ class Queries:
                 message = (
                     f"operator `{operator.name.text}` keeps its events in memory: they are lost with the process"
                 )
-                self._report(warning(message, operator.defined, 'add `dir = "store"` and they are kept on disk'))
+                self._report(
+                    warning(
+                        message, operator.defined, 'add `dir = "store"` and they are kept on disk', name="not-on-disk"
+                    )
+                )
         return config

@@ -129,7 +129,7 @@ class _Converting:
     def _put(self, name: str, key: LegacyKey, given: ConstantPart, parts: dict[str | int, ConstantPart]) -> None:
         value = given.constant.value
         if key.to is None:
-            self._report(warning(f"`{name}` has no effect", given.key, key.without))
+            self._report(warning(f"`{name}` has no effect", given.key, key.without, name="no-effect"))
         elif key.takes == "milliseconds" and isinstance(value, int):
             parts[key.to] = ConstantPart(given.key, Constant(value * MILLISECOND, given.constant.span))
         elif key.to == "url" and name == "port":
@@ -206,7 +206,7 @@ class _Converting:
     def _warn_of_unused(self) -> None:
         if part := self._ramp.settings.get("metrics_interval_s"):
             hint = "`walflow run` serves all metrics at /metrics"
-            self._report(warning("`metrics_interval_s` has no effect", part.key, hint))
+            self._report(warning("`metrics_interval_s` has no effect", part.key, hint, name="no-effect"))
 
 
 def _bracketed(host: str) -> str:
