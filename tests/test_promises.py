@@ -98,6 +98,7 @@ WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
 WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 HTTP_CLIENT = "connectors/test_http_client.py::"
 HTTP_SERVER = "connectors/test_http_server.py::"
+HTTP_REPLIES = "connectors/test_http_replies.py::"
 HTTP_KILLS = "system/test_http.py::test_killed_under_load_nothing_that_was_answered_with_200_is_missing"
 APPEND = "connectors/test_file_append.py::"
 SHARED = "connectors/test_file_shared.py::"
@@ -224,6 +225,13 @@ HELD = {
         f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
         f"{HTTP_SERVER}test_keys_are_forgotten_after_their_window",
         HTTP_KILLS,
+    ],
+    "an event that comes back is acked when it is in the answer of its request": [
+        f"{HTTP_REPLIES}test_what_comes_back_is_the_answer_in_the_form_of_the_request",
+        f"{HTTP_REPLIES}test_the_answer_waits_for_the_other_sinks",
+        f"{HTTP_REPLIES}test_taken_does_not_wait_for_the_other_sinks",
+        f"{HTTP_REPLIES}test_behind_a_log_without_an_answer_it_is_504_and_a_late_one_is_counted",
+        f"{HTTP_REPLIES}test_what_comes_back_of_an_earlier_start_answers_no_request",
     ],
     "an event is acked when its request is answered with 2xx": [
         f"{HTTP_CLIENT}test_nothing_is_acked_before_its_answer",

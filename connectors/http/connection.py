@@ -223,7 +223,7 @@ class HttpConnection(asyncio.Protocol):
         self._answered += 1
         closes = reply.closes or self._last or not request.keep
         kept = "keep-alive" if request.version == "1.0" else ""
-        self._write(reply.head("close" if closes else kept) + (b"" if request.method == "HEAD" else reply.body))
+        self._write(reply.head("close" if closes else kept) + (b"" if request.method == "HEAD" else reply.content))
         if closes:
             self._end(complete=request.complete)
         self.advance()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from connectors.http.refusal import HttpReply
 from walflow import Block, Frames, Outlet, Receipt, StreamId
 
 
@@ -15,12 +16,13 @@ class RestNotSent(Exception):
 
 
 class RequestOutcome:
-    """Of all events of a request. `cause`: why they failed; None: all are acked."""
+    """Of all events of a request. `cause`: why they failed; None: all are acked. `reply`: the answer that the flow made."""
 
-    __slots__ = ("_waiting", "cause", "settled")
+    __slots__ = ("_waiting", "cause", "reply", "settled")
 
     def __init__(self) -> None:
         self.settled = False
+        self.reply: HttpReply | None = None
         self.cause: BaseException | None = None
         self._waiting: list[Callable[[], None]] = []
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 LISTED: Final = 100  # refused events in one answer
+BARE: Final = (204, 304)  # they have no body
 PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -27,12 +28,22 @@ class HttpReply(NamedTuple):
     body: bytes
     headers: str = ""
     closes: bool = False
+    content_type: str = "application/json"
+
+    @property
+    def content(self) -> bytes:
+        return b"" if self.status in BARE else self.body
 
     def head(self, connection: str = "") -> bytes:
         """`connection`: the header of that name."""
+        body = (
+            ""
+            if self.status in BARE
+            else f"Content-Type: {self.content_type}\r\nContent-Length: {len(self.body)}\r\n"
+        )
         lines = (
             f"HTTP/1.1 {self.status} {PHRASES.get(self.status, '')}\r\nServer: walflow\r\nDate: {_date()}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n{self.headers}"
+            f"{body}{self.headers}"
         )
         return (f"{lines}Connection: {connection}\r\n\r\n" if connection else f"{lines}\r\n").encode("latin-1")
 

@@ -4,7 +4,7 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Guarantee, Inlet, Outlet, Ports, Risk
+from walflow import CodecUse, Guarantee, Inlet, Outlet, Risk
 from walflow.net import Address, Secret, parse_address
 from walflow.net.files import warn_if_open
 from walflow.net.over_tcp import Exposed
@@ -15,9 +15,11 @@ class HttpServer(Exposed):
     """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
     acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata.
 
+    Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
+    Then GET and DELETE are taken too.
+
     [HTTP](http.md) has all answers and what each means for the events, and the metadata of an event."""
 
-    ports: ClassVar[Ports] = Ports(inputs=())
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
@@ -60,8 +62,8 @@ class HttpServer(Exposed):
     ack_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds to wait for the acks. Then the request is answered with 504. Its events stay in the "
-        "flow and may still be delivered.",
+        description="Nanoseconds to wait for the acks, and for the answer where the flow makes it. Then the request is "
+        "answered with 504. Its events stay in the flow and may still be delivered.",
     )
     retry_after: int = Field(
         default=1,
@@ -153,7 +155,12 @@ class HttpServer(Exposed):
             f"{self.idempotency_window / 1e9:g} s, unless walflow restarts or {self.idempotency_keys} other keys come "
             "between: keys are held in memory"
         )
-        return Guarantee(source=source, warnings=tuple(warnings))
+        sink = (
+            "an event that comes back is acked when it is in the answer of its request. The answer is sent once all events of "
+            'the request are acked, with "answer": "taken" before. An event whose request has no client any more, or has its '
+            "answer, is dropped, acked and counted"
+        )
+        return Guarantee(source=source, sink=sink, warnings=tuple(warnings))
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         for warning in self.guarantee(behind_log=False).warnings:

@@ -5,17 +5,18 @@ import hashlib
 import socket
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from connectors.http.body import Judged, judge, kind_of
+from connectors.http.body import Judged, Kind, judge, kind_of
 from connectors.http.clients import HttpClients
 from connectors.http.connection import ClientWait, HttpConnection
 from connectors.http.delivery import Departures, NotTaken, RequestOutcome
 from connectors.http.keys import KeyWindow, KnownRequest
 from connectors.http.memory import RequestMemory
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
+from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.request import HttpRequest
-from walflow import Inlet, Outlet, Receipt
+from walflow import CannotEncode, Inlet, Outlet, Receipt
 from walflow.net import NoSecret
 from walflow.net.listener import Listener
 from walflow.net.secrets import same_token
@@ -27,10 +28,21 @@ LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so t
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
 LONGEST_KEY: Final = 255
 METHODS: Final = ("POST", "PUT", "PATCH")
+BODILESS: Final = ("GET", "DELETE")  # taken where the flow answers: without a body, the event is `null`
 SECRET_HEADERS: Final = ("authorization", "proxy-authorization", "cookie")  # no part of the metadata
 REPLAYED: Final = "Idempotency-Replayed: true\r\n"
 
 Judging = Generator[None, None, Judged]
+
+
+class _Whole(NamedTuple):
+    """A request that has come whole, while its events are judged."""
+
+    request: HttpRequest
+    key: str | None
+    body: bytes
+    kind: Kind
+    judging: Judging
 
 
 class HttpServing:
@@ -43,10 +55,13 @@ class HttpServing:
         self._loop = asyncio.get_running_loop()
         self._limits = config.limits
         self._clients = HttpClients(config, out, self)
+        self._replies = FlowReplies(config, inlet, out, self.refused) if inlet.linked else None
+        self._methods = (*METHODS, *BODILESS) if self._replies is not None else METHODS
+        self._at_once = config.answer == "taken" and self._replies is None
         self._seconds = {
             ClientWait.HEAD: config.idle_timeout / 1e9,
             ClientWait.BODY: config.body_timeout / 1e9,
-            ClientWait.OUTCOME: config.ack_timeout / 1e9 if config.answer == "acked" else float("inf"),
+            ClientWait.OUTCOME: float("inf") if self._at_once else config.ack_timeout / 1e9,
             ClientWait.END: LINGER,
         }
         self._memory = RequestMemory(out.window)
@@ -64,6 +79,8 @@ class HttpServing:
         """Until it is cancelled."""
         listener = Listener(sockets, self._clients.arrived, self._out)
         self._inlet.on_reopen(self._clients.reload)
+        if self._replies is not None:
+            self._inlet.serve(self._replies.accept)
         listener.start()
         self._clients.sweep()
         try:
@@ -73,6 +90,8 @@ class HttpServing:
             await self._clients.close()
             self._departures.close()
             self._gate.close()
+            if self._replies is not None:
+                self._replies.close()
 
     def _set_shut(self, shut: bool) -> None:
         self._shut = shut
@@ -99,14 +118,16 @@ class HttpServing:
 
     def late(self) -> HttpRefusal:
         seconds = self._config.ack_timeout / 1e9
+        if self._replies is not None:
+            return HttpRefusal(504, f"{NO_ANSWER} within {seconds:g} s")
         return HttpRefusal(
             504, f"not acked within {seconds:g} s; the events are in the flow, and may still be delivered", later=True
         )
 
     def begin(self, request: HttpRequest) -> None:
         self._requests.value += 1
-        if request.method not in METHODS:
-            raise HttpRefusal(405, f"the method is one of {', '.join(METHODS)}", closes=True)
+        if request.method not in self._methods:
+            raise HttpRefusal(405, f"the method is one of {', '.join(self._methods)}", closes=True)
         if "origin" in request.headers:
             raise HttpRefusal(403, "requests of web pages are not taken", closes=True)
         if self._config.token is not None:
@@ -133,32 +154,45 @@ class HttpServing:
         body = request.take_body()
         key = _key(request)
         kind = kind_of(request.content_type, self._out, split_arrays=self._config.arrays == "split")
+        if request.method in BODILESS and not body:
+            body, kind = self._nothing_said(), "one"
         all_or_none = self._config.refuse == "request"
         judging = judge(body, kind, self._out, self._limits, all_or_none=all_or_none)
-        self._judge(request, key, body, judging)
+        self._judge(_Whole(request, key, body, kind, judging))
 
-    def _judge(self, request: HttpRequest, key: str | None, body: bytes, judging: Judging) -> None:
+    def _nothing_said(self) -> bytes:
+        """Raises HttpRefusal."""
+        try:
+            return self._out.codec.encode(None)
+        except CannotEncode as error:
+            raise HttpRefusal(
+                400, f"a request without a body is the event null, and there is none: {error}"
+            ) from None
+
+    def _judge(self, whole: _Whole) -> None:
         """A part of it, and then the rest, when others have had their turn."""
         try:
-            next(judging)
+            next(whole.judging)
         except StopIteration as judged:
-            self._judged(request, key, body, judged.value)
+            self._judged(whole, judged.value)
         else:
-            self._loop.call_soon(self._judge_on, request, key, body, judging)
+            self._loop.call_soon(self._judge_on, whole)
 
-    def _judge_on(self, request: HttpRequest, key: str | None, body: bytes, judging: Judging) -> None:
+    def _judge_on(self, whole: _Whole) -> None:
+        request = whole.request
         if request.over:  # its client has left
             request.release()
             return
         try:
-            self._judge(request, key, body, judging)
+            self._judge(whole)
         except HttpRefusal as refusal:
             _refuse(request, self.refused(refusal))
         except Exception as error:  # noqa: BLE001  # any bug: only this request fails
             _refuse(request, self.refused(self.failed(error)))
 
-    def _judged(self, request: HttpRequest, key: str | None, body: bytes, judged: Judged) -> None:
+    def _judged(self, whole: _Whole, judged: Judged) -> None:
         """Raises HttpRefusal."""
+        request, key, body, kind, _ = whole
         said = answer({"events": sum(frames.count for frames in judged.frames)}, judged.refused)
         outcome = RequestOutcome()
         if key is not None:
@@ -171,33 +205,44 @@ class HttpServing:
             if judged.frames:
                 self._keys.keep(key, digest, outcome, said)
         if judged.frames:
-            self._deliver(request, judged, outcome, said)
+            self._deliver(request, kind, judged, outcome, said)
         else:
             request.release()
             _reply(request, HttpReply(200, said))
 
-    def _deliver(self, request: HttpRequest, judged: Judged, outcome: RequestOutcome, said: bytes) -> None:
+    def _deliver(
+        self, request: HttpRequest, kind: Kind, judged: Judged, outcome: RequestOutcome, said: bytes
+    ) -> None:
         """Raises HttpRefusal."""
         connection = request.connection
         assert connection is not None
         if connection.stream is None:
             connection.stream = self._out.stream({})
-        taken = self._config.answer == "taken"
-        sent = partial(self._sent, request, outcome, said) if taken else _nothing
-        settled = partial(self._settled, request, outcome)
+        awaited = None
+        if self._replies is not None:
+            events = sum(frames.count for frames in judged.frames)
+            awaited = self._replies.expect(request, kind, events, outcome, judged.refused)
+        meta = _meta(request, connection, awaited)
+        sent = partial(self._sent, request, outcome, said) if self._at_once else _nothing
+        settled = partial(self._settled, request, outcome, awaited)
         try:
-            self._departures.send(connection.stream.id, judged.frames, _meta(request, connection), settled, sent)
+            self._departures.send(connection.stream.id, judged.frames, meta, settled, sent)
         except NotTaken:
             raise HttpRefusal(503, "the flow takes no events now", later=True) from None
-        if not taken:
+        if not self._at_once:
             outcome.then(partial(self._told, request, outcome, said))
 
-    def _settled(self, request: HttpRequest, outcome: RequestOutcome, receipt: Receipt) -> None:
+    def _settled(
+        self, request: HttpRequest, outcome: RequestOutcome, awaited: AwaitedReply | None, receipt: Receipt
+    ) -> None:
         request.release()
         if receipt.cause is not None and request.over and self._config.answer == "taken":
             self._lost.value += receipt.count - receipt.done
             self._out.log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
-        outcome.settle(receipt.cause)
+        if awaited is not None and self._replies is not None:
+            self._replies.settled(awaited, receipt.cause)
+        else:
+            outcome.settle(receipt.cause)
 
     def _sent(self, request: HttpRequest, outcome: RequestOutcome, said: bytes) -> None:
         """All of it is in the flow, where the client waits for no more."""
@@ -208,13 +253,15 @@ class HttpServing:
 
     def _repeat(self, request: HttpRequest, known: KnownRequest) -> None:
         self._repeated.value += 1
-        if self._config.answer == "taken":
+        if self._at_once:
             _reply(request, HttpReply(202, known.answer, REPLAYED))
         else:
             known.outcome.then(partial(self._told, request, known.outcome, known.answer, REPLAYED))
 
     def _told(self, request: HttpRequest, outcome: RequestOutcome, said: bytes, headers: str = "") -> None:
-        if outcome.cause is None:
+        if outcome.reply is not None:
+            _reply(request, outcome.reply._replace(headers=outcome.reply.headers + headers))
+        elif outcome.cause is None:
             _reply(request, HttpReply(200, said, headers))
         elif not request.over:
             _reply(request, self.refused(HttpRefusal(503, f"not delivered: {outcome.cause}", later=True)))
@@ -250,7 +297,7 @@ def _key(request: HttpRequest) -> str | None:
     return f"{request.method} {request.target} {given[0]}"
 
 
-def _meta(request: HttpRequest, connection: HttpConnection) -> Mapping[str, object]:
+def _meta(request: HttpRequest, connection: HttpConnection, awaited: AwaitedReply | None) -> Mapping[str, object]:
     headers: Mapping[str, list[str]] = request.headers
     if not headers.keys().isdisjoint(SECRET_HEADERS):
         headers = {name: values for name, values in headers.items() if name not in SECRET_HEADERS}
@@ -258,7 +305,7 @@ def _meta(request: HttpRequest, connection: HttpConnection) -> Mapping[str, obje
     secure = connection.secure is not None
     url = {"scheme": "https" if secure else "http", "path": path, "query": query}
     peer = {"host": connection.host, "port": connection.port}
-    return {
-        "request": {"method": request.method, "url": url, "headers": headers},
-        "http_server": {"tls": secure, "peer": peer},
-    }
+    ours: dict[str, object] = {"tls": secure, "peer": peer}
+    if awaited is not None:
+        ours["request_id"] = awaited.number
+    return {"request": {"method": request.method, "url": url, "headers": headers}, "http_server": ours}

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from connectors.http.posting import AWAY, TOO_MUCH
-from tests.connectors.test_http_server import serving
+from tests.connectors.test_http_replies import answering
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "http.md").read_text("utf-8")
@@ -28,10 +28,11 @@ def test_what_the_client_tries_again_and_what_it_divides() -> None:
 
 
 async def test_the_metadata_is_that_of_an_event() -> None:
-    async with serving() as server, server.client() as client:
-        await client.post(b"1", {"X-Tag": "a"}, path="/orders/1?a=b")
-        meta = server.taker.blocks[0].meta
-    told = re.findall(r"^\| `\$([\w.]+)` \| (\w+) \|", PAGE, re.MULTILINE)
+    async with answering() as server, server.client() as client:
+        client.send(b"1", {"X-Tag": "a"}, path="/orders/1?a=b")
+        meta = (await server.came())[0].meta
+    table = PAGE.partition("\n## Metadata\n")[2].partition("\n## ")[0]
+    told = re.findall(r"^\| `\$([\w.]+)` \| (\w+) \|", table, re.MULTILINE)
     assert {name: type_of(value) for name, value in leaves(meta)} == dict(told)
 
 

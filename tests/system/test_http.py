@@ -184,3 +184,18 @@ def test_a_drain_answers_what_is_acked_and_takes_no_more(tmp_path: Path) -> None
 
 def wait_for_acks(senders: Sequence[Sender], count: int) -> None:
     wait_until(lambda: sum(len(sender.acked) for sender in senders) >= count, "nothing is acked")
+
+
+def test_the_flow_answers(tmp_path: Path) -> None:
+    """flows/doors/http-answers.troy."""
+    text = (ROOT / "flows/doors/http-answers.troy").read_text().replace("127.0.0.1:8080", "127.0.0.1:0")
+    flow = tmp_path / "answers.troy"
+    flow.write_text(text)
+    with running(flow, tmp_path) as daemon:
+        url = f"http://127.0.0.1:{daemon.port()}/orders"
+        assert curl("-d", '{"id":7}', url) == (201, '{"id":7}')
+        assert curl("-d", "{}", url) == (422, '{"error":"an order has an id"}')
+        assert curl(url) == (200, '{"service":"orders"}')
+        out = tmp_path / "orders.jsonl"
+        wait_until(lambda: out.exists() and out.read_text() == '{"id":7}\n')
+        assert daemon.terminate() == 0, daemon.raw
