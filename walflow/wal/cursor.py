@@ -81,14 +81,22 @@ class Checkpoint:
     """A cursor to be written, and the chunks that may be deleted after it. It has three phases, as a commit has."""
 
     def __init__(
-        self, directory: Directory, fd: int, uuid: bytes, slot: Slot, *, both: bool, dropped: list[Chunk]
+        self,
+        directory: Directory,
+        fd: int,
+        uuid: bytes,
+        slot: Slot,
+        *,
+        both: bool,
+        dropped: list[Chunk],
+        spares: dict[Chunk, str],
     ) -> None:
         self._directory = directory
         self._fd = fd
         self._uuid = uuid
         self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
         self.dropped = dropped
-        self.spares: dict[Chunk, str] = {}  # those to be kept for reuse, and the name they get
+        self.spares = spares  # those to be kept for reuse, and the name they get
         self._gone = 0
         self.flushed = False
 
