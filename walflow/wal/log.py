@@ -27,7 +27,7 @@ from walflow.errors import DiskFull, FailStop, LogFull
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.commit import COMMIT_BYTES, Commit, Sync
-from walflow.wal.cursor import Checkpoint
+from walflow.wal.cursor import Checkpoint, CursorFile
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
@@ -108,7 +108,6 @@ class Log:
         self._queue: deque[Commit] = deque()
         self._open: Commit | None = None  # the last of the queue, while it takes records
         self._flying: Commit | None = None
-        self._checkpoint: Checkpoint | None = None
         self._syncing: Sync | None = None
         self._full: list[Chunk] = []  # open for a sync yet to come, or in the air
         self._closing = self._closed = False
@@ -117,8 +116,7 @@ class Log:
     def _start(self) -> None:
         found = recover(self.directory)
         self._uuid = found.uuid
-        self._cursor = found.cursor
-        self._generation = found.generation
+        self._cursor = CursorFile(self.directory, found.cursor, found.uuid, found.generation)
         self.recovery: Recovery = found.recovery
         self.acked = found.acked
         self.durable = found.durable
@@ -132,7 +130,6 @@ class Log:
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
-        self._written: Slot | None = None
         if not found.settled or self.relaxed:
             # Durable before the next commit is, for that would prove that what was torn had been promised.
             try:
@@ -345,24 +342,10 @@ class Log:
     def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
         """A checkpoint: the acked positions, and the chunks that may be deleted. None: nothing is new, or one is
         running."""
-        if self._checkpoint is not None:
+        if self._cursor.running is not None:
             return None
         dropped = self._droppable()
-        slot = self._slot()
-        if not force and not dropped and slot == self._written:
-            return None
-        self._written = slot
-        self._checkpoint = checkpoint = Checkpoint(
-            self.directory,
-            self._cursor,
-            self._uuid,
-            slot._replace(generation=self._generation + 1),
-            both=force,
-            dropped=dropped,
-            spares=self.space.choose_spares(dropped),
-        )
-        self._generation = checkpoint.generation
-        return checkpoint
+        return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._sync, self.durable
@@ -374,11 +357,11 @@ class Log:
 
     def checkpointed(self, checkpoint: Checkpoint) -> None:
         """Call it after the checkpoint's flush: the space of the deleted chunks is free."""
-        if self._closing and checkpoint is not self._checkpoint:
+        if self._closing and checkpoint is not self._cursor.running:
             return
-        if checkpoint is not self._checkpoint or not checkpoint.flushed:
+        if checkpoint is not self._cursor.running or not checkpoint.flushed:
             raise ValueError(f"{checkpoint!r} is not what was flushed")
-        self._checkpoint = None
+        self._cursor.running = None
         self.space.free(checkpoint.dropped, checkpoint.spares)
         if self._full:
             self._close_full()
@@ -388,7 +371,7 @@ class Log:
         room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not durable
         yet."""
         needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
-        leaving = self._checkpoint.dropped if self._checkpoint is not None else []
+        leaving = self._cursor.running.dropped if self._cursor.running is not None else []
         room = self.space.room(self._tail) + sum(chunk.capacity for chunk in leaving)
         dropped: list[Dropped] = []
         for chunk in self.chunks:
@@ -432,8 +415,8 @@ class Log:
         """Closes the log, with a cursor that says what is durable. Records that were appended and not committed are
         dropped; they were never acked."""
         self._closing = True
-        if self._checkpoint is not None and self._checkpoint.flushed:
-            self._checkpoint = None  # written, and its caller has not said so; if it does now, it comes too late
+        if self._cursor.running is not None and self._cursor.running.flushed:
+            self._cursor.running = None  # written, and its caller has not said so; if it does now, it comes too late
         if not self._closed:
             with suppress(DiskFull, FailStop):  # what was not synced is known for that at the next start
                 self._sync_all()
@@ -451,7 +434,7 @@ class Log:
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
         for chunk in [*self.chunks, *self._full, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
-        self.disk.close(self._cursor)
+        self._cursor.close()
         self.directory.release()
 
     def _sync_all(self) -> None:
