@@ -81,14 +81,22 @@ class Checkpoint:
     """A cursor to be written, and the chunks that may be deleted after it. It has three phases, as a commit has."""
 
     def __init__(
-        self, directory: Directory, fd: int, uuid: bytes, slot: Slot, *, both: bool, dropped: list[Chunk]
+        self,
+        directory: Directory,
+        fd: int,
+        uuid: bytes,
+        slot: Slot,
+        *,
+        both: bool,
+        dropped: list[Chunk],
+        spares: dict[Chunk, str],
     ) -> None:
         self._directory = directory
         self._fd = fd
         self._uuid = uuid
         self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
         self.dropped = dropped
-        self.spares: dict[Chunk, str] = {}  # those to be kept for reuse, and the name they get
+        self.spares = spares  # those to be kept for reuse, and the name they get
         self._gone = 0
         self.flushed = False
 
@@ -116,3 +124,40 @@ class Checkpoint:
             self._directory.rename(chunk.name, self.spares[chunk])
         else:
             self._directory.unlink(chunk.name)
+
+
+class CursorFile:
+    """The cursor of an open log. `running`: the checkpoint that was begun and has not ended. There is one at a time."""
+
+    def __init__(self, directory: Directory, fd: int, uuid: bytes, generation: int) -> None:
+        self.running: Checkpoint | None = None
+        self._directory = directory
+        self._fd = fd
+        self._uuid = uuid
+        self._generation = generation
+        self._said: Slot | None = None  # in the last checkpoint; its generation does not count
+
+    def __repr__(self) -> str:
+        return f"<CursorFile of {self._directory.path!r}, generation {self._generation}>"
+
+    def checkpoint(
+        self, slot: Slot, dropped: list[Chunk], spares: dict[Chunk, str], *, force: bool
+    ) -> Checkpoint | None:
+        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted."""
+        if not force and not dropped and slot == self._said:
+            return None
+        self._said = slot
+        self.running = checkpoint = Checkpoint(
+            self._directory,
+            self._fd,
+            self._uuid,
+            slot._replace(generation=self._generation + 1),
+            both=force,
+            dropped=dropped,
+            spares=spares,
+        )
+        self._generation = checkpoint.generation
+        return checkpoint
+
+    def close(self) -> None:
+        self._directory.disk.close(self._fd)

@@ -15,9 +15,7 @@ In a relaxed log (`sync` is "interval" or "never"), "durable" means written: a r
 but not of the machine. Records up to `synced_up_to` are synced too. `sync`, `flush`, `synced` advance it; the owner
 decides when.
 
-The budget limits all chunks and spares together. A chunk is charged with its whole capacity when it begins, and gets
-back the unused part when it is sealed. So an append to it needs no further check, and the disk never contains more
-than was charged.
+The budget limits all chunks and spares together (space.py).
 """
 
 from collections import deque
@@ -29,7 +27,7 @@ from walflow.errors import DiskFull, FailStop, LogFull
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.commit import COMMIT_BYTES, Commit, Sync
-from walflow.wal.cursor import Checkpoint
+from walflow.wal.cursor import Checkpoint, CursorFile
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
@@ -57,11 +55,10 @@ from walflow.wal.format import (
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
 from walflow.wal.recovery import Recovery, recover
+from walflow.wal.space import Space
 
-PREALLOCATE: Final = 64 << 10  # chunks of this size and above
 BLOCK_CAP: Final = 256 << 10
 WINDOW: Final = 8 << 20
-SPARES: Final = 2
 UNSYNCED_CHUNKS: Final = 16  # that are full and kept open for their sync
 
 _pack_header = RECORD_HEADER.pack
@@ -98,7 +95,8 @@ class Log:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or RealDisk()
         self.directory = Directory(options.path, self.disk)
-        self.budget = options.chunk_size * options.max_chunks
+        self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
+        self.budget = self.space.budget
         self.max_record = min((self.budget & ~7) - CHUNK_START - RECORD_START, MAX_LENGTH)
         self.block_cap = min(BLOCK_CAP, self.budget // 16)
         self.window = min(WINDOW, self.budget // 4)
@@ -106,26 +104,19 @@ class Log:
         self.relaxed = options.sync != "always"
         self._sync = MODES[options.sync]
         self._keeps_open = options.sync == "interval"
-        self._chunk_size = options.chunk_size
-        self._preallocate = self.disk.preallocates and options.chunk_size >= PREALLOCATE
-        self._max_spares = max(1, min(SPARES, options.max_chunks // 8)) if self._preallocate else 0
         self._readers: list[Reader] = []
         self._queue: deque[Commit] = deque()
         self._open: Commit | None = None  # the last of the queue, while it takes records
         self._flying: Commit | None = None
-        self._checkpoint: Checkpoint | None = None
         self._syncing: Sync | None = None
         self._full: list[Chunk] = []  # open for a sync yet to come, or in the air
-        self._spares: list[str] = []
-        self._pressed = False  # a writer waits for room
         self._closing = self._closed = False
         self._start()
 
     def _start(self) -> None:
         found = recover(self.directory)
         self._uuid = found.uuid
-        self._cursor = found.cursor
-        self._generation = found.generation
+        self._cursor = CursorFile(self.directory, found.cursor, found.uuid, found.generation)
         self.recovery: Recovery = found.recovery
         self.acked = found.acked
         self.durable = found.durable
@@ -138,9 +129,8 @@ class Log:
         self._number = found.commit
         self._last_ns = found.last_ns
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
-        self._used = self._sealed = sum(chunk.capacity for chunk in self.chunks)
+        self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
-        self._written: Slot | None = None
         if not found.settled or self.relaxed:
             # Durable before the next commit is, for that would prove that what was torn had been promised.
             try:
@@ -152,7 +142,7 @@ class Log:
     def __repr__(self) -> str:
         return (
             f"<Log {self.directory.path!r} acked {self.low} durable {self.durable} next {self.next}, "
-            f"{len(self.chunks)} chunks, {self._used} of {self.budget} bytes>"
+            f"{len(self.chunks)} chunks, {self.used} of {self.budget} bytes>"
         )
 
     @property
@@ -167,7 +157,7 @@ class Log:
     @property
     def used(self) -> int:
         """Bytes that count in the budget, with spares."""
-        return self._used
+        return self.space.used
 
     @property
     def low(self) -> int:
@@ -187,27 +177,14 @@ class Log:
     @property
     def fill(self) -> float:
         """The share of the budget that records take, 0 to 1."""
-        return (self._sealed + (self._tail.end if self._tail is not None else 0)) / self.budget
+        return self.space.fill(self._tail)
 
     # Writing
 
     def fits(self, tag_bytes: int, payload_bytes: int) -> bool:
         """Whether a record of that size may be appended now."""
-        size = record_size(tag_bytes + payload_bytes)
-        if tag_bytes + payload_bytes > self.max_record:
-            return False
-        tail = self._tail
-        if tail is not None and tail.end + size <= tail.capacity:
-            return True
-        if CHUNK_START + size <= self._room():
-            return True
-        self._pressed = True
-        return False
-
-    def _room(self) -> int:
-        """The most bytes of a chunk that begins now."""
-        slack = self._tail.capacity - self._tail.end if self._tail is not None else 0
-        return self.budget - self._used + len(self._spares) * self._chunk_size + slack
+        length = tag_bytes + payload_bytes
+        return length <= self.max_record and self.space.fits(record_size(length), self._tail)
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Appends a record and returns its first position. Raises LogFull: nothing was written; ack some positions,
@@ -220,7 +197,7 @@ class Log:
         chunk = self._tail
         roll = chunk is None or chunk.end + size > chunk.capacity
         if roll and not self.fits(len(tag), len(payload)):
-            raise LogFull(f"{length} bytes do not fit: {self._used} of {self.budget} bytes are used")
+            raise LogFull(f"{length} bytes do not fit: {self.used} of {self.budget} bytes are used")
         commit = self._open
         if commit is None or commit.size >= COMMIT_BYTES:
             commit = self._begin_commit()
@@ -316,7 +293,7 @@ class Log:
         if self._open is not None:
             self._close_commit()
         self._open = commit = Commit(
-            self.directory, self._number, preallocate=self._preallocate, relaxed=self.relaxed
+            self.directory, self._number, preallocate=self.space.preallocate, relaxed=self.relaxed
         )
         self._number += 1
         self._queue.append(commit)
@@ -329,13 +306,12 @@ class Log:
 
     def _begin_chunk(self, size: int, commit: Commit) -> Chunk:
         """For a record of `size` bytes; it fits."""
-        self._pressed = False
         before = self.chunks[-1] if self.chunks else None
         needed = CHUNK_START + size
         if self._tail is not None:
             commit.sealed.append(self._tail)
-            self._seal(self._tail, needed)
-        spare, capacity = self._place(needed, commit)
+            self.space.seal(self._tail, needed)
+        spare, capacity = self.space.take(needed, commit.unneeded)
         flags = (0 if commit.refs else BEGINS) | (RELAXED if self.relaxed else 0)
         header = ChunkHeader(self.next, commit.number, random_salt(), flags, skipped=self._skipped)
         self._skipped = 0
@@ -346,32 +322,6 @@ class Log:
         self.chunks.append(chunk)
         commit.begin_chunk(chunk, pack_chunk_header(self._uuid, header))
         return chunk
-
-    def _place(self, needed: int, commit: Commit) -> tuple[str | None, int]:
-        """A spare, or room for a new file. It is as large as a chunk or as the record needs, or smaller if less room is
-        left."""
-        if needed <= self._chunk_size and self._spares:
-            return self._spares.pop(), self._chunk_size
-        while self.budget - self._used < needed:
-            commit.unneeded.append(self._spares.pop())
-            self._used -= self._chunk_size
-        capacity = min(max(self._chunk_size, needed), self.budget - self._used)
-        self._used += capacity
-        return None, capacity
-
-    def _seal(self, chunk: Chunk, needed: int) -> None:
-        """Ends a chunk: no record is added any more. Its unused rest is given back if that is worth a truncation.
-        Otherwise it is kept, because a file that was cut cannot be recycled."""
-        rest = chunk.capacity - chunk.end
-        room = self.budget - self._used + len(self._spares) * self._chunk_size
-        if not self._preallocate or rest > chunk.capacity // 16 or room < needed:
-            self._used -= rest
-            chunk.capacity = chunk.end
-        self._end_tail(chunk)
-
-    def _end_tail(self, chunk: Chunk) -> None:
-        self._sealed += chunk.capacity
-        self._tail = None
 
     # Reading
 
@@ -398,24 +348,10 @@ class Log:
     def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
         """A checkpoint: the acked positions, and the chunks that may be deleted. None: nothing is new, or one is
         running."""
-        if self._checkpoint is not None:
+        if self._cursor.running is not None:
             return None
         dropped = self._droppable()
-        slot = self._slot()
-        if not force and not dropped and slot == self._written:
-            return None
-        self._written = slot
-        self._checkpoint = checkpoint = Checkpoint(
-            self.directory,
-            self._cursor,
-            self._uuid,
-            slot._replace(generation=self._generation + 1),
-            both=force,
-            dropped=dropped,
-        )
-        self._generation = checkpoint.generation
-        self._choose_spares(checkpoint)
-        return checkpoint
+        return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._sync, self.durable
@@ -427,16 +363,12 @@ class Log:
 
     def checkpointed(self, checkpoint: Checkpoint) -> None:
         """Call it after the checkpoint's flush: the space of the deleted chunks is free."""
-        if self._closing and checkpoint is not self._checkpoint:
+        if self._closing and checkpoint is not self._cursor.running:
             return
-        if checkpoint is not self._checkpoint or not checkpoint.flushed:
+        if checkpoint is not self._cursor.running or not checkpoint.flushed:
             raise ValueError(f"{checkpoint!r} is not what was flushed")
-        self._checkpoint = None
-        self._spares += checkpoint.spares.values()
-        for chunk in checkpoint.dropped:
-            self._sealed -= chunk.capacity
-            if chunk not in checkpoint.spares:
-                self._used -= chunk.capacity
+        self._cursor.running = None
+        self.space.free(checkpoint.dropped, checkpoint.spares)
         if self._full:
             self._close_full()
 
@@ -445,7 +377,8 @@ class Log:
         room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not durable
         yet."""
         needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
-        room = self._room() + sum(chunk.capacity for chunk in (self._checkpoint.dropped if self._checkpoint else ()))
+        leaving = self._cursor.running.dropped if self._cursor.running is not None else []
+        room = self.space.room(self._tail) + sum(chunk.capacity for chunk in leaving)
         dropped: list[Dropped] = []
         for chunk in self.chunks:
             if room >= needed or chunk.last > self.durable:
@@ -468,12 +401,13 @@ class Log:
         """The chunks at the front whose events are all acked. The last chunk is included only if its space is needed or
         half of it is used: otherwise a new chunk would cost more than it saves."""
         tail = self._tail
-        if tail is not None and tail.last <= self.low and (self._pressed or tail.end >= tail.capacity // 2):
+        if tail is not None and tail.last <= self.low and (self.space.pressed or tail.end >= tail.capacity // 2):
             if self.relaxed:
                 self._full.append(tail)
             else:
                 tail.close(self.disk)
-            self._end_tail(tail)
+            self.space.end(tail)
+            self._tail = None
         count = 0
         while (
             count < len(self.chunks) and self.chunks[count].last <= self.low and self.chunks[count] is not self._tail
@@ -483,19 +417,12 @@ class Log:
         del self.chunks[:count]
         return dropped
 
-    def _choose_spares(self, checkpoint: Checkpoint) -> None:
-        for chunk in checkpoint.dropped:
-            if len(self._spares) + len(checkpoint.spares) >= self._max_spares:
-                break
-            if chunk.preallocated and chunk.capacity == self._chunk_size:
-                checkpoint.spares[chunk] = f"spare.{chunk.first:020d}"
-
     def close(self) -> None:
         """Closes the log, with a cursor that says what is durable. Records that were appended and not committed are
         dropped; they were never acked."""
         self._closing = True
-        if self._checkpoint is not None and self._checkpoint.flushed:
-            self._checkpoint = None  # written, and its caller has not said so; if it does now, it comes too late
+        if self._cursor.running is not None and self._cursor.running.flushed:
+            self._cursor.running = None  # written, and its caller has not said so; if it does now, it comes too late
         if not self._closed:
             with suppress(DiskFull, FailStop):  # what was not synced is known for that at the next start
                 self._sync_all()
@@ -513,7 +440,7 @@ class Log:
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
         for chunk in [*self.chunks, *self._full, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
-        self.disk.close(self._cursor)
+        self._cursor.close()
         self.directory.release()
 
     def _sync_all(self) -> None:
