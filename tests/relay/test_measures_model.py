@@ -339,3 +339,16 @@ TestMeasures = Measures.TestCase
 TestMeasures.settings = settings(
     max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_positions_that_a_start_skipped_take_no_part_in_the_bytes_that_are_dropped() -> None:
+    """Found by 2,500 examples: the chunk before the skip was said to hold 0 bytes."""
+    log = Measures()
+    log.begin(sync="interval", on_full="drop_oldest")
+    log.fill(5)
+    log.crash_and_open()
+    log.fill(5)
+    log.close_and_open()
+    log.fill(26)
+    log.counters_hold()
+    log.teardown()

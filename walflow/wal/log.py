@@ -390,6 +390,8 @@ class Log:
 
     def _give_up(self, chunk: Chunk) -> Dropped:
         positions = chunk.last - chunk.first + 1
+        if positions > chunk.end:  # an event has a byte at least: the rest was skipped at a start behind lost syncs
+            positions -= -(-(positions - chunk.end) // SKIP) * SKIP
         events = sum(last - first + 1 for first, last in self.acked.missing(chunk.first, chunk.last))
         dropped = Dropped(chunk.first, chunk.last, events, round(chunk.end * events / positions))
         self.acked.add(chunk.first, chunk.last)
