@@ -18,7 +18,7 @@ from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
 from walflow.wal.cursor import Acked
-from walflow.wal.tail import Tail
+from walflow.wal.opening.tail import Tail
 
 pytestmark = pytest.mark.test
 

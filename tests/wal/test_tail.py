@@ -17,8 +17,8 @@ from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHUNK_START, RECORD_START, chunk_name
-from walflow.wal.survey import collect, survey
-from walflow.wal.tail import UNSYNCED, Tail
+from walflow.wal.opening.survey import collect, survey
+from walflow.wal.opening.tail import UNSYNCED, Tail
 
 FULL = b"." * 900  # a record that has a chunk of its own
 SIZE = 56  # of a small record: `one` and the like

@@ -51,9 +51,9 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.opening.recovery import Recovery, recover
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
-from walflow.wal.recovery import Recovery, recover
 from walflow.wal.space import Space
 from walflow.wal.unsynced import Unsynced
 

@@ -10,10 +10,10 @@ from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpa
 from walflow.wal.inspect.kept import reported
 from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
 from walflow.wal.inspect.walk import CountedRecords, Read, open_chunk, unreported
-from walflow.wal.note import Note
+from walflow.wal.opening.note import Note
+from walflow.wal.opening.scan import Damage, Scan
+from walflow.wal.opening.survey import NUMBERED
 from walflow.wal.quarantine import Gap
-from walflow.wal.survey import NUMBERED
-from walflow.wal.tail import Damage, Scan
 
 
 class Finding(NamedTuple):

@@ -32,10 +32,10 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
-from walflow.wal.note import Note
+from walflow.wal.opening.note import Note
+from walflow.wal.opening.survey import Sheet, collect, survey
+from walflow.wal.opening.tail import Tail
 from walflow.wal.quarantine import Gap, Losses
-from walflow.wal.survey import Sheet, collect, survey
-from walflow.wal.tail import Tail
 
 ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
 
