@@ -1,7 +1,7 @@
 """One chunk, read from its first record to its last: what is sound, and what is damaged or missing."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
 from walflow.wal.format import (
@@ -43,7 +43,7 @@ class Scan:
     """One chunk, read from its first record to its last. `end` and `last`: up to there it is sound, or was judged.
     `follower`: the chunk behind it, None behind the last one."""
 
-    def __init__(self, pages: Pages, fd: int, chunk: Chunk, hint: int, follower: Chunk | None) -> None:
+    def __init__(self, pages: Pages, fd: int, chunk: Chunk, follower: Chunk | None) -> None:
         self.pages = pages
         self.fd = fd
         self.chunk = chunk
@@ -58,10 +58,16 @@ class Scan:
         self.replaced = False  # by a copy that was synced
         self.endless = False  # its end cannot be read: how many positions stand there is unknown
         self.unproven = 0  # where the first record stands that the cursor does not call durable
-        self._read(hint)
+
+    @classmethod
+    def read(cls, pages: Pages, fd: int, chunk: Chunk, hint: int, follower: Chunk | None) -> Self:
+        """Reads the chunk. `hint`: all positions up to it were synced."""
+        scan = cls(pages, fd, chunk, follower)
+        scan._read(hint)
+        return scan
 
     def _read(self, hint: int) -> None:
-        """Reads the chunk. There may be damage after `end`, but no sound record."""
+        """There may be damage after `end`, but no sound record."""
         pages, seed = self.pages, self.chunk.seed
         offset, expected = self.end, self.last + 1
         while True:

@@ -121,7 +121,7 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
             damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
             continue
         try:
-            scan = Scan(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
+            scan = Scan.read(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
             missing = scan.missing()
         finally:
             view.directory.disk.close(fd)
