@@ -18,9 +18,9 @@ from bench.processes import cpu_seconds, peak_rss_mb
 from bench.systems import FLOWS, WrongResult
 from demo.server import Server, free_port, write_flow
 from walflow.wal import Log, LogOptions
-from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import Record
+from walflow.wal.tools.build import Builder
 
 BLOCK: Final = 655  # lines: as many as fit 64 KiB
 LINE: Final = 100  # bytes

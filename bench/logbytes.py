@@ -12,7 +12,7 @@ from typing import Final
 from walflow.errors import Unusable
 from walflow.wal import Gap
 from walflow.wal.format import CHUNK_START, record_size
-from walflow.wal.inspect import look, records
+from walflow.wal.tools.inspect import look, records
 
 LAST: Final = (1 << 63) - 1  # position
 FEWEST: Final = 100  # records that say something

@@ -19,7 +19,7 @@ from tests.mutation.run import Run, Wrong
 from tests.mutation.survivors import explained, stale
 
 SAVE_SECONDS: Final = 10.0
-TOOLS: Final = ("build", "range_reader", "inspect", "repair", "skip")
+TOOLS: Final = ("range_reader", "tools")
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
 

@@ -9,9 +9,9 @@ from tests.proof.proof import Effort, Story
 from walflow.errors import WalflowError
 from walflow.testing.disk import MemoryDisk, SimulatedDisk
 from walflow.wal import LogOptions
-from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import Record
+from walflow.wal.tools.build import Builder
 
 PATH: Final = "/srv/log"
 UUID: Final = b"a log of another"

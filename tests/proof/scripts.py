@@ -19,7 +19,7 @@ from walflow.wal.format import (
     chunk_name,
     crc,
 )
-from walflow.wal.skip import skip
+from walflow.wal.tools.skip import skip
 
 Body = Callable[[Life], None]
 Files = dict[str, bytes]

@@ -12,7 +12,7 @@ from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept, PowerCut, SimulatedDisk
 from walflow.wal import Commit, Log, LogOptions, Reader
 from walflow.wal.format import CHUNK_START, RECORD_START, pack_meta
-from walflow.wal.skip import skip
+from walflow.wal.tools.skip import skip
 
 PATH: Final = "/log"
 SHAPES: Final = ((1024, 8), (1024, 1), (1024, 3), (2048, 4), (4096, 2), (1536, 6))

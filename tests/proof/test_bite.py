@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -18,7 +19,6 @@ from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
 from walflow.wal.cursor import Acked
-from walflow.wal.tail import Tail
 
 pytestmark = pytest.mark.test
 
@@ -101,12 +101,9 @@ class GoesOnInTheOldChunk(Log):
     """What a failed write-back may have left in the page cache alone is not written again."""
 
     def _start(self) -> None:
-        settle = Tail.settle
-        Tail.settle = lambda self: False  # type: ignore[method-assign]  # a patch: what is wrong with it is the test
-        try:
+        # a patch: what is wrong with it is the test
+        with patch("walflow.wal.opening.recovery.settle", lambda directory, tail: False):
             super()._start()
-        finally:
-            Tail.settle = settle  # type: ignore[method-assign]
 
 
 class NeverSyncsNames(Log):

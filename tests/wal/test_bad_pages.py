@@ -12,7 +12,7 @@ from tests.wal.tools import BadDisk, FaultyDisk, checkpoint, chunk_files, put, r
 from walflow.wal import Log
 from walflow.wal.chunk import PAGE
 from walflow.wal.format import CHUNK_START, RECORD_START, SKIP, record_size
-from walflow.wal.tail import UNREADABLE_END
+from walflow.wal.opening.tail import UNREADABLE_END
 
 SIZES = (10, 3000, 1000, 4048, 700, 5000, 1, 1, 2500, 900, 4200, 30, 6000, 100)
 CHUNK = 12288

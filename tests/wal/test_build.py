@@ -15,10 +15,10 @@ from walflow.disk import Disk as AnyDisk
 from walflow.errors import DirectoryLocked, DiskFull, WalflowError
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, LogOptions, Record
-from walflow.wal.build import PIECE, Builder, Taken, _expect_possible
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START, MAX_COUNT, MAX_LENGTH, MAX_TAG, chunk_name, record_size
-from walflow.wal.inspect import check, look, records
+from walflow.wal.tools.build import PIECE, Builder, Taken, _expect_possible
+from walflow.wal.tools.inspect import check, look, records
 
 UUID = bytes(range(16))
 RECORDS = [Record(position, 2, b"tag", b"%d" % position * 30, position) for position in (5, 7, 9, 15, 17, 19)]

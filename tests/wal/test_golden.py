@@ -10,7 +10,7 @@ import pytest
 from tests.wal.golden.make import SHAPES, STORIES, Maker, noted, read
 from tests.wal.tools import files_of
 from walflow.wal import Gap, Record
-from walflow.wal.inspect import look, records
+from walflow.wal.tools.inspect import look, records
 
 GOLDEN = Path(__file__).parent / "golden" / "v1"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.json"))

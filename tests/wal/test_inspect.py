@@ -12,8 +12,8 @@ from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, file
 from walflow.errors import Unusable
 from walflow.wal import Gap, Log, LogOptions, Record
 from walflow.wal.cursor import Acked
-from walflow.wal.inspect import Onlooker, backlog_bytes, check, holder, look, records, removed
-from walflow.wal.inspect.view import up_to
+from walflow.wal.tools.inspect import Onlooker, backlog_bytes, check, holder, look, records, removed
+from walflow.wal.tools.inspect.view import up_to
 
 
 def filled(open_log: Open) -> Log:

@@ -15,9 +15,9 @@ from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, QuickDisk, checkpoint, chunk_files, put
 from walflow.wal import Gap, Log, Record
 from walflow.wal.format import RECORD_START
-from walflow.wal.inspect import GONE, Read, acked_by_cursor, check, holder, look, records, removed
-from walflow.wal.inspect.walk import unreported, walk
-from walflow.wal.skip import skip
+from walflow.wal.tools.inspect import GONE, Read, acked_by_cursor, check, holder, look, records, removed
+from walflow.wal.tools.inspect.walk import unreported, walk
+from walflow.wal.tools.skip import skip
 
 ALL_ACKED = "not what was written; all acked, so nothing is lost"
 

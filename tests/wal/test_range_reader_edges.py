@@ -11,10 +11,10 @@ from tests.wal.conftest import Open
 from tests.wal.test_range_reader import fill, read_range
 from tests.wal.tools import FaultyDisk, checkpoint, put
 from walflow.wal import Log, LogOptions, Record
-from walflow.wal.build import Builder
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START
 from walflow.wal.range_reader import Loss, RangeReader, RecordPlace, RecordSlice
+from walflow.wal.tools.build import Builder
 
 STEP = 256 << 10  # bytes between two places of a window
 

@@ -13,7 +13,7 @@ from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import SKIP
-from walflow.wal.log import UNSYNCED_CHUNKS
+from walflow.wal.unsynced import UNSYNCED_CHUNKS
 
 pytestmark = pytest.mark.test
 

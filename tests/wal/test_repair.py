@@ -19,8 +19,8 @@ from walflow.errors import DirectoryLocked
 from walflow.testing import SimulatedDisk, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START, SLOT, record_size
-from walflow.wal.inspect import look
-from walflow.wal.repair import Hold, _allow, obstacles, overwritten, pass_over
+from walflow.wal.tools.inspect import look
+from walflow.wal.tools.repair import Hold, _allow, obstacles, overwritten, pass_over
 
 
 def broken(number: int) -> Files:

@@ -10,7 +10,7 @@ import pytest
 from tests.wal.tools import put, read
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import DiskFull, Log, LogOptions
-from walflow.wal.skip import NothingToSkip, skip, skippable
+from walflow.wal.tools.skip import NothingToSkip, skip, skippable
 
 OPTIONS = LogOptions("/log", 1024, 8)
 

@@ -17,8 +17,8 @@ from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHUNK_START, RECORD_START, chunk_name
-from walflow.wal.survey import collect, survey
-from walflow.wal.tail import UNSYNCED, Tail
+from walflow.wal.opening.survey import collect, survey
+from walflow.wal.opening.tail import UNSYNCED, Tail
 
 FULL = b"." * 900  # a record that has a chunk of its own
 SIZE = 56  # of a small record: `one` and the like
@@ -45,7 +45,7 @@ def tail_of(disk: MemoryDisk, low: int, hint: int, *, synced: bool = True, writt
     chunks = chunks_of(directory)
     opened: set[int] = set()
     disk.fault = lambda operation, path: opened.add(int(path[-24:-4])) if operation == "open" else None
-    tail = Tail(directory, chunks, Acked(low), hint, written=written, relaxed=not synced)
+    tail = Tail.read(directory, chunks, Acked(low), hint, written=written, relaxed=not synced)
     disk.fault = None
     tail.close()
     return tail, opened
@@ -223,7 +223,7 @@ def test_a_chunk_that_cannot_be_opened_leaves_none_open(open_log: Open, director
     chunks = chunks_of(Directory(str(directory), disk))
     disk.fault = lambda operation, path: errno.EMFILE if path.endswith(chunks[0].name) else None
     with pytest.raises(DiskFull, match=chunks[0].name):
-        Tail(Directory(str(directory), disk), chunks, Acked(), 0)
+        Tail.read(Directory(str(directory), disk), chunks, Acked(), 0)
     assert [path for operation, path, _ in disk.operations if operation == "open"][-1:] == [
         str(directory / chunks[1].name)
     ]
@@ -245,7 +245,7 @@ def test_what_was_acked_out_of_order_and_is_gone_is_no_damage() -> None:
     for chunk in (2, 3, 4):
         remove(disk, chunk)
     directory = Directory("/log", disk)
-    tail = Tail(directory, chunks_of(directory), Acked(1, [(3, 3)]), 3)
+    tail = Tail.read(directory, chunks_of(directory), Acked(1, [(3, 3)]), 3)
     tail.close()
     assert [gap for gap, _ in tail.lost] == [Gap(2, 2, "", 0, 0, HOLE)]
     assert tail.torn_records == 1, "of a commit that nobody was promised"

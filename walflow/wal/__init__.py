@@ -6,9 +6,9 @@ from walflow.wal.commit import Commit, Sync
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.format import Record
 from walflow.wal.log import Dropped, Log, LogOptions
+from walflow.wal.opening.recovery import Recovery
 from walflow.wal.quarantine import Gap
 from walflow.wal.reader import Reader
-from walflow.wal.recovery import Recovery
 
 __all__ = [
     "Checkpoint",

@@ -41,7 +41,6 @@ from walflow.wal.format import (
     RECORD_HEADER,
     RECORD_START,
     RELAXED,
-    SKIP,
     SYNC,
     SYNCED,
     ChunkHeader,
@@ -52,14 +51,14 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.opening.recovery import Recovery, recover
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
-from walflow.wal.recovery import Recovery, recover
 from walflow.wal.space import Space
+from walflow.wal.unsynced import Unsynced
 
 BLOCK_CAP: Final = 256 << 10
 WINDOW: Final = 8 << 20
-UNSYNCED_CHUNKS: Final = 16  # that are full and kept open for their sync
 
 _pack_header = RECORD_HEADER.pack
 _pack_checksum = CHECKSUM.pack
@@ -101,15 +100,12 @@ class Log:
         self.block_cap = min(BLOCK_CAP, self.budget // 16)
         self.window = min(WINDOW, self.budget // 4)
         self.cache = Cache(options.cache_bytes)
-        self.relaxed = options.sync != "always"
-        self._sync = MODES[options.sync]
-        self._keeps_open = options.sync == "interval"
+        self._unsynced = Unsynced(self.directory, MODES[options.sync])
+        self.relaxed = self._unsynced.relaxed
         self._readers: list[Reader] = []
         self._queue: deque[Commit] = deque()
         self._open: Commit | None = None  # the last of the queue, while it takes records
         self._flying: Commit | None = None
-        self._syncing: Sync | None = None
-        self._full: list[Chunk] = []  # open for a sync yet to come, or in the air
         self._closing = self._closed = False
         self._start()
 
@@ -120,7 +116,7 @@ class Log:
         self.recovery: Recovery = found.recovery
         self.acked = found.acked
         self.durable = found.durable
-        self._synced_up_to = found.durable
+        self._unsynced.up_to = found.durable
         self.next = found.durable + 1
         hole = found.durable - found.chunks[-1].last if found.chunks else 0
         self._skipped = hole if hole <= MAX_COUNT else 0  # to be told by the next chunk's header
@@ -167,7 +163,7 @@ class Log:
     @property
     def synced_up_to(self) -> int:
         """All positions up to this one are synced: a power cut cannot take them."""
-        return self._synced_up_to if self.relaxed else self.durable
+        return self._unsynced.up_to if self.relaxed else self.durable
 
     @property
     def gaps(self) -> list[Gap]:
@@ -233,8 +229,7 @@ class Log:
         self._flying = commit = self._queue.popleft()
         if commit is self._open:
             self._close_commit()
-        if self.relaxed and (commit.last - self._synced_up_to >= SKIP or len(self._full) >= UNSYNCED_CHUNKS):
-            commit.overdue = self._sync_of([*self.chunks], commit.last)
+        self._unsynced.slow_down(commit, self.chunks)
         return commit
 
     def committed(self, commit: Commit) -> None:
@@ -247,47 +242,29 @@ class Log:
         for _, chunk, end in commit.entries:
             chunk.synced = end
         self.cache.put(commit.entries)
-        if self._keeps_open:
-            self._full += commit.sealed
-        else:
-            for chunk in commit.sealed:
-                chunk.close(self.disk)
+        self._unsynced.sealed(commit.sealed)
         if commit.overdue is not None:
-            self._note_synced(commit.overdue)
+            self._unsynced.ended(commit.overdue)
+            self._close_full()
 
     def sync(self) -> Sync | None:
         """A sync of the records that are durable and not synced. None: there are none, or a sync is running already."""
-        if self._syncing is not None or self.synced_up_to >= self.durable:
+        if self._unsynced.running is not None or self.synced_up_to >= self.durable:
             return None
-        self._syncing = sync = self._sync_of([chunk for chunk in self.chunks if chunk.synced], self.durable)
-        return sync
+        return self._unsynced.begin([chunk for chunk in self.chunks if chunk.synced], self.durable)
 
     def synced(self, sync: Sync) -> None:
         """Call it after the sync's flush."""
-        if sync is not self._syncing or not sync.flushed:
+        if sync is not self._unsynced.running or not sync.flushed:
             raise ValueError(f"{sync!r} is not what was flushed")
-        self._syncing = None
-        self._note_synced(sync)
-
-    def _sync_of(self, chunks: list[Chunk], last: int) -> Sync:
-        return Sync(
-            self.directory,
-            [chunk for chunk in chunks if chunk.last > self._synced_up_to and chunk.first <= last],
-            last,
-        )
-
-    def _note_synced(self, sync: Sync) -> None:
-        self._synced_up_to = max(self._synced_up_to, sync.last)
+        self._unsynced.running = None
+        self._unsynced.ended(sync)
         self._close_full()
 
     def _close_full(self) -> None:
-        """Closes chunks whose sync is done or not needed any more, but none that a running flush may use."""
-        if self._syncing is not None or (self._flying is not None and self._flying.overdue is not None):
-            return
-        needless = [chunk for chunk in self._full if chunk.last <= max(self._synced_up_to, self.low)]
-        for chunk in needless:
-            self._full.remove(chunk)
-            chunk.close(self.disk)
+        """Closes none that a running flush may use."""
+        if self._unsynced.running is None and (self._flying is None or self._flying.overdue is None):
+            self._unsynced.close_full(self.low)
 
     def _begin_commit(self) -> Commit:
         if self._open is not None:
@@ -354,8 +331,8 @@ class Log:
         return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), force=force)
 
     def _slot(self) -> Slot:
-        sync, written = self._sync, self.durable
-        if not self.relaxed or (self._closing and self._synced_up_to == self.durable):
+        sync, written = self._unsynced.mode, self.durable
+        if not self.relaxed or (self._closing and self._unsynced.up_to == self.durable):
             sync, written = SYNCED, 0
         return Slot(
             0, self.low, self.synced_up_to, self.acked.ranges, sync, written, self.dropped_events, self.dropped_bytes
@@ -369,7 +346,7 @@ class Log:
             raise ValueError(f"{checkpoint!r} is not what was flushed")
         self._cursor.running = None
         self.space.free(checkpoint.dropped, checkpoint.spares)
-        if self._full:
+        if self._unsynced.full:
             self._close_full()
 
     def drop_oldest(self, tag_bytes: int, payload_bytes: int) -> list[Dropped]:
@@ -405,7 +382,7 @@ class Log:
         tail = self._tail
         if tail is not None and tail.last <= self.low and (self.space.pressed or tail.end >= tail.capacity // 2):
             if self.relaxed:
-                self._full.append(tail)
+                self._unsynced.full.append(tail)
             else:
                 tail.close(self.disk)
             self.space.end(tail)
@@ -440,13 +417,13 @@ class Log:
         for reader in self._readers:
             reader.close()
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
-        for chunk in [*self.chunks, *self._full, *(chunk for commit in commits for chunk in commit.sealed)]:
+        for chunk in [*self.chunks, *self._unsynced.full, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
         self._cursor.close()
         self.directory.release()
 
     def _sync_all(self) -> None:
-        self._syncing = None  # flushed, and its caller has not said so
+        self._unsynced.running = None  # flushed, and its caller has not said so
         sync = self.sync()
         if sync is not None:
             sync.flush()

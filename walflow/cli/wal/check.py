@@ -11,7 +11,7 @@ from walflow.cli.wal.terminal import AsJson, At, progress, told
 from walflow.exit_codes import EX_FINDINGS
 
 if TYPE_CHECKING:
-    from walflow.wal.inspect import Finding, View
+    from walflow.wal.tools.inspect import Finding, View
 
 
 def check(path: At, as_json: AsJson = False) -> None:
@@ -22,7 +22,7 @@ def check(path: At, as_json: AsJson = False) -> None:
 
     Exit codes: 0 sound, 1 damaged, 74 not a log or not readable.
     """
-    from walflow.wal.inspect import check as verify
+    from walflow.wal.tools.inspect import check as verify
 
     with told():
         with progress("reading") as begin:

@@ -44,7 +44,7 @@ def _dump(path: str, first: int, last: int, form: "Callable[[Acked, list[Event]]
     from walflow.cli.wal.events import events_of
     from walflow.relay.tag import Tags
     from walflow.wal import Gap
-    from walflow.wal.inspect import GONE, look, records
+    from walflow.wal.tools.inspect import GONE, look, records
 
     out, tags, gaps = stdout(), Tags(), 0
     view = look(path)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from walflow.cli.wal.lines import ExportLine, Gone, LogLine, LostLine
     from walflow.wal import Gap, Record
     from walflow.wal.cursor import Acked
-    from walflow.wal.inspect import View
+    from walflow.wal.tools.inspect import View
 
 
 def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
@@ -35,7 +35,7 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
 
 def _export(path: str, first: int, last: int) -> int:
     from walflow.cli.wal.lines import encode
-    from walflow.wal.inspect import look, records
+    from walflow.wal.tools.inspect import look, records
 
     out = stdout()
     gaps: list[Gap] = []
@@ -60,9 +60,9 @@ def _head(view: "View", acked: "Acked", durable: int) -> "LogLine":
 
 def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
     """The acked positions and the end of a log that has only these positions. Records stay whole."""
-    from walflow.wal.inspect import acked_by_cursor
-    from walflow.wal.inspect.view import up_to
-    from walflow.wal.inspect.walk import walk
+    from walflow.wal.tools.inspect import acked_by_cursor
+    from walflow.wal.tools.inspect.view import up_to
+    from walflow.wal.tools.inspect.walk import walk
 
     acked, durable = acked_by_cursor(view), view.found.durable
     if last < durable:
@@ -78,7 +78,7 @@ def _lines(
 ) -> "Iterator[ExportLine | LostLine | Gone]":
     from walflow.cli.wal.lines import Gone, LineWriter, LostLine
     from walflow.wal import Gap
-    from walflow.wal.inspect import GONE
+    from walflow.wal.tools.inspect import GONE
 
     writer = LineWriter(acked)
     for one in found:

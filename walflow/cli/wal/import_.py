@@ -17,8 +17,8 @@ from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cli.wal.lines import ExportLine, LogLine
-    from walflow.wal.build import Builder
     from walflow.wal.cursor import Acked
+    from walflow.wal.tools.build import Builder
 
 Target = Annotated[
     Path,
@@ -49,7 +49,7 @@ def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, 
     Exit codes: 0 done, 65 a line is wrong, 66 FILE cannot be read, 73 PATH exists already, 74 the disk fails, 75
     another process imports to PATH.
     """
-    from walflow.wal.build import Taken
+    from walflow.wal.tools.build import Taken
 
     with told():
         try:
@@ -79,7 +79,7 @@ def _opened(file: str) -> Generator[tuple[str, BinaryIO, int]]:
 
 
 def _import(path: str, name: str, lines: BinaryIO, read: Callable[[int], None], chunk_size: int) -> dict[str, object]:
-    from walflow.wal.build import Builder
+    from walflow.wal.tools.build import Builder
 
     story = ImportReport(name, lines, read)
     builder = Builder(path, bytes.fromhex(story.head.uuid), story.acked, chunk_size)

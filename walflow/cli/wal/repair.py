@@ -14,7 +14,7 @@ from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 if TYPE_CHECKING:
     from walflow.disk import Disk
     from walflow.wal import Gap, Log
-    from walflow.wal.repair import Hold, RepairStep
+    from walflow.wal.tools.repair import Hold, RepairStep
 
 ROUNDS = 8  # what is put out of the way may have hidden something else
 
@@ -109,7 +109,7 @@ def mend(
     path: str, account: Account, *, dry_run: bool, yes: bool, keep: str = "", disk: "Disk | None" = None
 ) -> bool:
     """The work of `repair`. False: something needs to be done and was not. Raises WalflowError."""
-    from walflow.wal.repair import Hold, obstacles
+    from walflow.wal.tools.repair import Hold, obstacles
 
     for _ in range(ROUNDS):
         with Hold(path, disk) as hold:
@@ -138,8 +138,8 @@ def _do(steps: "list[RepairStep]", hold: "Hold", account: Account) -> None:
 def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk | None") -> bool:
     """Opens the log as a daemon does: that finishes the repair, and proves it."""
     from walflow.wal import Log, LogOptions
-    from walflow.wal.inspect import backlog_bytes, check
-    from walflow.wal.repair import Hold, half_headers, overwritten, unreadable
+    from walflow.wal.tools.inspect import backlog_bytes, check
+    from walflow.wal.tools.repair import Hold, half_headers, overwritten, unreadable
 
     with Hold(path, disk) as hold:
         with progress("reading") as begin:
@@ -165,7 +165,7 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk
 
 
 def _pass_over(log: "Log", account: Account, size: int) -> None:
-    from walflow.wal.repair import pass_over
+    from walflow.wal.tools.repair import pass_over
 
     with progress("reporting") as begin:
         for gap in pass_over(log, begin(size)):

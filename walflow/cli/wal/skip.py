@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from walflow.cli.wal.events import Event
     from walflow.relay.tag import Tags
     from walflow.wal.cursor import Acked
-    from walflow.wal.skip import Skipped
+    from walflow.wal.tools.skip import Skipped
 
 
 def skip(
@@ -47,7 +47,7 @@ def skip(
     not a log, or its disk fails (then run it again: the cursor may have been written or not); 75 another process uses
     the log.
     """
-    from walflow.wal.skip import NothingToSkip
+    from walflow.wal.tools.skip import NothingToSkip
 
     to = position if last is None else last
     if to < position:
@@ -61,10 +61,10 @@ def skip(
 
 def _skip(path: str, first: int, last: int, *, dry_run: bool, as_json: bool) -> None:
     from walflow.wal import Log, LogOptions
-    from walflow.wal.inspect import look
-    from walflow.wal.inspect.walk import walk
-    from walflow.wal.repair import Hold
-    from walflow.wal.skip import skip as go_past, skippable, within
+    from walflow.wal.tools.inspect import look
+    from walflow.wal.tools.inspect.walk import walk
+    from walflow.wal.tools.repair import Hold
+    from walflow.wal.tools.skip import skip as go_past, skippable, within
 
     with Hold(path):
         view = look(path)  # so that no directory is made where there is no log

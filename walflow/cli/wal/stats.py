@@ -10,7 +10,7 @@ from walflow.admin.text import printable
 from walflow.cli.wal.terminal import AsJson, At, told
 
 if TYPE_CHECKING:
-    from walflow.wal.inspect import View
+    from walflow.wal.tools.inspect import View
 
 
 class _Chunk(NamedTuple):
@@ -44,7 +44,7 @@ def stats(path: At, as_json: AsJson = False) -> None:
 
     Exit codes: 0 shown, 74 not a log or not readable.
     """
-    from walflow.wal.inspect import look
+    from walflow.wal.tools.inspect import look
 
     with told():
         known = _stats(look(str(path)))
@@ -55,7 +55,7 @@ def stats(path: At, as_json: AsJson = False) -> None:
 
 
 def _stats(view: "View") -> _Stats:
-    from walflow.wal.inspect import backlog_bytes, quarantined
+    from walflow.wal.tools.inspect import backlog_bytes, quarantined
 
     found, path = view.found, view.directory.path
     names = os.listdir(path)

@@ -17,7 +17,7 @@ from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.wal import Gap
-    from walflow.wal.inspect import Read
+    from walflow.wal.tools.inspect import Read
 
 EVERYTHING = (1 << 64) - 1  # the highest position
 

@@ -27,11 +27,11 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
-from walflow.wal.inspect import Finding, Read, View, removed
 from walflow.wal.log import Log
+from walflow.wal.opening.recovery import write_meta
+from walflow.wal.opening.survey import LEFTOVER
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine
-from walflow.wal.recovery import write_meta
-from walflow.wal.survey import LEFTOVER
+from walflow.wal.tools.inspect import Finding, Read, View, removed
 
 PIECE: Final = 8 << 20
 PLAIN: Final = ("LOCK", "meta", "cursor", "meta.tmp")  # nothing but a file will do

@@ -4,12 +4,12 @@ It runs the real recovery, on a disk that only reads and notes the changes. So i
 start does.
 """
 
-from walflow.wal.inspect.findings import Finding, check, removed
-from walflow.wal.inspect.kept import quarantined
-from walflow.wal.inspect.onlooker import Onlooker
-from walflow.wal.inspect.records import GONE, acked_by_cursor, backlog_bytes, records
-from walflow.wal.inspect.view import View, holder, look
-from walflow.wal.inspect.walk import Read
+from walflow.wal.tools.inspect.findings import Finding, check, removed
+from walflow.wal.tools.inspect.kept import quarantined
+from walflow.wal.tools.inspect.onlooker import Onlooker
+from walflow.wal.tools.inspect.records import GONE, acked_by_cursor, backlog_bytes, records
+from walflow.wal.tools.inspect.view import View, holder, look
+from walflow.wal.tools.inspect.walk import Read
 
 __all__ = [
     "GONE",

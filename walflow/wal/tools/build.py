@@ -35,8 +35,8 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
-from walflow.wal.recovery import write_meta
-from walflow.wal.survey import NUMBERED
+from walflow.wal.opening.recovery import write_meta
+from walflow.wal.opening.survey import NUMBERED
 
 SUFFIX: Final = ".importing"
 OURS: Final = ("LOCK", "meta", "meta.tmp", "cursor")

@@ -17,7 +17,7 @@ from walflow.wal.format import (
     pack_chunk_header,
     unpack_chunk_header,
 )
-from walflow.wal.note import Note
+from walflow.wal.opening.note import Note
 from walflow.wal.quarantine import Quarantine
 
 NUMBERED: Final = re.compile(r"[0-9]{20}\.wal")

@@ -32,10 +32,11 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
-from walflow.wal.note import Note
+from walflow.wal.opening.note import Note
+from walflow.wal.opening.settle import settle
+from walflow.wal.opening.survey import Sheet, collect, survey
+from walflow.wal.opening.tail import Tail
 from walflow.wal.quarantine import Gap, Losses
-from walflow.wal.survey import Sheet, collect, survey
-from walflow.wal.tail import Tail
 
 ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
 
@@ -256,7 +257,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
     for chunk in chunks:
         found.acked.add(chunk.wanted, chunk.first - 1)
     written = max(found.written, named) if found.relaxed else 0
-    tail = Tail(directory, chunks, found.acked, found.durable, written=written, relaxed=found.relaxed)
+    tail = Tail.read(directory, chunks, found.acked, found.durable, written=written, relaxed=found.relaxed)
     try:
         for gap, pages in tail.lost:
             for first, last in found.acked.missing(gap.first, gap.last) if pages is None else [(gap.first, gap.last)]:
@@ -265,7 +266,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
             found.acked.add(first, last)
         found.endless = tail.endless and bool(found.losses.gaps)  # at the next start they are known
         found.last_ns = tail.last_ns
-        found.settled &= not tail.settle() and not found.losses.gaps
+        found.settled &= not settle(directory, tail) and not found.losses.gaps
     finally:
         tail.close()
     found.chunks = tail.chunks

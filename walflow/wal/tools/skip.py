@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 from walflow.errors import WalflowError
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
-from walflow.wal.inspect.walk import Read, RecordAt, unreported, walk
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
+from walflow.wal.tools.inspect.walk import Read, RecordAt, unreported, walk
 
 REASON: Final = "skipped by the operator"
 

@@ -7,10 +7,10 @@ from typing import Final
 from walflow.errors import Unusable
 from walflow.wal.cursor import Acked
 from walflow.wal.format import CHUNK_START, Record
-from walflow.wal.inspect.kept import reported
-from walflow.wal.inspect.view import TRIES, View, look
-from walflow.wal.inspect.walk import Read, outlines, unreported, walk
 from walflow.wal.quarantine import Gap
+from walflow.wal.tools.inspect.kept import reported
+from walflow.wal.tools.inspect.view import TRIES, View, look
+from walflow.wal.tools.inspect.walk import Read, outlines, unreported, walk
 
 GONE: Final = "delivered and deleted while this was read"
 

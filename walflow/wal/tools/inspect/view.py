@@ -8,9 +8,9 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import SKIP, SLOT, Slot, unpack_slot
-from walflow.wal.inspect.onlooker import Onlooker
-from walflow.wal.recovery import Found, recover
-from walflow.wal.survey import NUMBERED
+from walflow.wal.opening.recovery import Found, recover
+from walflow.wal.opening.survey import NUMBERED
+from walflow.wal.tools.inspect.onlooker import Onlooker
 
 TRIES: Final = 20  # a log in use drops chunks while they are being looked at
 NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
-from walflow.wal.inspect.kept import reported
-from walflow.wal.inspect.view import TRIES, View, look, slot_bytes
-from walflow.wal.inspect.walk import CountedRecords, Read, open_chunk, unreported
-from walflow.wal.note import Note
+from walflow.wal.opening.note import Note
+from walflow.wal.opening.scan import Damage, Scan
+from walflow.wal.opening.survey import NUMBERED
 from walflow.wal.quarantine import Gap
-from walflow.wal.survey import NUMBERED
-from walflow.wal.tail import Damage, Scan
+from walflow.wal.tools.inspect.kept import reported
+from walflow.wal.tools.inspect.view import TRIES, View, look, slot_bytes
+from walflow.wal.tools.inspect.walk import CountedRecords, Read, open_chunk, unreported
 
 
 class Finding(NamedTuple):
@@ -121,7 +121,7 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
             damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
             continue
         try:
-            scan = Scan(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
+            scan = Scan.read(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
             missing = scan.missing()
         finally:
             view.directory.disk.close(fd)
