@@ -138,10 +138,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "filtered_events_total": Family("counter", "Events of a pipeline that no select matched; they are acked."),
     "state_bytes": Family(
         "gauge",
-        "Bytes that a pipeline keeps in `state`, as walflow estimates them. What was overwritten may be among them.",
+        "Bytes that a pipeline keeps in `state` and in windows, as walflow estimates them. Of a `state`, what was "
+        "overwritten may be among them.",
     ),
     "window_groups": Family("gauge", "Groups that the windows of a pipeline keep."),
     "window_open": Family("gauge", "Windows of a pipeline that hold events."),
+    "window_oldest_seconds": Family(
+        "gauge", "Seconds for which the oldest open window by interval has been open, by the time of the events."
+    ),
     "window_late_events_total": Family(
         "counter", "Events that were older, by their window's script, than the window they came into."
     ),

@@ -161,6 +161,11 @@ def weight(value: object) -> int:
     return size
 
 
+def size_of(value: object) -> int:
+    """`weight`, quickly where the value is a number."""
+    return SMALL_BYTES if exact(value) in SMALL else weight(value)
+
+
 def too_much(bound: int) -> CannotApply:
     return CannotApply(f"`state` would be larger than {bound:,} bytes")
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from walflow.admin.document import FlowStatus, PipelineStatus, Status
 from walflow.cli import app
+from walflow.cli.status import report
 
 
 @pytest.mark.parametrize("more", [[], ["--ready"]])
@@ -21,3 +23,17 @@ def test_no_daemon_there(more: list[str], tmp_path: Path) -> None:
     path = tmp_path / "admin"
     said = CliRunner().invoke(app(), ["status", "--admin", f"unix:{path}", *more])
     assert said.stderr == f"walflow: no daemon answers at unix:{path}: No such file or directory; {where}\n"
+
+
+def test_what_a_pipeline_keeps_is_a_line() -> None:
+    keeps: dict[str, int | float] = {
+        "state_bytes": 3000,
+        "window_groups": 2,
+        "window_open": 1,
+        "window_late_events_total": 4,
+        "window_oldest_seconds": 61.2,
+    }
+    pipelines = [PipelineStatus("counts", [], [], keeps), PipelineStatus("plain", [], [])]
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [], pipelines, [])])
+    *_, last = report(known)
+    assert str(last) == "counts keeps 2.9 KiB in 1 open windows of 2 groups, the oldest 1 min 1 s old; 4 late events"

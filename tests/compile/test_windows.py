@@ -11,8 +11,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.compile.windows import Model, Stamped, WindowSpec, block, left, query, windowed
-from walflow_kernel.state import State, snapshot
-from walflow_kernel.windows.frame import SLOTS
+from walflow.compile.compiled import BlockCall, Compiled
+from walflow.compile.reads import Decoded
+from walflow_kernel.moment import Moment
+from walflow_kernel.state import HEAD_BYTES, SMALL_BYTES, State, size_of, snapshot
+from walflow_kernel.windows.aggregates import ITEM_BYTES
+from walflow_kernel.windows.frame import GROUP, SLOTS, chain as chain_of
+from walflow_kernel.windows.groups import bytes_of_frames, group_bytes
+from walflow_kernel.windows.sketches import NUMBER_BYTES
 
 MS = 1_000_000
 CHAINS = [
@@ -229,3 +235,135 @@ def test_an_hour_of_events_leaves_no_more_than_its_last_windows() -> None:
         block(compiled, second * 1000 * MS, [{"g": f"g{second % 7}", "x": 0}], state)
         sizes.append(len(json.dumps(state)))
     assert max(sizes[1800:]) <= max(sizes[300:1800])
+
+
+def kept_bytes(state: State) -> int:
+    size: int = state["in//0"][1]
+    return size
+
+
+@settings(deadline=None)
+@given(chains, streams, st.integers(1, 4))
+def test_the_bytes_that_are_counted_are_those_that_are_kept(
+    chain: list[WindowSpec], given: list[tuple[int, str, int]], most: int
+) -> None:
+    """Between any two blocks they are what the frames say; when all windows are closed, as at first."""
+    events = stamped(given)
+    compiled = keeping(chain)
+    state = compiled.new_state()
+    empty = kept_bytes(state)
+    for at, alike in groupby(events, attrgetter("at")):
+        some = [{"g": one.group, "x": [one.group * abs(int(one.x)), one.x]} for one in alike]
+        for begin in range(0, len(some), most):
+            left(block(compiled, at, some[begin : begin + most], state))
+            assert kept_bytes(state) - empty == bytes_of(state)
+    compiled.flush(state, END)
+    assert kept_bytes(state) == empty
+
+
+def keeping(chain: list[WindowSpec]) -> Compiled:
+    """Aggregates whose slots grow."""
+    defined = "".join(
+        f"define window w{number} from tumbling with {kind} = {of} end; " for number, (kind, of) in enumerate(chain)
+    )
+    named = ", ".join(f"w{number}" for number in range(len(chain)))
+    return query(
+        defined + "select [aggr::win::first(event.x), aggr::win::last(event.x), aggr::win::last(event.g), "
+        "aggr::win::collect_flattened(event.x), aggr::win::collect_nested(event.g), aggr::stats::hdr(event.x[1] + 100), "
+        "aggr::stats::dds(event.x[1]), aggr::stats::sum(event.x[1])] "
+        f"from in[{named}] group by event.g into out;"
+    )
+
+
+def bytes_of(state: State) -> int:
+    """Counted anew: an array of k items has k times 8 bytes beside them."""
+    found = 0
+    for first in state["in//0"][0]["groups"].values():
+        frames = list(chain_of(first))
+        found += group_bytes(first[GROUP], bytes_of_frames(len(frames), len(first) - SLOTS))
+        for frame in frames:
+            first_x, last_x, last_g, flat, _, nested, _, raw, bins, dds_raw, dds_bins, *_ = frame[SLOTS:]
+            found += sum(size_of(value) - SMALL_BYTES for value in (first_x, last_x, last_g))
+            found += sum(ITEM_BYTES + size_of(value) for value in flat) + nested_bytes(nested)
+            found += NUMBER_BYTES * sum(map(len, (raw, bins, dds_raw, dds_bins)))
+    return found
+
+
+def nested_bytes(items: list[Any]) -> int:
+    return sum(
+        ITEM_BYTES + (HEAD_BYTES + nested_bytes(one) if isinstance(one, list) else size_of(one)) for one in items
+    )
+
+
+def test_windows_take_no_more_than_their_bytes_until_some_are_closed() -> None:
+    compiled = query(
+        "define window w from tumbling with size = 3, max_bytes = 20_000 end;"
+        "select [group[0], aggr::stats::count(), aggr::win::collect_flattened(event.x)] from in[w] group by event.g into out;"
+    )
+    state = compiled.new_state()
+    outcome = block(compiled, 1, [{"g": "a", "x": "x" * 30_000}], state)
+    assert not outcome.refused
+    assert 30_000 < kept_bytes(state) < 32_000
+    outcome = block(compiled, 1, [{"g": "a", "x": 1}, {"g": "b", "x": 1}], state)
+    assert [(one.number, one.reason[:25]) for one in outcome.refused] == [
+        (0, "`max_bytes` is 20,000: th"),
+        (1, "`max_bytes` is 20,000: th"),
+    ]
+    compiled.flush(state, 2)
+    assert not block(compiled, 3, [{"g": "a", "x": 1}, {"g": "b", "x": 1}], state).refused
+
+
+def test_an_event_that_adds_no_bytes_is_taken_also_where_there_is_no_room() -> None:
+    compiled = query(
+        "define window w from tumbling with size = 3, max_bytes = 1_200 end;"
+        "select [group[0], aggr::stats::count()] from in[w] group by event into out;"
+    )
+    state = compiled.new_state()
+    outcome = block(compiled, 1, ["a", "b", "c", "a", "a", "c"], state)
+    assert [one.number for one in outcome.refused] == [2]
+    assert outcome.rows["out"].values == [["a", 3]]
+    assert kept_bytes(state) < 3_000
+
+
+def test_a_tick_stops_where_its_results_are_large_and_goes_on_where_it_stopped() -> None:
+    compiled = windowed([WindowSpec("interval", 100 * MS), WindowSpec("interval", 200 * MS)])
+    parts, whole = compiled.new_state(), compiled.new_state()
+    for state in (parts, whole):
+        block(compiled, 1, [{"g": f"g{number}", "x": 1} for number in range(100)], state)
+    found: list[Any] = []
+    sizes: list[int] = []
+    while (due := compiled.due(parts)) is not None:
+        some = left(compiled.tick(parts, due, [5_000, None]))
+        sizes.append(len(some))
+        found += some
+    assert max(sizes) < 20
+    assert found == left(compiled.tick(whole, END))
+
+
+def test_a_flush_stops_where_its_results_are_large_and_goes_on_where_it_stopped() -> None:
+    compiled = windowed([WindowSpec("size", 9), WindowSpec("size", 9)])
+    parts, whole = compiled.new_state(), compiled.new_state()
+    for state in (parts, whole):
+        block(compiled, 1, [{"g": f"g{number}", "x": 1} for number in range(100)], state)
+    found: list[Any] = []
+    sizes: list[int] = []
+    while compiled.has_groups(parts):
+        some = left(compiled.flush(parts, 2, [5_000, None]))
+        sizes.append(len(some))
+        found += some
+    assert max(sizes) < 20
+    assert found == left(compiled.flush(whole, 2))
+
+
+def test_a_block_stops_where_the_results_of_its_windows_are_large() -> None:
+    compiled = query(
+        "define window w from tumbling with size = 2 end;"
+        "select aggr::win::collect_flattened(event.x) from in[w] group by event.g into out;"
+    )
+    state = compiled.new_state()
+    events = [{"g": f"g{number % 50}", "x": "x" * 1000} for number in range(100)]
+    room: list[Any] = [10_000, None]
+    call = BlockCall(Moment(1), range(100), {}, None, lambda number: None)
+    outcome = compiled.run(Decoded(range(100), [*events]), call, state, room)
+    assert 50 < room[1] < 60
+    assert len(left(outcome)) == room[1] - 50

@@ -41,11 +41,11 @@ class Counting(Running):
                 source = nodes.source.begin(self.world.context(f"main::{name}"))
                 self.buffers[name.removeprefix("p/results/")] = Buffer(nodes.plan.connector, nodes.sink, source)
 
-    def send(self, *values: object, skip: frozenset[str] = frozenset()) -> Receipt:
+    def send(self, *values: object, skip: frozenset[str] = frozenset(), at: int = 7) -> Receipt:
         """One block as a log sends it. `skip`: those that had it before."""
         frames = Frames(LINES.join([JSON.encode(value) for value in values]), len(values), LINES)
         receipt = Receipt(self.settled.append, len(values), None, skip)
-        block = Block(StreamId("main::ticks", 1, 1), frames, JSON, receipt, ingest_ns=7, meta={})
+        block = Block(StreamId("main::ticks", 1, 1), frames, JSON, receipt, ingest_ns=at, meta={})
         entry: Node = self.source.ports.out
         entry.accept(block)
         return receipt

@@ -174,3 +174,60 @@ def test_a_buffer_that_gets_full_holds_the_next_tick() -> None:
     stand.sink.accept = accept  # type: ignore[method-assign]
     stand.gate.restore("out")
     assert len(stand.acked) == 3  # the third event was waiting, too
+
+
+def many(stand: Stand, groups: int) -> None:
+    """A block of so many groups, each with an event."""
+    stand.send(0, *(b'{"g": "host-%d", "x": 1}' % number for number in range(groups)))
+
+
+def fills(stand: Stand) -> None:
+    """Each part of the results fills the buffer."""
+    accept = stand.sink.accept
+
+    def accept_and_shut(block: Block) -> None:
+        accept(block)
+        stand.gate.trigger("out", "full")
+
+    stand.sink.accept = accept_and_shut  # type: ignore[method-assign]
+
+
+def test_a_tick_of_many_windows_leaves_in_parts_that_wait_for_room() -> None:
+    stand = Stand()
+    many(stand, 40_000)
+    fills(stand)
+    stand.scheduler.advance(12)
+    parts = [len(stand.sink.counts)]
+    while parts[-1] < 40_000:
+        stand.gate.restore("out")
+        stand.scheduler.advance(1)
+        parts.append(len(stand.sink.counts))
+    assert len(parts) > 3
+    assert stand.sink.counts == [(10, 1)] * 40_000  # all have the time of their tick
+
+
+def test_at_a_stop_windows_are_closed_in_parts_that_wait_for_room() -> None:
+    stand = Stand(flushes=True)
+    many(stand, 40_000)
+    fills(stand)
+    stand.node.drain()
+    parts = [len(stand.sink.counts)]
+    while parts[-1] < 40_000:
+        stand.gate.restore("out")
+        parts.append(len(stand.sink.counts))
+    assert len(parts) > 3
+    assert stand.sink.counts == [(0, 1)] * 40_000
+
+
+def test_the_age_of_the_oldest_window_is_known() -> None:
+    stand = Stand()
+    assert stand.node.oldest_seconds == 0
+    stand.send(0, b'{"g": "a", "x": 1}')
+    stand.scheduler.advance(4)
+    stand.send(4, b'{"g": "b", "x": 1}')
+    stand.scheduler.advance(3)
+    assert stand.node.oldest_seconds == 7
+    stand.scheduler.advance(3.5)  # the first has closed
+    assert stand.node.oldest_seconds == 6.5
+    stand.scheduler.advance(4)
+    assert stand.node.oldest_seconds == 0

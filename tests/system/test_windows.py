@@ -34,6 +34,8 @@ def sent_and_held(daemon: Daemon) -> None:
     assert admin.metrics()["walflow_component_window_groups", "per_host"] == len(RESULTS)
     assert admin.metrics()["walflow_component_window_open", "per_host"] == len(RESULTS)
     assert admin.metrics()["walflow_component_state_bytes", "per_host"] > 0
+    [pipeline] = admin.status()["flows"][0]["pipelines"]
+    assert pipeline["keeps"]["window_groups"] == len(RESULTS)
 
 
 def results(daemon: Daemon) -> list[object]:

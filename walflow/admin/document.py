@@ -40,9 +40,12 @@ class ConnectorStatus(Struct):
 
 
 class PipelineStatus(Struct):
+    """`keeps`: of a pipeline that keeps `state` or windows, its metrics of these."""
+
     name: str
     inputs: list[str]
     outputs: list[str]
+    keeps: dict[str, Number] | None = None
 
 
 class LinkStatus(Struct):

@@ -46,6 +46,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
 def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     events = _events(daemon)
     logs = _logs(daemon)
+    kept = _kept(daemon)
     flows: dict[str, FlowStatus] = {}
 
     def flow(node: NodeId) -> FlowStatus:
@@ -56,7 +57,8 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
-        flow(plan.id).pipelines.append(PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs)))
+        keeps = kept.get((plan.id.flow, plan.id.name))
+        flow(plan.id).pipelines.append(PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs), keeps))
     for link in daemon.assembly.links:
         shown_link = LinkStatus(link.source.name, link.source_port, link.target.name, link.target_port)
         flow(link.source).links.append(shown_link)
@@ -102,6 +104,14 @@ def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
         if name.startswith("wal_"):
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
+
+
+def _kept(daemon: Daemon) -> dict[Of, dict[str, Number]]:
+    kept: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics.gauges():
+        if labels.get("type") == "pipeline" and name.startswith(("state_", "window_")):
+            kept[labels["flow"], labels["component"]][name] = value
+    return kept
 
 
 def _restarts(daemon: Daemon, nodes: ConnectorNodes) -> int:

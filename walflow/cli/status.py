@@ -194,6 +194,7 @@ def report(known: "Status") -> "list[Table | Text]":
     for flow in known.flows:
         lines.append(_table(flow))
         lines += [line for connector in flow.connectors for line in _troubles(connector)]
+        lines += [_kept(pipeline.name, pipeline.keeps) for pipeline in flow.pipelines if pipeline.keeps]
     return lines
 
 
@@ -255,6 +256,15 @@ def _troubles(connector: "ConnectorStatus") -> list[Text]:
         for shut in connector.gate
     ]
     return lines
+
+
+def _kept(name: str, keeps: "dict[str, Number]") -> Text:
+    text = f"{printable(name)} keeps {_size(keeps.get('state_bytes', 0))}"
+    if "window_open" in keeps:
+        text += f" in {keeps['window_open']:,.0f} open windows of {keeps.get('window_groups', 0):,.0f} groups"
+        text += f", the oldest {_duration(keeps.get('window_oldest_seconds', 0))} old"
+        text += f"; {keeps.get('window_late_events_total', 0):,.0f} late events"
+    return Text(text)
 
 
 def _rate(events: float | None) -> str:

@@ -9,7 +9,7 @@ from walflow.compile.reads import BlockDecoder, Decoded
 from walflow.diagnostics import Span
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Cell, Room, State, snapshot
-from walflow_kernel.windows.frame import Frame, open_frames
+from walflow_kernel.windows.frame import Frame, open_frames, opened_at
 from walflow_kernel.windows.ticks import earliest
 
 LONGEST_SHOWN: Final = 80  # characters of a constant
@@ -70,6 +70,7 @@ class Compiled:
     begins: Mapping[str, Cell]  # the first state of each node that keeps state
     windowed: Sequence[str]  # those that are windows
     ticking: Sequence[str]  # those of them that time closes
+    intervals: Mapping[str, Sequence[int | None]]  # of each of their windows, None for one that time does not close
     _run: Any
     names: Mapping[str, object]  # that the source has
 
@@ -97,14 +98,19 @@ class Compiled:
         rows = {exit: Rows(*pair) for exit, pair in zip(self.exits, found, strict=True)}
         return BlockOutcome(rows, [*refused, *(Refusal(*one) for one in more)], dropped)
 
-    def tick(self, state: State, now_ns: int) -> BlockOutcome:
+    def tick(self, state: State, now_ns: int, room: Room | None = None) -> BlockOutcome:
         """What leaves because of time alone: no later event is older than `now_ns`. The numbers of the rows are
-        NO_EVENT."""
-        return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state)
+        NO_EVENT. `room`: it may stop where the results are that large; then `due` says that there is more."""
+        return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state, room)
 
-    def flush(self, state: State, now_ns: int) -> BlockOutcome:
-        """As if each open window were closed."""
-        return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state, flush=True)
+    def flush(self, state: State, now_ns: int, room: Room | None = None) -> BlockOutcome:
+        """As if each open window were closed. `room`: it may stop where the results are that large; then `has_groups`."""
+        call = BlockCall(Moment(now_ns), (), {}, None, _nothing_kept)
+        return self.run(Decoded((), ()), call, state, room, flush=True)
+
+    def has_groups(self, state: State) -> bool:
+        """Whether a window is open, or one behind it."""
+        return any(state[place][0]["groups"] for place in self.windowed)
 
     def open_windows(self, state: State) -> list[Frame]:
         """Those that hold events."""
@@ -113,6 +119,11 @@ class Compiled:
     def due(self, state: State) -> int | None:
         """When `tick` has something to do, in nanoseconds; None: not before an event comes."""
         return earliest([waiting for place in self.ticking for waiting in state[place][0]["waiting"]])
+
+    def oldest(self, state: State) -> int | None:
+        """When the oldest window by interval opened that is still open, in nanoseconds; None: there is none."""
+        found = [opened_at(state[place][0], self.intervals[place]) for place in self.ticking]
+        return min((opened for opened in found if opened is not None), default=None)
 
     @property
     def listing(self) -> str:

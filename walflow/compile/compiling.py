@@ -187,6 +187,7 @@ class _Compiling:
             self._begins,
             [code.place for code in self._codes.values() if code.of.frames],
             [code.place for code in self._codes.values() if code.ticks],
+            {code.place: code.intervals for code in self._codes.values() if code.ticks},
             run,
             self._table.names,
         )

@@ -18,7 +18,7 @@ function of its own, one for each window of the select, as events and time close
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from walflow.compile.effects import Effects
 from walflow.compile.expressions import Base, Here, checked
@@ -28,6 +28,8 @@ from walflow_kernel.windows import groups
 from walflow_kernel.windows.frame import COUNT, FILL, NEXT, SLOTS
 
 Result = Callable[[Here], None]
+
+RESULT_BYTES: Final = 256  # of a window, beside what its aggregates have collected: an estimate
 
 
 class _Grouped(NamedTuple):
@@ -87,7 +89,12 @@ class WindowCode:
     @property
     def ticks(self) -> bool:
         """Time alone may close one of its windows."""
-        return any(frame.interval is not None and frame.measure is None for frame in self.of.frames)
+        return any(interval is not None for interval in self.intervals)
+
+    @property
+    def intervals(self) -> list[int | None]:
+        """Of each window, None for one that time alone does not close."""
+        return [None if frame.measure is not None else frame.interval for frame in self.of.frames]
 
     @property
     def _listing(self) -> Listing:
@@ -121,14 +128,34 @@ class WindowCode:
             listing.put("group = with_text(values)", self.of.span)
             listing.put(f"found = {names.groups}.get(group[-1])")
             with listing.block("if found is None:"):
-                listing.put(f"check_room({names.groups}, {self._make.table.constant(self.of.most)})", self.of.span)
+                most, bound = self._make.table.constant(self.of.most), self._make.table.constant(self.of.max_bytes)
+                listing.put(f"check_room({names.groups}, {most}, {names.cell}, {bound})", self.of.span)
                 frame = "None"
                 for _ in self.of.frames:
                     frame = f"[group, {frame}, 0, 0{self._start()}]"
                 listing.put(f"found = {names.groups}[group[-1]] = {frame}")
+                listing.put(f"{names.cell}[1] += group_bytes(group, {self._frame_bytes})")
             listing.put(f"remember(found, {names.known})")
             listing.put("return found")
         return listing
+
+    @property
+    def _frame_bytes(self) -> int:
+        slots = sum(len(one()) for one in self.of.start)
+        return groups.bytes_of_frames(len(self.of.frames), slots)
+
+    @property
+    def _growing(self) -> list[AggregateInput]:
+        return [one for one in self.of.inputs if one.aggregate.held is not None]
+
+    def _held(self, frame: str) -> str:
+        """Code: the bytes of what the slots of a frame have collected."""
+        parts = [f"{self._make.table.add('f', one.aggregate.held)}({frame}, {one.at})" for one in self._growing]
+        return " + ".join(parts)
+
+    def forget(self, frame: str) -> str:
+        names = self.names
+        return f"forget({frame}, {names.groups}, {names.known}, {names.cell}, {self._frame_bytes})"
 
     def _start(self) -> str:
         return "".join(f", *{self._make.table.add('f', one)}()" for one in self.of.start)
@@ -145,10 +172,16 @@ class WindowCode:
             here = Here(Base(None), Base(meta))
             here.group, here.window = Base(group), Base(make.table.constant(frame.name))
             here.frame, here.groups = "w", self.names.groups
+            listing.put(f"room[0] -= {RESULT_BYTES}")
+            if self._growing:
+                listing.put(f"h = {self._held('w')}")
+                listing.put("room[0] -= h")
             result(here)
             if at + 1 < len(self.of.frames):
                 self._feed(at + 1)
             listing.put(f"w[{COUNT}] = w[{FILL}] = 0")
+            if self._growing:
+                listing.put(f"{self.names.cell}[1] -= h")
             if self.of.start:
                 listing.put(f"w[{SLOTS}:] = [{self._start()[2:]}]")
 
@@ -160,8 +193,12 @@ class WindowCode:
         if frame.interval is not None:
             now = "at" if frame.measure is None else f"measures[{at}]"
             self._due("p", at, now, "measures")
+        if self._growing:
+            listing.put(f"{self.names.cell}[1] -= {self._held('p')}")
         for one in self.of.inputs:
             listing.put(f"{table.add('f', one.aggregate.merge)}(p, {one.at}, w)", span)
+        if self._growing:
+            listing.put(f"{self.names.cell}[1] += {self._held('p')}")
         listing.put(f"p[{COUNT}] += w[{COUNT}]")
         if frame.size is not None:
             listing.put(f"p[{FILL}] += {'1' if frame.measure is None else f'measures[{at}]'}")
@@ -262,6 +299,14 @@ class WindowCode:
         handed = f"({', '.join(measures)},)" if any(one.measure for one in self.of.frames[1:]) else "None"
         if first.interval is not None:
             self._due(frame, 0, "at" if first.measure is None else measures[0], handed)
+        if self._growing:
+            bound = table.constant(self.of.max_bytes)
+            full = f"{names.cell}[1] >= {bound}"
+            if first.size is not None:  # the event that closes its window makes room
+                used = f"{frame}[{COUNT}] + 1" if first.measure is None else f"{frame}[{FILL}] + {measures[0]}"
+                full += f" and {used} < {table.constant(first.size)}"
+            with listing.block(f"if {full}:"):
+                listing.put(f"raise too_large({bound})", self.of.span)
         for one, value in zip(self.of.inputs, values, strict=True):
             if one.aggregate.check is not None:
                 span = one.value.span
@@ -278,7 +323,7 @@ class WindowCode:
         with listing.block(f"if {frame}[{filled}] >= {table.constant(first.size)}:"):
             listing.put(f"{names.close(0)}(i, {frame}, {handed})")
             with listing.block(f"if holds_nothing({frame}):"):
-                listing.put(f"forget({frame}, {names.groups}, {names.known})")
+                listing.put(self.forget(frame))
 
     def _add(self, one: AggregateInput, frame: str, value: str) -> None:
         at, put, make = one.at, self._listing.put, self._make
@@ -295,12 +340,18 @@ class WindowCode:
                 put(f"{frame}[{at}] += {distance} / {frame}[{COUNT}]")
                 put(f"{frame}[{at + 1}] += {distance} * ({value} - {frame}[{at}])")
             case "last":
-                put(f"{frame}[{at}] = {value}")
+                self._keep(frame, at, value)
             case "first":
                 with self._listing.block(f"if {frame}[{COUNT}] == 1:"):
-                    put(f"{frame}[{at}] = {value}")
+                    self._keep(frame, at, value)
             case _:
-                put(f"{make.table.add('f', one.aggregate.add)}({frame}, {at}, {value})")
+                put(f"{self.names.cell}[1] += {make.table.add('f', one.aggregate.add)}({frame}, {at}, {value})")
+
+    def _keep(self, frame: str, at: int, value: str) -> None:
+        put = self._listing.put
+        with self._listing.block(f"if type({value}) not in SMALL or type({frame}[{at}]) not in SMALL:"):
+            put(f"{self.names.cell}[1] += size_of({value}) - size_of({frame}[{at}])")
+        put(f"{frame}[{at}] = {value}")
 
 
 def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> None:
@@ -312,6 +363,8 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
             listing.put("i = -1")
             for code in kept:
                 with listing.block(f"for first in [*{code.names.groups}.values()]:"):
+                    with listing.block("if room[0] < 0:"):
+                        listing.put("break")
                     listing.put("frame = first")
                     for number in range(len(code.of.frames)):
                         with listing.block(f"if frame[{COUNT}]:"):
@@ -319,7 +372,7 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
                         listing.put(f"frame[{FILL}] = 0")
                         if number + 1 < len(code.of.frames):
                             listing.put(f"frame = frame[{NEXT}]")
-                    listing.put(f"forget(first, {code.names.groups}, {code.names.known})")
+                    listing.put(code.forget("first"))
     lists = [
         (code, at)
         for code in codes
@@ -331,7 +384,7 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
     waiting = ", ".join(code.names.waiting(at) for code, at in lists)
     listing.put("i = -1")
     listing.put("until = now.ingest_ns")
-    with listing.block(f"for at, which, group in due_by(until, ({waiting},)):"):
+    with listing.block(f"for at, which, group in due_by(until, ({waiting},), room):"):
         listing.put("now.ingest_ns = at")
         if draws:
             listing.put("now.seed(at)")
@@ -347,5 +400,5 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
                             listing.put(f"{names.close(at)}(i, frame, None)")
                         listing.put(f"frame[{FILL}] = 0")
                         with listing.block("if holds_nothing(first):"):
-                            listing.put(f"forget(first, {names.groups}, {names.known})")
+                            listing.put(code.forget("first"))
     listing.put("at = now.ingest_ns = until")

@@ -342,13 +342,14 @@ class GroupKey(NamedTuple):
 
 class WindowsOf(NamedTuple):
     """What a select keeps by group. `frames` is empty where there is nothing but `group by`. `start`: makes the slots of a
-    window without events. `most`: groups."""
+    window without events. `most`: groups. `max_bytes`: of all that is kept."""
 
     frames: tuple[FrameOf, ...]
     keys: tuple[GroupKey, ...]
     inputs: tuple[AggregateInput, ...]
     start: tuple[Callable[[], list[object]], ...]
     most: int
+    max_bytes: int
     span: Span
 
     @property

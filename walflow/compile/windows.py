@@ -47,11 +47,14 @@ class WrittenKey(NamedTuple):
 class Windowing:
     """One select. `frames` is empty for one with nothing but `group by`."""
 
-    def __init__(self, frames: Sequence[FrameOf], keys: Sequence[WrittenKey], scope: Scope, most: int) -> None:
+    def __init__(
+        self, frames: Sequence[FrameOf], keys: Sequence[WrittenKey], scope: Scope, most: int, max_bytes: int
+    ) -> None:
         self._frames = frames
         self._written = [(_mark(key.node), at) for at, key in enumerate(keys)]
         self._scope = scope
         self._most = most
+        self._max_bytes = max_bytes
         self._slots: dict[object, int] = {}
         self._start: list[Callable[[], list[object]]] = []
         self._end = SLOTS
@@ -74,7 +77,15 @@ class Windowing:
         keys = [GroupKey(term, key.each) for term, key in self._keys if term is not None]
         if len(keys) < len(self._keys):
             return None
-        return WindowsOf(tuple(self._frames), tuple(keys), tuple(self._inputs), tuple(self._start), self._most, span)
+        return WindowsOf(
+            tuple(self._frames),
+            tuple(keys),
+            tuple(self._inputs),
+            tuple(self._start),
+            self._most,
+            self._max_bytes,
+            span,
+        )
 
     # ---- what the target asks for
 

@@ -47,7 +47,7 @@ from walflow.lang.windows import KnownWindow, read_window
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
-from walflow_kernel.windows.groups import DEFAULT_MAX_GROUPS
+from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
 
 class Deployment:
@@ -368,7 +368,8 @@ class _Instance:
         self._check_chain(select, windows)
         keys = [WrittenKey(part.value, part.each) for part in select.group.parts] if select.group else []
         most = min((window.max_groups for window in windows), default=DEFAULT_MAX_GROUPS)
-        of = Windowing([window.frame for window in windows], keys, scope, most)
+        max_bytes = min((window.max_bytes for window in windows), default=DEFAULT_MAX_BYTES)
+        of = Windowing([window.frame for window in windows], keys, scope, most, max_bytes)
         what_term = None if not windows and is_event(select.what) else of.target(select.what)
         having_term = None if select.having is None else of.having(select.having)
         return replace(

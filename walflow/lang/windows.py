@@ -11,15 +11,16 @@ from walflow.compile.scope import Scope
 from walflow.diagnostics import Report, did_you_mean, error, one_of, warning
 from walflow.lang.ast import DefineWindow
 from walflow_kernel.values import MOST, kind_of
-from walflow_kernel.windows.groups import DEFAULT_MAX_GROUPS
+from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
-SETTINGS: Final = ("size", "interval", "max_groups")
+SETTINGS: Final = ("size", "interval", "max_groups", "max_bytes")
 SUSPICIOUS_NS: Final = 1_000_000  # a shorter interval was probably meant in other units
 
 
 class KnownWindow(NamedTuple):
     frame: FrameOf
     max_groups: int
+    max_bytes: int
 
 
 def read_window(
@@ -33,14 +34,21 @@ def read_window(
     _check_settings(definition, values, said)
     measure = None if definition.script is None else _measure(definition, scope, said)
     most = numbers.get("max_groups", DEFAULT_MAX_GROUPS)
-    if said.errors or most is None or not definition.whole or (definition.script is not None and measure is None):
+    max_bytes = numbers.get("max_bytes", DEFAULT_MAX_BYTES)
+    if (
+        said.errors
+        or most is None
+        or max_bytes is None
+        or not definition.whole
+        or (definition.script is not None and measure is None)
+    ):
         return None
     if interval is not None and interval < SUSPICIOUS_NS and definition.script is None:
         given = values["interval"]
         assert given is not None
         hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
         report(warning(f"this window is {interval:,} ns long", given.span, hint, name="short-window"))
-    return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most)
+    return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most, max_bytes)
 
 
 class _Count:

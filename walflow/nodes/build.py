@@ -66,6 +66,7 @@ class _Builder:
         self._pipeline_errs: dict[Port, ErrPort] = {}
         self._stateful: list[tuple[ReasonGate, Sequence[NodeId]]] = []  # with the buffers of their results
         self._states: dict[NodeId, State] = defaultdict(dict)  # of pipelines
+        self._windowed: dict[NodeId, list[WindowSelect]] = defaultdict(list)  # of pipelines
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, OperatorContext] = {}  # of operators
         self._running: list[OperatorNode] = []
@@ -194,7 +195,11 @@ class _Builder:
             log=_logger(plan.id),
         )
         self._places[Port(plan.id, entry)] = place
-        return WindowSelect(select, gate, state, place, flushes=self._flushes)
+        node = WindowSelect(select, gate, state, place, flushes=self._flushes)
+        ours = self._windowed[plan.id]  # one for each region
+        ours.append(node)
+        self._metrics.gauge("window_oldest_seconds", lambda: max(one.oldest_seconds for one in ours), **plan.labels)
+        return node
 
     def _onward(self, plan: PipelinePlan, target: str) -> Node:
         return self._within(plan, target) if target in plan.places else self._port(Port(plan.id, target))

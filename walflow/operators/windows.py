@@ -12,7 +12,7 @@ from walflow.contract import Gate, Scheduler, Timer
 from walflow.event import Block
 from walflow.operators.operator import OperatorContext
 from walflow.operators.select import Select
-from walflow.operators.stateful import StatefulSelect
+from walflow.operators.stateful import LENT_BYTES, StatefulSelect
 from walflow_kernel.state import State
 from walflow_kernel.windows.frame import COUNT
 
@@ -36,7 +36,7 @@ class WindowSelect(StatefulSelect):
         self._armed = 0  # for this tick
         self._last = 0  # the time of the last event
         self._came = 0.0  # when it came
-        self._draining = False
+        self._draining = self._flushing = False
 
     def __repr__(self) -> str:
         open_windows = self._compiled.open_windows(self._state)
@@ -54,6 +54,17 @@ class WindowSelect(StatefulSelect):
         else:
             self._arm()
         return left
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        if self._draining and self._flushes and not self.waiting:
+            self._flush()
+
+    @property
+    def oldest_seconds(self) -> float:
+        """For how long the oldest window by interval has been open, by the region's time."""
+        opened = self._compiled.oldest(self._state)
+        return 0.0 if opened is None else max(0.0, (self._time() - opened) / 1e9)
 
     # walflow.operators.Running
 
@@ -80,16 +91,28 @@ class WindowSelect(StatefulSelect):
     def _now(self) -> float:
         return self._scheduler.time() if self._scheduler is not None else 0.0
 
+    def _time(self) -> int:
+        return self._last + int((self._now() - self._came) * 1e9)
+
     def _delay(self) -> int:
         return LOG_DELAY if any(source.transactional for source in self._place.windows) else 0
 
     def _tick(self, now_ns: int) -> None:
-        """Each tick by itself, so that its results have its time; as long as their buffers have room."""
+        """Each tick by itself, so that its results have its time; a large one in parts, as long as their buffers have
+        room."""
         while not self._gate.shut and (due := self._compiled.due(self._state)) is not None and due <= now_ns:
-            self._select.let_go(self._compiled.tick(self._state, due), due)
+            self._select.let_go(self._compiled.tick(self._state, due, [LENT_BYTES, None]), due)
 
     def _flush(self) -> None:
-        self._select.let_go(self._compiled.flush(self._state, self._last), self._last)
+        """In parts, as long as the buffers have room; the rest once they have."""
+        if self._flushing:  # what leaves may shut the gate and open it
+            return
+        self._flushing = True
+        try:
+            while not self._gate.shut and self._compiled.has_groups(self._state):
+                self._select.let_go(self._compiled.flush(self._state, self._last, [LENT_BYTES, None]), self._last)
+        finally:
+            self._flushing = False
 
     def _arm(self) -> None:
         due = self._compiled.due(self._state)
@@ -114,6 +137,5 @@ class WindowSelect(StatefulSelect):
             self._timer = self._scheduler.call_later(RETRY, self._due)
             return
         self._armed = 0
-        since = int((self._now() - self._came) * 1e9) - self._delay()
-        self._tick(max(armed, self._last + since))
+        self._tick(max(armed, self._time() - self._delay()))
         self._arm()

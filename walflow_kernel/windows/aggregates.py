@@ -10,21 +10,30 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from walflow_kernel.errors import CannotApply
+from walflow_kernel.state import HEAD_BYTES, SMALL_BYTES, size_of
 from walflow_kernel.values import LONGEST
 from walflow_kernel.windows.frame import COUNT, Frame
+
+ITEM_BYTES: Final = 8  # of an array, for each of its items beside the item
 
 
 class Aggregate(NamedTuple):
     """`keeps`: what its slots are called; two of the same arguments that keep the same have them in common. `start` gives the
-    slots of a window without events. `check` refuses what `add` could not take, before anything is added. `result` is given
-    the constant argument that the function has, or None."""
+    slots of a window without events. `add` says how many bytes they have grown by; `held`, of an aggregate whose slots grow,
+    how many bytes beyond those of `start` they hold. `check` refuses what `add` could not take, before anything is added.
+    `result` is given the constant argument that the function has, or None."""
 
     keeps: str
     start: Callable[[], list[object]]
-    add: Callable[[Frame, int, Any], None]
+    add: Callable[[Frame, int, Any], int]
     merge: Callable[[Frame, int, Frame], None]
     result: Callable[[Frame, int, Any], object]
     check: Callable[[Frame, int, Any], None] | None = None
+    held: Callable[[Frame, int], int] | None = None
+
+
+def _count_only(frame: Frame, at: int, value: object) -> int:
+    return 0
 
 
 def _nothing(frame: Frame, at: int, value: object) -> None: ...
@@ -43,8 +52,9 @@ def finite(result: float) -> float:
 # ---- sums
 
 
-def add_sum(frame: Frame, at: int, value: float) -> None:
+def add_sum(frame: Frame, at: int, value: float) -> int:
     frame[at] += value
+    return 0
 
 
 def _merge_sum(into: Frame, at: int, frame: Frame) -> None:
@@ -62,14 +72,16 @@ def _mean(frame: Frame, at: int, option: object) -> object:
 # ---- the least and the most
 
 
-def add_min(frame: Frame, at: int, value: float) -> None:
+def add_min(frame: Frame, at: int, value: float) -> int:
     if frame[COUNT] == 1 or value < frame[at]:
         frame[at] = value
+    return 0
 
 
-def add_max(frame: Frame, at: int, value: float) -> None:
+def add_max(frame: Frame, at: int, value: float) -> int:
     if frame[COUNT] == 1 or value > frame[at]:
         frame[at] = value
+    return 0
 
 
 def _merge_min(into: Frame, at: int, frame: Frame) -> None:
@@ -85,10 +97,11 @@ def _merge_max(into: Frame, at: int, frame: Frame) -> None:
 # ---- spread: the mean, and the sum of the squared distances from it (Welford; two of them by Chan)
 
 
-def add_spread(frame: Frame, at: int, value: float) -> None:
+def add_spread(frame: Frame, at: int, value: float) -> int:
     distance = value - frame[at]
     frame[at] += distance / frame[COUNT]
     frame[at + 1] += distance * (value - frame[at])
+    return 0
 
 
 def merge_spread(into: Frame, at: int, frame: Frame) -> None:
@@ -110,13 +123,17 @@ def _deviation(frame: Frame, at: int, option: object) -> object:
 # ---- values
 
 
-def add_first(frame: Frame, at: int, value: object) -> None:
-    if frame[COUNT] == 1:
-        frame[at] = value
+def add_first(frame: Frame, at: int, value: object) -> int:
+    return add_last(frame, at, value) if frame[COUNT] == 1 else 0
 
 
-def add_last(frame: Frame, at: int, value: object) -> None:
-    frame[at] = value
+def add_last(frame: Frame, at: int, value: object) -> int:
+    before, frame[at] = frame[at], value
+    return size_of(value) - size_of(before)
+
+
+def _held_value(frame: Frame, at: int) -> int:
+    return size_of(frame[at]) - SMALL_BYTES
 
 
 def _merge_first(into: Frame, at: int, frame: Frame) -> None:
@@ -128,8 +145,16 @@ def _merge_last(into: Frame, at: int, frame: Frame) -> None:
     into[at] = frame[at]
 
 
-def add_item(frame: Frame, at: int, value: object) -> None:
+def add_item(frame: Frame, at: int, value: object) -> int:
+    grown = ITEM_BYTES + size_of(value)
     frame[at].append(value)
+    frame[at + 1] += grown
+    return grown
+
+
+def _held_items(frame: Frame, at: int) -> int:
+    held: int = frame[at + 1]
+    return held
 
 
 def _check_items(frame: Frame, at: int, value: object) -> None:
@@ -138,12 +163,19 @@ def _check_items(frame: Frame, at: int, value: object) -> None:
 
 
 def _merge_flat(into: Frame, at: int, frame: Frame) -> None:
-    into[at] += frame[at][: LONGEST - len(into[at])]
+    left = LONGEST - len(into[at])
+    if len(frame[at]) <= left:
+        into[at] += frame[at]
+        into[at + 1] += frame[at + 1]
+        return
+    for value in frame[at][:left]:
+        add_item(into, at, value)
 
 
 def _merge_nested(into: Frame, at: int, frame: Frame) -> None:
     if len(into[at]) < LONGEST:
         into[at].append(frame[at])
+        into[at + 1] += ITEM_BYTES + HEAD_BYTES + frame[at + 1]
 
 
 def value_at(frame: Frame, at: int, option: object) -> object:
@@ -167,17 +199,17 @@ def _start_value() -> list[object]:
 
 
 def _start_items() -> list[object]:
-    return [[]]
+    return [[], 0]  # and their bytes
 
 
-COUNTING: Final = Aggregate("", list, _nothing, _nothing, _count)
+COUNTING: Final = Aggregate("", list, _count_only, _nothing, _count)
 SUM: Final = Aggregate("sum", _start_sum, add_sum, _merge_sum, _sum)
 MEAN: Final = SUM._replace(result=_mean)
 MIN: Final = Aggregate("min", _start_value, add_min, _merge_min, _float_at)
 MAX: Final = Aggregate("max", _start_value, add_max, _merge_max, _float_at)
 VAR: Final = Aggregate("spread", _start_spread, add_spread, merge_spread, _variance)
 STDEV: Final = VAR._replace(result=_deviation)
-FIRST: Final = Aggregate("first", _start_value, add_first, _merge_first, value_at)
-LAST: Final = Aggregate("last", _start_value, add_last, _merge_last, value_at)
-FLAT: Final = Aggregate("flat", _start_items, add_item, _merge_flat, value_at, _check_items)
-NESTED: Final = Aggregate("nested", _start_items, add_item, _merge_nested, value_at, _check_items)
+FIRST: Final = Aggregate("first", _start_value, add_first, _merge_first, value_at, held=_held_value)
+LAST: Final = Aggregate("last", _start_value, add_last, _merge_last, value_at, held=_held_value)
+FLAT: Final = Aggregate("flat", _start_items, add_item, _merge_flat, value_at, _check_items, _held_items)
+NESTED: Final = Aggregate("nested", _start_items, add_item, _merge_nested, value_at, _check_items, _held_items)

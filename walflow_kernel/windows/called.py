@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from walflow_kernel.state import size_of
 from walflow_kernel.windows import groups, ticks
 from walflow_kernel.windows.frame import holds_nothing
 from walflow_kernel.windows.measure import measured, number
@@ -12,11 +13,14 @@ CALLED: Final[Mapping[str, object]] = {
     "combined": groups.combined,
     "due_by": ticks.due_by,
     "forget": groups.forget,
+    "group_bytes": groups.group_bytes,
     "holds_nothing": holds_nothing,
     "known_of": groups.known_of,
     "measured": measured,
     "number": number,
     "remember": groups.remember,
+    "size_of": size_of,
+    "too_large": groups.too_large,
     "wait": ticks.wait,
     "with_text": groups.with_text,
 }

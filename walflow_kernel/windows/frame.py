@@ -7,7 +7,7 @@ events; 0 where the window is not open. `fill`: of a window with a size how much
 when it is due, in nanoseconds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 Frame = list[Any]
@@ -30,6 +30,17 @@ def windows_of(state: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
 def open_frames(windows: Mapping[str, Any]) -> list[Frame]:
     """Those that hold events."""
     return [frame for first in windows["groups"].values() for frame in chain(first) if frame[COUNT]]
+
+
+def opened_at(windows: Mapping[str, Any], intervals: Sequence[int | None]) -> int | None:
+    """When the oldest open window by interval opened. `intervals`: of the windows of each group, in their order."""
+    found = [
+        frame[FILL] - interval
+        for first in windows["groups"].values()
+        for frame, interval in zip(chain(first), intervals, strict=True)
+        if interval is not None and frame[COUNT]
+    ]
+    return min(found, default=None)
 
 
 def chain(first: Frame) -> Iterator[Frame]:

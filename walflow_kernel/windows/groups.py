@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from walflow_kernel import json
 from walflow_kernel.errors import CannotApply, NotJson
+from walflow_kernel.state import ENTRY_BYTES, HEAD_BYTES, SMALL_BYTES, Cell, weight
 from walflow_kernel.values import is_array, kind_of
-from walflow_kernel.windows.frame import GROUP, Frame
+from walflow_kernel.windows.frame import GROUP, SLOTS, Frame
 
 DEFAULT_MAX_GROUPS: Final = 1 << 20
+DEFAULT_MAX_BYTES: Final = 256 << 20  # of all windows of a select
+GROUP_BYTES: Final = ENTRY_BYTES  # beside its array and its frames: 100,000 groups were measured
 
 
 def text_of(values: Sequence[object]) -> str:
@@ -49,10 +52,17 @@ def remember(frame: Frame, known: MutableMapping[object, Frame]) -> None:
         known[_key_of(values)] = frame
 
 
-def forget(frame: Frame, groups: MutableMapping[str, Frame], known: MutableMapping[object, Frame]) -> None:
-    """A group whose windows hold nothing."""
+def forget(
+    frame: Frame,
+    groups: MutableMapping[str, Frame],
+    known: MutableMapping[object, Frame],
+    cell: Cell,
+    frame_bytes: int,
+) -> None:
+    """A group whose windows hold nothing. `frame_bytes`: of its frames."""
     *values, text = frame[GROUP]
     del groups[text]
+    cell[1] -= group_bytes(frame[GROUP], frame_bytes)
     if values == [None] or all(type(value) is str for value in values):
         known.pop(_key_of(values), None)
 
@@ -80,6 +90,23 @@ def too_many(most: int) -> CannotApply:
     return CannotApply(f"`max_groups` is {most:,}: this event belongs to one group more")
 
 
-def check_room(groups: Mapping[str, Any], most: int) -> None:
+def check_room(groups: Mapping[str, Any], most: int, cell: Cell, bound: int) -> None:
+    """Whether there may be one group more."""
     if len(groups) >= most:
         raise too_many(most)
+    if cell[1] >= bound:
+        raise too_large(bound)
+
+
+def too_large(bound: int) -> CannotApply:
+    return CannotApply(f"`max_bytes` is {bound:,}: the windows hold as much, and this event would add to it")
+
+
+def group_bytes(group: Sequence[object], frame_bytes: int) -> int:
+    """An estimate of what a group takes without what its aggregates collect. `group`: its array."""
+    return GROUP_BYTES + frame_bytes + weight(group)
+
+
+def bytes_of_frames(frames: int, slots: int) -> int:
+    """`slots`: of the aggregates of one frame."""
+    return frames * (HEAD_BYTES + SLOTS * 8 + slots * (8 + SMALL_BYTES))

@@ -21,6 +21,7 @@ from walflow_kernel.windows.frame import Frame
 PERCENTILES: Final = ("0.5", "0.9", "0.95", "0.99", "0.999", "0.9999", "0.99999")
 LARGEST: Final = (1 << 62) - 1  # of `hdr`
 RAW: Final = 1024  # values that are kept as they are
+NUMBER_BYTES: Final = 40  # in an array, with its place there
 
 _hdr: Any = HdrHistogram(1, LARGEST, 2)  # Any: the library has no types
 _dds: Final = LogarithmicMapping(0.01)
@@ -38,6 +39,10 @@ def percentiles(given: Sequence[object]) -> Sequence[str]:
         if not fits:
             raise CannotApply(f'a percentile is a string with a number from 0 to 1, such as "0.99", not {one!r}')
     return [str(one) for one in given]
+
+
+def _held(frame: Frame, at: int) -> int:
+    return NUMBER_BYTES * (len(frame[at]) + len(frame[at + 1]))
 
 
 def _packed(frame: Frame, at: int, buckets: Iterable[int]) -> None:
@@ -71,10 +76,13 @@ def check_hdr(frame: Frame, at: int, value: float) -> None:
         raise CannotApply("`aggr::stats::hdr` takes numbers from 0 to 2^62")
 
 
-def _add_hdr(frame: Frame, at: int, value: float) -> None:
+def _add_hdr(frame: Frame, at: int, value: float) -> int:
     frame[at].append(int(value))
-    if len(frame[at]) >= RAW:
-        _packed(frame, at, map(_hdr.get_lowest_equivalent_value, frame[at]))
+    if len(frame[at]) < RAW:
+        return NUMBER_BYTES
+    before = _held(frame, at)
+    _packed(frame, at, map(_hdr.get_lowest_equivalent_value, frame[at]))
+    return NUMBER_BYTES + _held(frame, at) - before
 
 
 def _merge_hdr(into: Frame, at: int, frame: Frame) -> None:
@@ -127,7 +135,7 @@ def _value_of(bucket: int) -> float:
     return _dds.value(bucket - _FLOOR) if bucket > 0 else -_dds.value(-bucket - _FLOOR)
 
 
-def _add_dds(frame: Frame, at: int, value: float) -> None:
+def _add_dds(frame: Frame, at: int, value: float) -> int:
     frame[at].append(value)
     frame[at + 2] += value
     if len(frame[at]) == 1 and not frame[at + 1]:
@@ -136,8 +144,11 @@ def _add_dds(frame: Frame, at: int, value: float) -> None:
         frame[at + 3] = value
     elif value > frame[at + 4]:
         frame[at + 4] = value
-    if len(frame[at]) >= RAW:
-        _packed(frame, at, map(_bucket_of, frame[at]))
+    if len(frame[at]) < RAW:
+        return NUMBER_BYTES
+    before = _held(frame, at)
+    _packed(frame, at, map(_bucket_of, frame[at]))
+    return NUMBER_BYTES + _held(frame, at) - before
 
 
 def _merge_dds(into: Frame, at: int, frame: Frame) -> None:
@@ -176,5 +187,5 @@ def _start_dds() -> list[object]:
     return [[], [], 0, None, None]
 
 
-HDR: Final = Aggregate("hdr", _start_hdr, _add_hdr, _merge_hdr, _of_hdr, check_hdr)
-DDS: Final = Aggregate("dds", _start_dds, _add_dds, _merge_dds, _of_dds)
+HDR: Final = Aggregate("hdr", _start_hdr, _add_hdr, _merge_hdr, _of_hdr, check_hdr, _held)
+DDS: Final = Aggregate("dds", _start_dds, _add_dds, _merge_dds, _of_dds, held=_held)

@@ -6,6 +6,7 @@ Windows of one select and one interval open in the order of time, so they are du
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from walflow_kernel.state import Room
 from walflow_kernel.windows.frame import FILL, GROUP, Frame
 
 TICK_NS: Final = 100_000_000
@@ -26,16 +27,21 @@ def wait(waiting: Waiting, frame: Frame) -> None:
         waiting.append([tick, group])
 
 
-def due_by(now: int, lists: Sequence[Waiting]) -> Iterator[tuple[int, int, str]]:
+def due_by(now: int, lists: Sequence[Waiting], room: Room) -> Iterator[tuple[int, int, str]]:
     """What is due by now, taken off its list: the tick, the list's number, the group. In the order of time; of one tick in
-    the order of the lists. What is closed on the way may add to them, for later ticks."""
+    the order of the lists. What is closed on the way may add to them, for later ticks. It ends early where there is no more
+    room; what is left stays on its list."""
     while True:
         heads = [(waiting[0][0], number) for number, waiting in enumerate(lists) if waiting]
         if not heads or min(heads)[0] > now:
             return
         tick, number = min(heads)
-        for group in lists[number].pop(0)[1:]:
-            yield tick, number, group
+        due = lists[number].pop(0)
+        for at in range(1, len(due)):
+            if room[0] < 0:
+                lists[number].insert(0, [tick, *due[at:]])
+                return
+            yield tick, number, due[at]
 
 
 def earliest(lists: Sequence[Waiting]) -> int | None:

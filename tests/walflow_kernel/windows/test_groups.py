@@ -3,7 +3,8 @@
 import pytest
 
 from walflow_kernel.errors import CannotApply
-from walflow_kernel.values import OutOfRange
+from walflow_kernel.state import Room
+from walflow_kernel.values import MOST, OutOfRange
 from walflow_kernel.windows import groups
 from walflow_kernel.windows.frame import Frame
 from walflow_kernel.windows.ticks import TICK_NS, Waiting, due_by, earliest, tick_of, wait
@@ -38,8 +39,10 @@ def test_known_frames_are_those_of_the_groups_at_hand() -> None:
     other = {'["a"]': frame}
     assert groups.known_of(known, other) == {}
     groups.remember(frame, groups.known_of(known, other))
-    groups.forget(frame, other, groups.known_of(known, other))
+    cell = [None, groups.group_bytes(frame[0], 100), 0]
+    groups.forget(frame, other, groups.known_of(known, other), cell, 100)
     assert other == {}
+    assert cell[1] == 0
     assert groups.known_of(known, other) == {}
 
 
@@ -71,9 +74,13 @@ def test_what_is_due_comes_by_time_then_by_list_then_as_it_was_opened() -> None:
         wait(first, opened(due, name))
     wait(second, opened(3, "d"))
     assert earliest([first, second]) == TICK_NS
-    assert list(due_by(TICK_NS - 1, [first, second])) == []
-    assert list(due_by(TICK_NS, [first, second])) == [(TICK_NS, 0, "a"), (TICK_NS, 0, "b"), (TICK_NS, 1, "d")]
-    assert list(due_by(TICK_NS * 9, [first, second])) == [(2 * TICK_NS, 0, "c")]
+    assert list(due_by(TICK_NS - 1, [first, second], [MOST, None])) == []
+    assert list(due_by(TICK_NS, [first, second], [MOST, None])) == [
+        (TICK_NS, 0, "a"),
+        (TICK_NS, 0, "b"),
+        (TICK_NS, 1, "d"),
+    ]
+    assert list(due_by(TICK_NS * 9, [first, second], [MOST, None])) == [(2 * TICK_NS, 0, "c")]
     assert earliest([first, second]) is None
 
 
@@ -81,8 +88,25 @@ def test_what_opens_while_others_are_closed_is_due_later() -> None:
     waiting: Waiting = []
     wait(waiting, opened(1, "a"))
     found = []
-    for tick, _, group in due_by(3 * TICK_NS, [waiting]):
+    for tick, _, group in due_by(3 * TICK_NS, [waiting], [MOST, None]):
         found.append((tick, group))
         if len(found) < 3:
             wait(waiting, opened(tick + 1, group))
     assert found == [(TICK_NS, "a"), (2 * TICK_NS, "a"), (3 * TICK_NS, "a")]
+
+
+def test_what_there_is_no_room_for_is_due_the_next_time() -> None:
+    first: Waiting = []
+    second: Waiting = []
+    for name in "abc":
+        wait(first, opened(1, name))
+    wait(second, opened(1, "d"))
+    room: Room = [2, None]
+    found = []
+    for _, _, group in due_by(TICK_NS, [first, second], room):
+        found.append(group)
+        room[0] -= 3
+    assert found == ["a"]
+    assert earliest([first, second]) == TICK_NS
+    assert [group for _, _, group in due_by(TICK_NS, [first, second], [MOST, None])] == ["b", "c", "d"]
+    assert earliest([first, second]) is None
