@@ -2,12 +2,14 @@
 
 import difflib
 import os
+import re
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from pyspark_walflow import wire
 from pyspark_walflow.client import Endpoint
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.kafka import HINTS, SAME
 from pyspark_walflow.wire import WireKey
 
 EARLIEST: Final = "earliest"
@@ -18,7 +20,11 @@ TOKEN_FILE: Final = "WALFLOW_TOKEN_FILE"
 TOKEN: Final = "WALFLOW_TOKEN"
 MAX_TOKEN: Final = 4096  # bytes of the file; a longer one is no token
 COPY: Final = "option."
+AUTO: Final = "auto"
+MOST_TASKS: Final = 100_000
 _UNITS: Final = {"k": 10, "m": 20, "g": 30}
+_MILLISECONDS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"([0-9]{1,12}) ?(|ms|s|m|min|h|d)")
 
 
 class Option(NamedTuple):
@@ -60,11 +66,30 @@ OPTIONS: Final = (
     ),
     Option("endingPosition", LATEST, "only for `spark.read`. `latest`, or the position before which it stops"),
     Option("maxRowsPerBatch", "200000", "the most rows of a micro-batch"),
+    Option(
+        "minRowsPerBatch",
+        "1",
+        "a micro-batch waits until so many rows are in the log, but at most `maxTriggerDelay`. The first batch of a start does "
+        "not wait, nor does a batch of `maxBytesPerBatch` bytes",
+    ),
+    Option(
+        "maxTriggerDelay",
+        "15m",
+        "how long after the batch before it a micro-batch waits for `minRowsPerBatch`; a number with `ms`, `s`, `m`, `h` or "
+        "`d`, alone: milliseconds",
+    ),
     Option("maxBytesPerBatch", "64m", "the most bytes of a micro-batch, about; a number, also with `k`, `m`, `g`"),
     Option(
         "numPartitions",
         "auto",
-        "number of tasks of a batch; `auto`: one for each 16 MiB, but at most the driver's number of processors",
+        "number of tasks of a batch; `auto`: one for each 16 MiB, but at least `minPartitions` and at most `maxPartitions`",
+    ),
+    Option("minPartitions", "1", "with `numPartitions` `auto`: the fewest tasks of a batch"),
+    Option(
+        "maxPartitions",
+        "auto",
+        "with `numPartitions` `auto`: the most tasks of a batch. `auto`: the driver's number of processors, for Spark does not "
+        "tell a source how many the executors have; on a cluster give `spark.sparkContext.defaultParallelism`",
     ),
     Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
     Option(
@@ -84,7 +109,8 @@ OPTIONS: Final = (
 
 
 class Options(NamedTuple):
-    """`starting`, `ending`, `partitions`: None is latest or auto; earliest is position 0, committed FROM_COMMITTED."""
+    """`starting`, `ending`, `partitions`, `max_partitions`: None is latest or auto; earliest is position 0, committed
+    FROM_COMMITTED."""
 
     endpoint: Endpoint
     consumer: str
@@ -94,7 +120,11 @@ class Options(NamedTuple):
     ending: int | None
     max_rows: int
     max_bytes: int
+    min_rows: int
+    max_delay: float  # seconds
     partitions: int | None
+    min_partitions: int
+    max_partitions: int | None
     binary: bool
     metadata: bool
     fail_on_data_loss: bool
@@ -104,13 +134,24 @@ class Options(NamedTuple):
     @classmethod
     def of(cls, given: Mapping[str, str], also: Collection[str] = (), starting: str = COMMITTED) -> "Options":
         """`also`: further names, Spark's own. `starting`: where it begins unless told. Raises WalflowError."""
-        options = _Given({"startingPosition": starting, **_ours(given)}, also)
+        options = _Given(_ours(given), also, {"startingPosition": starting})
         cafile = options.text("cafile")
         tls = options.word("tls", "true", "false") == "true" or bool(cafile)
         consumer = options.text("consumer")
         if not consumer or not consumer.isprintable():
             raise WalflowError(f"option consumer is {consumer!r}: name one of the connector's `consumers`")
-        partitions = options.text("numPartitions")
+        max_rows, min_rows = options.number("maxRowsPerBatch", 1), options.number("minRowsPerBatch", 1)
+        if min_rows > max_rows:
+            raise WalflowError(
+                f"option {options.said('minRowsPerBatch')} is {min_rows}, and a batch has at most {max_rows} rows "
+                f"({options.said('maxRowsPerBatch')})"
+            )
+        min_partitions, max_partitions = (
+            options.number("minPartitions", 1, MOST_TASKS),
+            options.tasks("maxPartitions"),
+        )
+        if max_partitions is not None and min_partitions > max_partitions:
+            raise WalflowError(f"option minPartitions is {min_partitions}, and maxPartitions is {max_partitions}")
         return cls(
             Endpoint(options.text("host"), options.number("port", 1, 65535), cafile if tls else None),
             consumer,
@@ -118,9 +159,13 @@ class Options(NamedTuple):
             options.position("startingPosition", {COMMITTED: FROM_COMMITTED, EARLIEST: 0, LATEST: None}),
             options.word("newCheckpoint", "refuse", "accept") == "accept",
             options.position("endingPosition", {LATEST: None}),
-            options.number("maxRowsPerBatch", 1),
+            max_rows,
             options.size("maxBytesPerBatch"),
-            None if partitions.lower() == "auto" else options.number("numPartitions", 1, 100_000),
+            min_rows,
+            options.seconds("maxTriggerDelay"),
+            options.tasks("numPartitions"),
+            min_partitions,
+            max_partitions,
             options.word("value", "string", "binary") == "binary",
             options.word("metadata", "true", "false") == "true",
             options.word("failOnDataLoss", "true", "false") == "true",
@@ -143,13 +188,31 @@ class Options(NamedTuple):
 
 
 class _Given:
-    def __init__(self, given: Mapping[str, str], also: Collection[str]) -> None:
-        self._values = {name.lower(): value for name, value in given.items()}
+    def __init__(self, given: Mapping[str, str], also: Collection[str], defaults: Mapping[str, str]) -> None:
         known = {option.name.lower(): option for option in OPTIONS}
         self._defaults = {name: option.default for name, option in known.items()}
-        for name in given:
-            if name.lower() not in known and name.lower() not in {other.lower() for other in also}:
-                raise WalflowError(_unknown(name, [*(option.name for option in OPTIONS), *also]))
+        self._defaults |= {name.lower(): value for name, value in defaults.items()}
+        self._values: dict[str, str] = {}
+        self._said: dict[str, str] = {}  # where it was said in Kafka's words
+        kafkas = {other.lower(): (other, ours) for other, ours in SAME.items()}
+        for name, value in given.items():
+            said, ours = kafkas.get(name.lower(), (name, name))
+            if ours.lower() in known:
+                self._take(ours, said, value)
+            elif name.lower() not in {other.lower() for other in also}:
+                raise WalflowError(_unknown(name, [*(option.name for option in OPTIONS), *SAME, *also]))
+
+    def _take(self, ours: str, said: str, value: str) -> None:
+        before = self._values.get(ours.lower())
+        other = self._said.get(ours.lower(), ours)
+        if before is not None and before != value and said.lower() != other.lower():
+            raise WalflowError(f"options {other} and {said} are the same one: {before!r} or {value!r}?")
+        self._values[ours.lower()] = value
+        if said.lower() != ours.lower():
+            self._said[ours.lower()] = said
+
+    def said(self, name: str) -> str:
+        return self._said.get(name.lower(), name)
 
     def text(self, name: str) -> str:
         return self._values.get(name.lower(), self._defaults[name.lower()]).strip()
@@ -157,22 +220,35 @@ class _Given:
     def word(self, name: str, *words: str) -> str:
         text = self.text(name).lower()
         if text not in words:
-            raise WalflowError(f"option {name} is {self.text(name)!r}: it takes {' or '.join(words)}")
+            raise WalflowError(f"option {self.said(name)} is {self.text(name)!r}: it takes {' or '.join(words)}")
         return text
 
     def number(self, name: str, least: int, most: int = (1 << 63) - 1) -> int:
-        return _number(name, self.text(name), least, most)
+        return _number(self.said(name), self.text(name), least, most)
+
+    def tasks(self, name: str) -> int | None:
+        return None if self.text(name).lower() == AUTO else self.number(name, 1, MOST_TASKS)
+
+    def seconds(self, name: str) -> float:
+        text = self.text(name)
+        found = _DURATION.fullmatch(text.lower())
+        if found is None:
+            raise WalflowError(f"option {self.said(name)} is {text!r}: it takes a duration such as 500ms, 30s or 15m")
+        return int(found[1]) * _MILLISECONDS[found[2]] / 1000
 
     def size(self, name: str) -> int:
         text = self.text(name).lower()
         shift = _UNITS.get(text[-1:], 0)
-        return _number(name, text[:-1] if shift else text, 1, (1 << 63) - 1 >> shift) << shift
+        return _number(self.said(name), text[:-1] if shift else text, 1, (1 << 63) - 1 >> shift) << shift
 
     def position(self, name: str, words: Mapping[str, int | None]) -> int | None:
         text = self.text(name).lower()
         if text in words:
             return words[text]
-        return _number(name, text, 1, (1 << 63) - 1, f"{', '.join(words)} or a position, 1 or more")
+        takes = f"{', '.join(words)} or a position, 1 or more"
+        if text.startswith("{"):
+            takes = f"no topics and partitions, for there are none here, but {takes}"
+        return _number(self.said(name), text, 1, (1 << 63) - 1, takes)
 
 
 def of_table(given: Mapping[str, str]) -> dict[str, str]:
@@ -186,7 +262,7 @@ def _ours(given: Mapping[str, str]) -> dict[str, str]:
     table = of_table(given)
     if not table:
         return dict(given)
-    known = {option.name.lower() for option in OPTIONS}
+    known = {option.name.lower() for option in OPTIONS} | {name.lower() for name in SAME}
     return table | {name: value for name, value in given.items() if name.lower() in known}
 
 
@@ -202,6 +278,9 @@ def _unknown(name: str, known: Collection[str]) -> str:
         return "a token is never a plain option, those show in plans and logs: put it into a file, and its name into tokenFile"
     if name.lower() == "path":
         return "load() takes no path: the log is where options host and port say"
+    for kafkas, instead in HINTS.items():
+        if name.lower() == kafkas.lower() or (kafkas.endswith(".") and name.lower().startswith(kafkas)):
+            return f"there is no option {name}, as Kafka's source has: {instead}"
     lower = {other.lower(): other for other in known}
     near = difflib.get_close_matches(name.lower(), list(lower), 1)
     return f"there is no option {name}" + (f": do you mean {lower[near[0]]}?" if near else "")

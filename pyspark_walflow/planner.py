@@ -28,6 +28,10 @@ class Unreachable(WalflowError):
     """Tried for as long as the options say."""
 
 
+class UnknownRequest(WalflowError):
+    """The daemon is older than the request."""
+
+
 class KnownHead(NamedTuple):
     """`floor`: the first position that can be read; `next`: the one after the last."""
 
@@ -118,6 +122,15 @@ class Planner:
         answer = self._ask(FrameKind.PLAN, fields if end is None else fields | {"end": end})
         return Planned(integer(answer, "end"), integer(answer, "bytes"))
 
+    def locate(self, first: int, end: int, since: int, before: int) -> tuple[int, int]:
+        """The part of the range with all events that arrived from `since` on and before `before`, in nanoseconds."""
+        fields: dict[str, object] = {"first": first, "end": end, "since": since, "before": before}
+        try:
+            answer = self._ask(FrameKind.LOCATE, fields)
+        except UnknownRequest:  # a daemon from before there was LOCATE
+            return first, end
+        return integer(answer, "first"), integer(answer, "end")
+
     def commit(self, position: int) -> None:
         """Raises Unreachable soon."""
         fields: dict[str, object] = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
@@ -132,6 +145,8 @@ class Planner:
                 return self._client.call(kind, fields)
             except (OSError, RequestRefused, Damaged) as error:
                 self.close()
+                if isinstance(error, RequestRefused) and error.code == Code.PROTOCOL and kind == FrameKind.LOCATE:
+                    raise UnknownRequest(line_of(error, self._options.endpoint)) from None
                 patience.wait(error, self._seconds(error) if seconds is None else seconds)
 
     def _seconds(self, error: Exception) -> float:

@@ -7,13 +7,13 @@ begins, and every start from that checkpoint finds it again in its offsets.
 
 import os
 import secrets
-import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -22,12 +22,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_walflow.client import Client, LostPositions, integer
-from pyspark_walflow.columns import Columns, find_crc, first_of
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.fetching import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
-from pyspark_walflow.planner import ANEW, Patience, Planned, Planner, Unreachable, line_of
-from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
+from pyspark_walflow.planner import ANEW, KnownHead, Planned, Planner, Unreachable
+from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed
+from pyspark_walflow.wire import Right, WireKey
 
 PARTITION_BYTES: Final = 16 << 20
 ALL: Final = (1 << 63) - 1
@@ -44,19 +44,6 @@ class OffsetPlace(NamedTuple):
     scan: str
 
 
-class Range(InputPartition):
-    """Positions `first` to `end`, the latter excluded, and the ticket that opens them."""
-
-    def __init__(self, first: int, end: int, log: str, ticket: WireKey) -> None:
-        self.first = first
-        self.end = end
-        self.log = log
-        self.ticket = ticket
-
-    def __repr__(self) -> str:
-        return f"Range({self.first}, {self.end})"
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in the planner's process, one for each query; workers get a copy for `read` alone."""
 
@@ -67,6 +54,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned: tuple[int, Planned] | None = None
         self._scan: str | None = None  # not known before the first offset
         self._initial: Offset | None = None
+        self._began = float("-inf")  # the last batch; so the first one of a start does not wait for minRowsPerBatch
 
     def __getstate__(self) -> dict[str, object]:
         return {"_options": self._options}
@@ -90,7 +78,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise WalflowError(f"option startingPosition is {starting}: the log ends before {head.next}")
         if 0 < starting < head.floor:
             self._below_floor(starting)
-            _tell(
+            tell(
                 f"positions {starting} to {head.floor - 1} are gone; failOnDataLoss is false, so it begins behind them"
             )
         return self._offset(max(starting, head.floor))
@@ -103,7 +91,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         planner, position = self._at(start)
-        head = planner.head() if self._target is not None else planner.wait(position, self._options.poll_ms)
+        needed, ms = self._needed(limit)
+        # not as long as it may take: a batch may be large enough by its bytes
+        head = planner.head() if self._target is not None else planner.wait(position + needed - 1, ms)
         until = head.next if self._target is None else min(self._target, head.next)
         if position < head.floor:
             self._below_floor(position)
@@ -116,8 +106,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes
         planned = planner.plan(begin, min(rows, until - begin), size)
         end = min(planned.end, until)
+        if end == until and until - begin < needed and self._needed(limit)[0] > 1:
+            return start
         self._planned = begin, Planned(end, planned.size)
+        self._began = time.monotonic()
         return self._offset(end)
+
+    def _needed(self, limit: ReadLimit) -> tuple[int, int]:
+        """How many rows are worth a batch now, and how many milliseconds the daemon may wait for them."""
+        options = self._options
+        left = self._began + options.max_delay - time.monotonic()
+        if self._target is not None or isinstance(limit, ReadAllAvailable) or left <= 0:
+            return 1, options.poll_ms
+        return options.min_rows, min(options.poll_ms, int(left * 1000) + 1)
 
     def reportLatestOffset(self) -> Offset:
         return self._offset(self._planning(None).head().next)
@@ -136,8 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             size = self._planned[1].size
         else:
             size = 0 if begin < head.floor else planner.plan(begin, last - begin, ALL, last).size
-        count = self._options.partitions or min(-(-size // PARTITION_BYTES), os.cpu_count() or 1)
-        return _split(first, last, count, planner.log, self._options.key())
+        return _split(first, last, _tasks(self._options, size), planner.log, self._options.key())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
@@ -149,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             planner.commit(position)
         except Unreachable as error:
-            _tell(f"position {position} is not committed now, the next commit will cover it: {error}")
+            tell(f"position {position} is not committed now, the next commit will cover it: {error}")
 
     def stop(self) -> None:
         if self._planner is not None:
@@ -201,31 +201,52 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._narrowed = Narrowed()
+
+    @property
+    def pushFilters(self) -> Pushdown:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Pushdown(self._narrow)
+
+    def _narrow(self, filters: Sequence[Filter]) -> None:
+        self._narrowed = narrowed(filters)
 
     def partitions(self) -> list[Range]:
-        options = self._options
-        planner = Planner(options, None)
+        planner = Planner(self._options, None)
         try:
-            head = planner.head()
-            if options.starting is None:
-                first = head.next
-            elif options.starting == FROM_COMMITTED:
-                first = planner.committed()
-            else:
-                first = options.starting or head.floor
-            end = head.next if options.ending is None else options.ending
-            for name, position in (("starting", first), ("ending", end)):
-                if position > head.next:
-                    raise WalflowError(f"option {name}Position is {position}: the log ends before {head.next}")
-            if end < first:
-                raise WalflowError(f"option endingPosition is {end}, and it begins at {first}")
-            begin = max(first, head.floor)
-            if first < end and begin > first and options.fail_on_data_loss:
-                planner.plan(first, 1, 1)
-            size = planner.plan(begin, end - begin, ALL, end).size if begin < end else 0
-            return _split(first, end, options.partitions or -(-size // PARTITION_BYTES), planner.log, options.key())
+            return self._plan(planner, planner.head())
         finally:
             planner.close()
+
+    def _plan(self, planner: Planner, head: KnownHead) -> list[Range]:
+        options, (positions, ingest_ns) = self._options, self._narrowed
+        first, end = self._said_bounds(planner, head)
+        first = min(max(first, positions.low), end)
+        end = max(min(end, positions.end), first)
+        begin = max(first, head.floor)
+        if first < end and begin > first and options.fail_on_data_loss:
+            planner.plan(first, 1, 1)
+        if begin < end and ingest_ns != Bounds():
+            first, end = planner.locate(begin, end, ingest_ns.low, ingest_ns.end)
+            begin = first
+        size = planner.plan(begin, end - begin, ALL, end).size if begin < end else 0
+        return _split(first, end, _tasks(options, size), planner.log, options.key())
+
+    def _said_bounds(self, planner: Planner, head: KnownHead) -> tuple[int, int]:
+        """As the options say."""
+        options = self._options
+        if options.starting is None:
+            first = head.next
+        elif options.starting == FROM_COMMITTED:
+            first = planner.committed()
+        else:
+            first = options.starting or head.floor
+        end = head.next if options.ending is None else options.ending
+        for name, position in (("starting", first), ("ending", end)):
+            if position > head.next:
+                raise WalflowError(f"option {name}Position is {position}: the log ends before {head.next}")
+        if end < first:
+            raise WalflowError(f"option endingPosition is {end}, and it begins at {first}")
+        return first, end
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
@@ -241,68 +262,12 @@ def place_of(offset: Mapping[str, object]) -> OffsetPlace:
     raise WalflowError(f"the checkpoint holds {offset!r}, which is no position of walflow")
 
 
-def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordBatch]:
-    """All rows of the range, in order. What does not come is said, never left out. Raises WalflowError."""
-    columns = Columns(binary=options.binary, crc=find_crc(), metadata=options.metadata)
-    patience = Patience(options.endpoint)
-    position = wanted.first
-    while position < wanted.end:
-        client: Client | None = None
-        try:
-            client = _take(options, wanted)
-            for found in client.read(position, wanted.end, consumer):
-                if isinstance(found, LostPositions):
-                    position = _lost(options, found, position)
-                    continue
-                for batch in columns.batches(*found, position, wanted.end):
-                    _expect(position, batch)
-                    yield batch
-                    position += batch.num_rows
-                patience.renew()
-            if position < wanted.end:
-                raise WalflowError(
-                    f"positions {position} to {wanted.end - 1} did not come, and the daemon did not say why"
-                )
-            _give_back(options, wanted, client)
-            client = None
-        except (OSError, Damaged) as error:
-            patience.wait(error, options.retry_seconds)
-        except RequestRefused as error:
-            if error.code == Code.BELOW_FLOOR and not options.fail_on_data_loss and client is not None:
-                position = _skip(options, client, position, wanted.end)
-            else:
-                patience.wait(error, options.retry_seconds)
-        finally:
-            if client is not None:
-                client.close()
-
-
-def _expect(position: int, batch: pa.RecordBatch) -> None:
-    came = first_of(batch)
-    if came != position:
-        raise WalflowError(f"position {position} was to come, {came} came")
-
-
-def _lost(options: Options, lost: LostPositions, position: int) -> int:
-    line = f"positions {lost.first} to {lost.last} are lost: {lost.reason}"
-    if lost.empty and lost.first <= position:
-        return max(position, lost.last + 1)
-    if options.fail_on_data_loss:
-        raise WalflowError(f'{line}; option("failOnDataLoss", "false") goes on behind them')
-    if lost.first > position:
-        raise WalflowError(f"positions {position} to {lost.first - 1} did not come, and the daemon did not say why")
-    _tell(f"{line}; failOnDataLoss is false, so it goes on behind them")
-    return max(position, lost.last + 1)
-
-
-def _skip(options: Options, client: Client, position: int, end: int) -> int:
-    try:
-        floor = min(integer(client.call(FrameKind.HEAD, {}), "floor"), end)
-    except (OSError, RequestRefused, Damaged) as error:
-        raise WalflowError(line_of(error, options.endpoint)) from None
-    if floor > position:
-        _tell(f"positions {position} to {floor - 1} are gone; failOnDataLoss is false, so it goes on behind them")
-    return floor
+def _tasks(options: Options, size: int) -> int:
+    """For so many bytes."""
+    if options.partitions is not None:
+        return options.partitions
+    most = options.max_partitions or os.cpu_count() or 1
+    return max(options.min_partitions, min(-(-size // PARTITION_BYTES), most))
 
 
 def _split(first: int, end: int, count: int, log: str, key: WireKey) -> list[Range]:
@@ -310,33 +275,3 @@ def _split(first: int, end: int, count: int, log: str, key: WireKey) -> list[Ran
     edges = [first + (end - first) * at // count for at in range(count + 1)]
     ticket = key.ticket(Right.READ, log)
     return [Range(low, high, log, ticket) for low, high in pairwise(edges)]
-
-
-# One connection, of the last task of this process: the next one is likely of the same query. Spark gives a process one
-# task at a time.
-_kept: dict[tuple[object, ...], Client] = {}
-
-
-def _take(options: Options, wanted: Range) -> Client:
-    client = _kept.pop(_name(options, wanted), None)
-    forget()
-    return client or Client(options.endpoint, wanted.ticket, wanted.log)
-
-
-def _give_back(options: Options, wanted: Range, client: Client) -> None:
-    _kept[_name(options, wanted)] = client
-
-
-def forget() -> None:
-    """Closes what is kept."""
-    while _kept:
-        _kept.popitem()[1].close()
-
-
-def _name(options: Options, wanted: Range) -> tuple[object, ...]:
-    return os.getpid(), options.endpoint, wanted.log, wanted.ticket.secret
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"walflow: {line}\n")
-    sys.stderr.flush()

@@ -35,6 +35,7 @@ class FrameKind(IntEnum):
     WAIT = 11
     PLAN = 12
     LEASE = 13
+    LOCATE = 14
     READ = 20
     COMMIT = 21
     STAGE = 30
@@ -75,7 +76,7 @@ class Right:
     """What a connection may do. `FULL` is proved with the token, the others with tickets made from it."""
 
     FULL: Final = "full"
-    READ: Final = "read"  # HEAD, PLAN, READ
+    READ: Final = "read"  # HEAD, PLAN, LOCATE, READ
     STAGE: Final = "stage"  # STAGE
 
 

@@ -1,14 +1,18 @@
 """Options in words, or one line that names the option; and the page that lists them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pyspark_walflow.client import Endpoint
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.kafka import tables
 from pyspark_walflow.options import FROM_COMMITTED, Options, table
 
-PAGE = Path(__file__).parents[2] / "docs/reference/spark-source.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/reference/spark-source.md"
+KAFKA = ROOT / "docs/reference/spark-from-kafka.md"
 
 
 def test_what_nobody_says() -> None:
@@ -20,6 +24,7 @@ def test_what_nobody_says() -> None:
     assert Options.of({}, starting="earliest").starting == 0
     assert options.ending is None
     assert (options.max_rows, options.max_bytes, options.partitions) == (200_000, 64 << 20, None)
+    assert (options.min_rows, options.max_delay, options.min_partitions, options.max_partitions) == (1, 900, 1, None)
     assert not options.binary
     assert options.fail_on_data_loss
 
@@ -76,12 +81,75 @@ def test_tls_without_a_file_trusts_whom_the_system_trusts() -> None:
         ("maxRowPerBatch", "1", "there is no option maxRowPerBatch: do you mean maxRowsPerBatch?"),
         ("qwertz", "1", "there is no option qwertz"),
         ("path", "/x", "load\\(\\) takes no path"),
+        (
+            "maxTriggerDelay",
+            "soon",
+            "option maxTriggerDelay is 'soon': it takes a duration such as 500ms, 30s or 15m",
+        ),
+        ("maxPartitions", "0", "option maxPartitions is '0': it takes a number from 1 to 100000"),
+        ("maxoffsetspertrigger", "0", "option maxOffsetsPerTrigger is '0': it takes a number, 1 or more"),
+        ("maxOffsetPerTrigger", "1", "there is no option maxOffsetPerTrigger: do you mean maxOffsetsPerTrigger?"),
+        (
+            "startingOffsets",
+            '{"topic":{"0":23}}',
+            "it takes no topics and partitions, for there are none here, but committed, earliest, latest or a position",
+        ),
+        ("subscribe", "topic", "there is no option subscribe, as Kafka's source has: a connector has one log"),
+        (
+            "kafka.bootstrap.servers",
+            "h:1",
+            "there is no option kafka.bootstrap.servers, as Kafka's source has: there is",
+        ),
     ],
 )
 def test_a_wrong_option_is_named(name: str, value: str, line: str) -> None:
     with pytest.raises(WalflowError, match=line) as raised:
         Options.of({name: value})
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {"startingOffsets": "latest", "startingPosition": "earliest"},
+            "options startingOffsets and startingPosition are the same one: 'latest' or 'earliest'?",
+        ),
+        (
+            {"minOffsetsPerTrigger": "10", "maxRowsPerBatch": "9"},
+            "option minOffsetsPerTrigger is 10, and a batch has at most 9 rows (maxRowsPerBatch)",
+        ),
+        ({"minPartitions": "9", "maxPartitions": "8"}, "option minPartitions is 9, and maxPartitions is 8"),
+    ],
+)
+def test_options_that_contradict_each_other_are_named(given: dict[str, str], line: str) -> None:
+    with pytest.raises(WalflowError) as raised:
+        Options.of(given)
+    assert str(raised.value) == line
+
+
+def test_kafkas_names_are_understood() -> None:
+    options = Options.of(
+        {
+            "startingoffsets": "earliest",
+            "endingOffsets": "12",
+            "maxOffsetsPerTrigger": "500",
+            "minOffsetsPerTrigger": "50",
+            "maxTriggerDelay": "2m",
+            "minPartitions": "4",
+            "includeHeaders": "true",
+        },
+        starting="committed",
+    )
+    assert (options.starting, options.ending, options.max_rows, options.min_rows) == (0, 12, 500, 50)
+    assert (options.max_delay, options.min_partitions, options.metadata) == (120.0, 4, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("90000", 90), ("1500ms", 1.5), ("15m", 900), ("15 min", 900), ("2H", 7200), ("1d", 86400)]
+)
+def test_durations_are_those_of_spark(said: str, seconds: float) -> None:
+    assert Options.of({"maxTriggerDelay": said}).max_delay == seconds
 
 
 def test_a_token_is_no_option_and_not_repeated() -> None:
@@ -118,6 +186,17 @@ def test_no_token_at_all() -> None:
 
 def test_the_page_has_this_table() -> None:
     assert table() in PAGE.read_text()
+
+
+def test_the_page_for_users_of_kafka_has_these_tables_and_names_tests_that_are_there() -> None:
+    page = KAFKA.read_text()
+    assert tables() in page
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 15
+    for file, test in named:
+        assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), (file, test)
+    rows = [line for line in page.partition("## Its options")[0].splitlines() if line.startswith("| ")]
+    assert all("`tests/" in row for row in rows[1:]), "each row has its test"
 
 
 def test_a_table_of_sparks_catalog_gives_its_options_twice_and_much_else() -> None:

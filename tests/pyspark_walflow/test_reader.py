@@ -1,4 +1,4 @@
-"""What Spark would call, without a JVM: a range comes whole and once, or somebody is told why not."""
+"""What Spark would call on the driver, without a JVM."""
 
 import os
 import pickle
@@ -6,23 +6,20 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import cast
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.options import Options
+from pyspark_walflow.fetching import fetch, forget
 from pyspark_walflow.planner import Unreachable
-from pyspark_walflow.reader import BatchReader, Range, StreamReader, fetch, forget
-from pyspark_walflow.wire import SEED, FrameKind, Right, WireKey
+from pyspark_walflow.reader import BatchReader, Offset, StreamReader
+from pyspark_walflow.wire import FrameKind
 from tests.pyspark_walflow.conftest import NewLake
-from tests.pyspark_walflow.impostor import HANG_UP, LOG, TOKEN, Answers, impostor
 from tests.pyspark_walflow.lake import Lake, numbered
-from tests.pyspark_walflow.logs import Given, records
+from tests.pyspark_walflow.logs import Given
+from tests.pyspark_walflow.reads import options, positions, wanted
 
 OK = wire.control(FrameKind.OK, {})
 
@@ -33,25 +30,11 @@ def _no_connection_is_kept() -> Iterator[None]:
     forget()
 
 
-def options(lake: Lake, **more: str) -> Options:
-    return Options.of(lake.options | {"retrySeconds": "0"} | more)
-
-
 @pytest.fixture
 def reader(lake: Lake) -> Iterator[StreamReader]:
     reader = StreamReader(options(lake))
     yield reader
     reader.stop()
-
-
-def positions(batches: Iterator[pa.RecordBatch]) -> list[int]:
-    return [cast(int, position) for batch in batches for position in batch["position"].to_pylist()]
-
-
-def wanted(lake: Lake, first: int, end: int) -> Range:
-    with lake.client() as client:
-        log = client.log
-    return Range(first, end, log, options(lake).key().ticket(Right.READ, log))
 
 
 def test_what_travels_to_a_worker_has_no_socket_and_no_token(lake: Lake, reader: StreamReader) -> None:
@@ -75,10 +58,58 @@ def test_a_range_is_cut_into_as_many_as_asked(lake: Lake) -> None:
 
 def test_partitions_follow_the_bytes(new_lake: NewLake) -> None:
     lake = new_lake([Given([b"x" * 1000] * 1000, stream=number) for number in range(40)])
-    batch = BatchReader(options(lake))
+    batch = BatchReader(options(lake, maxPartitions="8"))
     ranges = batch.partitions()
     assert len(ranges) == 3, "40 MB by 16 MiB"
     assert positions(row for one in ranges for row in batch.read(one)) == list(range(1, 40_001))
+
+
+def test_tasks_are_at_least_and_at_most_so_many(new_lake: NewLake) -> None:
+    lake = new_lake([Given([b"x" * 1000] * 1000, stream=number) for number in range(40)])
+    for more, count in (
+        ({"maxPartitions": "2"}, 2),
+        ({"minPartitions": "5", "maxPartitions": "8"}, 5),
+        ({"numPartitions": "7", "maxPartitions": "2"}, 7),
+        ({"maxPartitions": "8", "minPartitions": "2"}, 3),
+    ):
+        assert len(BatchReader(options(lake, **more)).partitions()) == count, more
+
+
+def test_a_batch_waits_for_enough_rows_and_no_longer_than_it_may(lake: Lake) -> None:
+    def at(reader: StreamReader, start: Offset) -> object:
+        return reader.latestOffset(start, ReadMaxRows(100))["position"]
+
+    lake.send(*numbered(10))
+    patient = StreamReader(options(lake, minOffsetsPerTrigger="5", maxTriggerDelay="1h", pollMs="50"))
+    start = patient.initialOffset()
+    assert at(patient, start) == 11
+    first = patient.latestOffset(start, ReadMaxRows(100))
+    lake.send(*numbered(4, 10))
+    assert patient.latestOffset(first, ReadMaxRows(100)) == first
+    assert patient.latestOffset(first, ReadAllAvailable())["position"] == 15, "Trigger.Once takes what there is"
+    lake.send(*numbered(1, 14))
+    assert at(patient, first) == 16
+    lake.send(*numbered(1, 15))
+    patient.prepareForTriggerAvailableNow()
+    assert at(patient, patient.latestOffset(first, ReadMaxRows(5))) == 17, "what there was must end"
+    patient.stop()
+
+    hasty = StreamReader(options(lake, minRowsPerBatch="50", maxTriggerDelay="1ms", consumer="other"))
+    begin = hasty.latestOffset(hasty.initialOffset(), ReadMaxRows(100))
+    lake.send(*numbered(1, 16))
+    while at(hasty, begin) == begin["position"]:
+        pass
+    hasty.stop()
+
+
+def test_a_batch_that_is_large_enough_by_its_bytes_waits_for_no_rows(new_lake: NewLake) -> None:
+    lake = new_lake([Given([b"x" * 100_000] * 10, stream=number) for number in range(10)])
+    reader = StreamReader(options(lake, minRowsPerBatch="1000", maxBytesPerBatch="1m", maxRowsPerBatch="1000"))
+    start = reader.initialOffset()
+    second = reader.latestOffset(start, ReadMaxRows(1000))
+    third = reader.latestOffset(second, ReadMaxRows(1000))
+    assert 1 < int(str(second["position"])) < int(str(third["position"])) < 101
+    reader.stop()
 
 
 def test_limits(lake: Lake, reader: StreamReader) -> None:
@@ -101,25 +132,6 @@ def test_the_next_event_is_waited_for(lake: Lake) -> None:
     thread.join()
     reader.stop()
     assert found == [2]
-
-
-def test_a_range_goes_on_behind_the_last_row_when_the_daemon_was_killed(new_lake: NewLake) -> None:
-    count = 40_000
-    lake = new_lake([Given([b"x" * 1000] * 1000, stream=number) for number in range(count // 1000)])
-    rows = fetch(options(lake, retrySeconds="60"), wanted(lake, 5, count - 5), "spark")
-    found = next(rows)["position"].to_pylist()
-    lake.kill()
-    lake.start()
-    assert found + positions(rows) == list(range(5, count - 5))
-
-
-def test_a_kept_connection_may_be_dead(lake: Lake) -> None:
-    lake.send(*numbered(10))
-    range_ = wanted(lake, 1, 11)
-    assert positions(fetch(options(lake), range_, "spark")) == list(range(1, 11))
-    lake.kill()
-    lake.start()
-    assert positions(fetch(options(lake, retrySeconds="30"), range_, "spark")) == list(range(1, 11))
 
 
 def test_a_commit_that_does_not_arrive_is_told_and_made_good(
@@ -311,80 +323,3 @@ def test_what_is_gone_is_passed_over_where_nobody_minds(lake: Lake, capfd: pytes
     assert [(one.first, one.end) for one in reader.partitions(start, end | {"position": 5})] == [(2, 5)]
     assert positions(fetch(lenient, wanted(lake, 2, 5), "spark")) == []
     reader.stop()
-
-
-def damaged(new_lake: NewLake) -> Lake:
-    """Positions 3 and 4 do not have the bytes they were written with."""
-    lake = new_lake([Given([b"one", b"two"]), Given([b"three", b"four"]), Given([b"five"])])
-    lake.kill()
-    [chunk] = [file for file in lake.state.glob("*.wal") if b"three\nfour" in file.read_bytes()]
-    chunk.write_bytes(chunk.read_bytes().replace(b"three\nfour", b"three\nfuor"))
-    lake.start()
-    return lake
-
-
-def test_what_the_disk_lost_is_an_error_that_names_it(new_lake: NewLake) -> None:
-    lake = damaged(new_lake)
-    with pytest.raises(WalflowError, match=r"^positions 3 to 4 are lost: .*failOnDataLoss"):
-        list(fetch(options(lake), wanted(lake, 1, 6), "spark"))
-
-
-def test_what_the_disk_lost_is_told_where_nobody_minds(new_lake: NewLake, capfd: pytest.CaptureFixture[str]) -> None:
-    lake = damaged(new_lake)
-    assert positions(fetch(options(lake, failOnDataLoss="false"), wanted(lake, 1, 6), "spark")) == [1, 2, 5]
-    assert "walflow: positions 3 to 4 are lost: " in capfd.readouterr().err
-
-
-def data(directory: Path, first: int, *events: bytes) -> bytes:
-    """A DATA frame whose first record is at `first`."""
-    blocks = [Given([b"-"] * (first - 1)), Given(events)] if first > 1 else [Given(events)]
-    seed, raw = records(directory, blocks)
-    start = raw.index(wire.SYNC, 1) if first > 1 else 0
-    return wire.frame(FrameKind.DATA, SEED.pack(seed) + raw[start:])
-
-
-def from_impostor(answer: Answers, end: int = 4, **more: str) -> list[int]:
-    with impostor(answer) as port:
-        said = Options.of({"port": str(port), "retrySeconds": "0"} | more)
-        ticket = WireKey.of_token(TOKEN).ticket(Right.READ, LOG)
-        try:
-            return positions(fetch(said, Range(1, end, LOG, ticket), "spark"))
-        finally:
-            forget()
-
-
-def test_fewer_rows_than_asked_for_are_an_error(tmp_path: Path) -> None:
-    piece = data(tmp_path, 1, b"a", b"b")
-    with pytest.raises(WalflowError, match=r"^positions 3 to 3 did not come, and the daemon did not say why$"):
-        from_impostor(lambda kind, fields: piece + OK)
-
-
-def test_rows_of_another_place_are_an_error(tmp_path: Path) -> None:
-    piece = data(tmp_path, 2, b"b", b"c")
-    with pytest.raises(WalflowError, match=r"^position 1 was to come, 2 came$"):
-        from_impostor(lambda kind, fields: piece + OK)
-
-
-def test_a_loss_that_begins_too_late_is_an_error() -> None:
-    lost = wire.control(FrameKind.LOST, {"first": 3, "last": 3, "reason": "corrupt"})
-    with pytest.raises(WalflowError, match=r"^positions 1 to 2 did not come, and the daemon did not say why$"):
-        from_impostor(lambda kind, fields: lost + OK, failOnDataLoss="false")
-
-
-def test_a_frame_that_was_changed_on_its_way_is_an_error(tmp_path: Path) -> None:
-    piece = bytearray(data(tmp_path, 1, b"a", b"b", b"c"))
-    piece[-1] ^= 1
-    with pytest.raises(WalflowError, match="a frame arrived with another checksum than it was sent with"):
-        from_impostor(lambda kind, fields: bytes(piece) + OK)
-
-
-def test_a_connection_that_ends_in_the_middle_is_made_again_from_there(tmp_path: Path) -> None:
-    asked: list[object] = []
-    answers = [data(tmp_path / "1", 1, b"a", b"b") + HANG_UP, HANG_UP, data(tmp_path / "2", 3, b"c") + OK]
-
-    def answer(kind: FrameKind, fields: dict[str, object]) -> bytes:
-        asked.append(fields["first"])
-        return answers.pop(0)
-
-    assert from_impostor(answer, retrySeconds="30") == [1, 2, 3]
-    assert asked == [1, 3, 3]

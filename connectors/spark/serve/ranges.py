@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.durable_end import DurableEnd
+from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow import DiskFull, Half
 from walflow.wal import Commit, Log
@@ -47,6 +48,8 @@ class LogRanges:
         self._durable_end = durable_end
         self._half = half
         self._extract = RangeReader(log)
+        self._arrivals = Arrivals(log.budget)
+        self._locating = asyncio.Lock()  # two at a time would read the same
         self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
         self._quarantined = half.counter("quarantined_events_total")
         self._told = 0
@@ -57,7 +60,18 @@ class LogRanges:
         self._threads.shutdown()
 
     def committed(self, commit: Commit) -> None:
-        """Remembers the place of a record."""
+        """Remembers the place of a record, and when its events arrived."""
+        times = [record.ingest_ns for record, _, _ in commit.entries]
+        last = commit.entries[-1][0]
+        self._arrivals.note(
+            Arrived(
+                commit.entries[0][0].position,
+                last.position + last.count - 1,
+                min(times),
+                max(times),
+                commit.size,
+            )
+        )
         record, chunk, end = commit.entries[0]
         self._extract.note(
             chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
@@ -117,6 +131,31 @@ class LogRanges:
         end = min(start + rows, max(whole, reach))
         return RangePlan(end, self.size(start, end))
 
+    async def locate(self, first: int, end: int, since: int, before: int) -> tuple[int, int]:
+        """The part of the range with all events that arrived from `since` on and before `before`; it may have others.
+        Raises RequestRefused."""
+        self._arrivals.forget(first)
+        async with self._locating:
+            for low, high in [*self._arrivals.unknown(first, end)]:
+                await self._find_arrivals(low, high)
+        return self._arrivals.within(first, end, since, before)
+
+    async def _find_arrivals(self, first: int, end: int) -> None:
+        walk = self._extract.begin(first, end)
+        coming = self._threads.submit(_next_arrived, walk)
+        try:
+            while (found := await _result(coming)) is not None:
+                if isinstance(found, Loss):
+                    self._lost(found)
+                    self._arrivals.note(Arrived(found.first, found.last, LATEST, -LATEST, 0))
+                else:
+                    times, passed = found
+                    self._extract.passed(passed)
+                    self._arrivals.note(times)
+                coming = self._threads.submit(_next_arrived, walk)
+        finally:
+            coming.add_done_callback(lambda _: walk.close())
+
     def size(self, first: int, end: int) -> int:
         """The size in bytes, about."""
         return self._extract.size(first, end)
@@ -164,6 +203,13 @@ def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, RecordSlice] | L
     head = HEADER.pack(len(seed) + len(found.data), checksum, FrameKind.DATA) + seed
     rows = min(found.last, end - 1) - max(found.first, first) + 1
     return Data(head, found.data, rows), found
+
+
+def _next_arrived(walk: RangeScan) -> tuple[Arrived, RecordSlice] | Loss | None:
+    found = walk.next()
+    if not isinstance(found, RecordSlice):
+        return found
+    return arrived(found.data, found.first, found.last), found._replace(data=b"")
 
 
 async def _result(coming: "Future[Found]") -> Found:

@@ -29,6 +29,7 @@ ALLOWED: Final[Mapping[FrameKind, frozenset[str]]] = {
     FrameKind.HEAD: frozenset((Right.FULL, Right.READ)),
     FrameKind.WAIT: frozenset((Right.FULL,)),
     FrameKind.PLAN: frozenset((Right.FULL, Right.READ)),
+    FrameKind.LOCATE: frozenset((Right.FULL, Right.READ)),
     FrameKind.LEASE: frozenset((Right.FULL,)),
     FrameKind.READ: frozenset((Right.FULL, Right.READ)),
     FrameKind.COMMIT: frozenset((Right.FULL,)),
@@ -73,6 +74,7 @@ class Session:
             FrameKind.HEAD: self._head,
             FrameKind.WAIT: self._wait,
             FrameKind.PLAN: self._plan,
+            FrameKind.LOCATE: self._locate,
             FrameKind.LEASE: self._lease,
             FrameKind.READ: self._read,
             FrameKind.COMMIT: self._commit,
@@ -158,6 +160,13 @@ class Session:
         self._check(start, start)
         plan = await self._patiently(self._bridge.ranges.plan(start, rows, size))
         await self._ok({"end": plan.end, "bytes": plan.size})
+
+    async def _locate(self, fields: Fields) -> None:
+        first, end = _integer(fields, "first"), _integer(fields, "end")
+        self._check(first, end)
+        since, before = _time(fields, "since"), _time(fields, "before")
+        first, end = await self._patiently(self._bridge.ranges.locate(first, end, since, before))
+        await self._ok({"first": first, "end": end})
 
     async def _lease(self, fields: Fields) -> None:
         bridge, consumer = self._bridge, self._declared(_name(fields, "consumer"))
@@ -327,6 +336,13 @@ def _integer(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
         raise RequestRefused(Code.PROTOCOL, f"`{name}` must be a whole number, and not below 0")
+    return value
+
+
+def _time(fields: Fields, name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
+        raise RequestRefused(Code.PROTOCOL, f"`{name}` must be a time: a whole number of nanoseconds since 1970")
     return value
 
 

@@ -91,6 +91,8 @@ def _converse(port: int) -> None:
     assert client.ask("WAIT", position=40, ms=1)["next"] == 41
     assert client.ask("LEASE", consumer="spark", lease="page") == {"committed": 1}
     assert client.ask("PLAN", start=1, rows=25, bytes=1 << 20)["end"] == 26
+    assert client.ask("LOCATE", first=5, end=41, since=1 << 62, before=(1 << 63) - 1) == {"first": 5, "end": 5}
+    assert client.ask("LOCATE", first=5, end=41, since=0, before=1 << 62) == {"first": 5, "end": 41}
     assert client.read(5, 26) == {position: b'{"n":%d}' % (position - 1) for position in range(5, 26)}
     assert client.ask("COMMIT", consumer="spark", position=26) == {"committed": 26}
     client.send("READ", first=5, end=26, consumer="spark")

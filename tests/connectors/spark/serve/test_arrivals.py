@@ -1,0 +1,70 @@
+"""What arrived when: never less than was asked for, also where the clock stepped back."""
+
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import given, strategies as st
+
+from connectors.spark.serve.arrivals import Arrivals, Arrived, arrived
+from pyspark_walflow.wire import FrameKind
+from tests.connectors.spark.bridge_world import World
+from tests.pyspark_walflow.logs import Given, records, write
+
+TIMES = st.lists(st.integers(0, 50), min_size=1, max_size=40)
+
+
+@given(TIMES, st.lists(st.integers(1, 40), max_size=5), st.integers(0, 50), st.integers(0, 50), st.data())
+def test_nothing_that_arrived_then_is_left_out(
+    times: list[int], cuts: list[int], since: int, before: int, data: st.DataObject
+) -> None:
+    """`times`: of the positions from 1 on. They are noted in pieces, in any order."""
+    edges = sorted({0, len(times), *(cut for cut in cuts if cut < len(times))})
+    pieces = [
+        Arrived(low + 1, high, min(times[low:high]), max(times[low:high]), data.draw(st.integers(1, 1 << 20)))
+        for low, high in pairwise(edges)
+    ]
+    arrivals = Arrivals(1 << 30)
+    for piece in data.draw(st.permutations(pieces)):
+        arrivals.note(piece)
+    first = data.draw(st.integers(1, len(times)))
+    assert not [*arrivals.unknown(first, len(times) + 1)]
+    low, end = arrivals.within(first, len(times) + 1, since, before)
+    wanted = [position for position, at in enumerate(times, 1) if position >= first and since <= at < before]
+    assert set(wanted) <= set(range(low, end))
+    assert first <= low <= end <= len(times) + 1
+
+
+def test_what_is_not_known_is_asked_for_once() -> None:
+    arrivals = Arrivals(1 << 30)
+    arrivals.note(Arrived(11, 20, 5, 6, 1 << 20))
+    assert [*arrivals.unknown(5, 31)] == [(5, 11), (21, 31)]
+    arrivals.note(Arrived(5, 12, 0, 0, 1 << 20))  # over what is known: left as it is
+    assert [*arrivals.unknown(5, 31)] == [(5, 11), (21, 31)]
+    arrivals.note(Arrived(5, 10, 0, 0, 1 << 20))
+    arrivals.forget(16)
+    assert [*arrivals.unknown(11, 21)] == []
+    assert repr(arrivals) == "<Arrivals, 1 stretches>"
+
+
+def test_records_say_when_they_arrived(tmp_path: Path) -> None:
+    _, data = records(tmp_path / "log", [Given([b"a", b"b"], ingest_ns=70), Given([b"cc"], ingest_ns=-3)])
+    assert arrived(data, 1, 3) == Arrived(1, 3, -3, 70, len(data))
+
+
+async def test_a_log_of_an_earlier_life_is_read_once(tmp_path: Path) -> None:
+    """The clock stepped back in the middle of it."""
+    given_ = [Given([b"x" * 100_000] * 10, ingest_ns=at, stream=at) for at in (100, 200, 300, 150, 400)]
+    write(tmp_path / "log", given_)
+    async with World(tmp_path / "log").running() as world:
+        await world.give(b"now")
+        peer = await world.client()
+        for since, before, found in (
+            (0, 150, (1, 11)),
+            (150, 200, (31, 41)),
+            (200, 301, (11, 31)),
+            (400, 401, (41, 51)),
+            (401, 1 << 62, (1, 1)),
+            (0, 1, (1, 1)),
+        ):
+            answer = await peer.call(FrameKind.LOCATE, first=1, end=51, since=since, before=before)
+            assert (answer["first"], answer["end"]) == found

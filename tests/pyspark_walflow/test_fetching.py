@@ -1,0 +1,121 @@
+"""A worker gets a range whole and once, or it is told why not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyspark_walflow import wire
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.fetching import Range, fetch, forget
+from pyspark_walflow.options import Options
+from pyspark_walflow.wire import SEED, FrameKind, Right, WireKey
+from tests.pyspark_walflow.conftest import NewLake
+from tests.pyspark_walflow.impostor import HANG_UP, LOG, TOKEN, Answers, impostor
+from tests.pyspark_walflow.lake import Lake, numbered
+from tests.pyspark_walflow.logs import Given, records
+from tests.pyspark_walflow.reads import options, positions, wanted
+
+OK = wire.control(FrameKind.OK, {})
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_is_kept() -> Iterator[None]:
+    yield
+    forget()
+
+
+def test_a_range_goes_on_behind_the_last_row_when_the_daemon_was_killed(new_lake: NewLake) -> None:
+    count = 40_000
+    lake = new_lake([Given([b"x" * 1000] * 1000, stream=number) for number in range(count // 1000)])
+    rows = fetch(options(lake, retrySeconds="60"), wanted(lake, 5, count - 5), "spark")
+    found = next(rows)["position"].to_pylist()
+    lake.kill()
+    lake.start()
+    assert found + positions(rows) == list(range(5, count - 5))
+
+
+def test_a_kept_connection_may_be_dead(lake: Lake) -> None:
+    lake.send(*numbered(10))
+    range_ = wanted(lake, 1, 11)
+    assert positions(fetch(options(lake), range_, "spark")) == list(range(1, 11))
+    lake.kill()
+    lake.start()
+    assert positions(fetch(options(lake, retrySeconds="30"), range_, "spark")) == list(range(1, 11))
+
+
+def damaged(new_lake: NewLake) -> Lake:
+    """Positions 3 and 4 do not have the bytes they were written with."""
+    lake = new_lake([Given([b"one", b"two"]), Given([b"three", b"four"]), Given([b"five"])])
+    lake.kill()
+    [chunk] = [file for file in lake.state.glob("*.wal") if b"three\nfour" in file.read_bytes()]
+    chunk.write_bytes(chunk.read_bytes().replace(b"three\nfour", b"three\nfuor"))
+    lake.start()
+    return lake
+
+
+def test_what_the_disk_lost_is_an_error_that_names_it(new_lake: NewLake) -> None:
+    lake = damaged(new_lake)
+    with pytest.raises(WalflowError, match=r"^positions 3 to 4 are lost: .*failOnDataLoss"):
+        list(fetch(options(lake), wanted(lake, 1, 6), "spark"))
+
+
+def test_what_the_disk_lost_is_told_where_nobody_minds(new_lake: NewLake, capfd: pytest.CaptureFixture[str]) -> None:
+    lake = damaged(new_lake)
+    assert positions(fetch(options(lake, failOnDataLoss="false"), wanted(lake, 1, 6), "spark")) == [1, 2, 5]
+    assert "walflow: positions 3 to 4 are lost: " in capfd.readouterr().err
+
+
+def data(directory: Path, first: int, *events: bytes) -> bytes:
+    """A DATA frame whose first record is at `first`."""
+    blocks = [Given([b"-"] * (first - 1)), Given(events)] if first > 1 else [Given(events)]
+    seed, raw = records(directory, blocks)
+    start = raw.index(wire.SYNC, 1) if first > 1 else 0
+    return wire.frame(FrameKind.DATA, SEED.pack(seed) + raw[start:])
+
+
+def from_impostor(answer: Answers, end: int = 4, **more: str) -> list[int]:
+    with impostor(answer) as port:
+        said = Options.of({"port": str(port), "retrySeconds": "0"} | more)
+        ticket = WireKey.of_token(TOKEN).ticket(Right.READ, LOG)
+        try:
+            return positions(fetch(said, Range(1, end, LOG, ticket), "spark"))
+        finally:
+            forget()
+
+
+def test_fewer_rows_than_asked_for_are_an_error(tmp_path: Path) -> None:
+    piece = data(tmp_path, 1, b"a", b"b")
+    with pytest.raises(WalflowError, match=r"^positions 3 to 3 did not come, and the daemon did not say why$"):
+        from_impostor(lambda kind, fields: piece + OK)
+
+
+def test_rows_of_another_place_are_an_error(tmp_path: Path) -> None:
+    piece = data(tmp_path, 2, b"b", b"c")
+    with pytest.raises(WalflowError, match=r"^position 1 was to come, 2 came$"):
+        from_impostor(lambda kind, fields: piece + OK)
+
+
+def test_a_loss_that_begins_too_late_is_an_error() -> None:
+    lost = wire.control(FrameKind.LOST, {"first": 3, "last": 3, "reason": "corrupt"})
+    with pytest.raises(WalflowError, match=r"^positions 1 to 2 did not come, and the daemon did not say why$"):
+        from_impostor(lambda kind, fields: lost + OK, failOnDataLoss="false")
+
+
+def test_a_frame_that_was_changed_on_its_way_is_an_error(tmp_path: Path) -> None:
+    piece = bytearray(data(tmp_path, 1, b"a", b"b", b"c"))
+    piece[-1] ^= 1
+    with pytest.raises(WalflowError, match="a frame arrived with another checksum than it was sent with"):
+        from_impostor(lambda kind, fields: bytes(piece) + OK)
+
+
+def test_a_connection_that_ends_in_the_middle_is_made_again_from_there(tmp_path: Path) -> None:
+    asked: list[object] = []
+    answers = [data(tmp_path / "1", 1, b"a", b"b") + HANG_UP, HANG_UP, data(tmp_path / "2", 3, b"c") + OK]
+
+    def answer(kind: FrameKind, fields: dict[str, object]) -> bytes:
+        asked.append(fields["first"])
+        return answers.pop(0)
+
+    assert from_impostor(answer, retrySeconds="30") == [1, 2, 3]
+    assert asked == [1, 3, 3]
