@@ -17,7 +17,7 @@ from bench.lines import Load
 from bench.load import Target
 from bench.peers import IN_MEMORY, ON_DISK, PARSES, BareEcho, Redis, Rsyslog
 from bench.requests import Requests
-from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Walflow, WrongResult
+from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Tapped, Walflow, WrongResult
 from demo.server import FLOWS as ECHO_FLOWS, ROOT
 
 Figures = Mapping[str, float]  # of one run
@@ -33,6 +33,7 @@ RESTART: Final = "restart"
 RECOVERY: Final = "recovery"
 REQUESTS: Final = "HTTP requests"
 FOLLOWED: Final = "a file that is followed"
+TAPS: Final = "walflow tap: the same load with taps open; lines of 100 bytes, one connection"
 
 
 class Timing(NamedTuple):
@@ -190,6 +191,7 @@ def scratch(place: Path) -> Iterator[Path]:
         shutil.rmtree(workdir, ignore_errors=True)
 
 
+TAPPED: Final = "server/tcp_server/out"
 FILE: Final = Walflow("walflow: wal, then file and echo", SERVER, file=True)
 ECHO: Final = Walflow("walflow: wal, then echo", SERVER)
 PLAIN_FILE: Final = Walflow("walflow without its wal: file and echo", PLAIN, file=True)
@@ -214,6 +216,13 @@ TEN: Final = Walflow("walflow without its wal: `where` on ten members, and echo"
 PACKED: Final = Walflow("walflow without its wal: `where` on one member of msgpack, and echo", LOOK / "msgpack.troy")
 PACKED_PASS: Final = Walflow("walflow without its wal: echo of msgpack", LOOK / "msgpack_pass.troy")
 PARSING: Final = Rsyslog("rsyslog, queue in memory, mmjsonparse, `if` on one member, forwards", IN_MEMORY, PARSES)
+TAP: Final = Tapped("walflow without its wal: echo, a tap of its source", PLAIN, TAPPED, [[]])
+TAP_WHERE: Final = Tapped(
+    "walflow without its wal: echo, a tap with `--where`", PLAIN, TAPPED, [["--where", "event.id > 0"]]
+)
+TAP_UNREAD: Final = Tapped(
+    "walflow without its wal: echo, three taps and one that never reads", PLAIN, TAPPED, [[], [], []], silent=True
+)
 HTTP: Final = Walflow("walflow: http_server, then null", DOORS / "http.troy")
 HTTP_WAL: Final = Walflow("walflow: http_server, then wal", DOORS / "http_wal.troy")
 HANDLER: Final = Handler()
@@ -290,6 +299,10 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("latency-plain", PLAIN_ECHO, PACED, LATENCY, note=", 1,000 lines/s"),
     Loaded("latency-crowd", ECHO, CROWD, LATENCY, note=", 1,000 connections, a line/s each"),
     Loaded("latency-crowd-plain", PLAIN_ECHO, CROWD, LATENCY, note=", 1,000 connections, a line/s each"),
+    Loaded("tap-without", PLAIN_ECHO, table=TAPS, baseline="no tap"),
+    Loaded("tap", TAP, table=TAPS),
+    Loaded("tap-where", TAP_WHERE, table=TAPS),
+    Loaded("tap-unread", TAP_UNREAD, table=TAPS),
     Floor("floor", "100 bytes appended to a file, fdatasync, 1,000/s", floor.appending, baseline="fdatasync"),
     Floor("floor-ahead", "the same in a file written ahead", floor.overwriting, baseline="fdatasync, written ahead"),
     Space("space-large", "blocks of 64 KiB", 655),

@@ -1,7 +1,12 @@
 """What is measured: a name, a way to run it in a directory, and what must be in its files afterwards."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -67,6 +72,71 @@ class Walflow:
         lines = _count_lines(workdir / "server_out.log")
         if lines != sent:
             raise WrongResult(f"{self.name}: {sent:,} lines were sent, {lines:,} are in the file")
+
+
+class Tapped(Walflow):
+    """The same while taps of one port are open. `taps`: the further options of each `walflow tap`. `silent`: there is
+    one more that never reads its answer."""
+
+    def __init__(
+        self, name: str, flow: Path, place: str, taps: Sequence[Sequence[str]], *, silent: bool = False
+    ) -> None:
+        super().__init__(name, flow)
+        self._place = place
+        self._taps = taps
+        self._silent = silent
+
+    @contextmanager
+    def running(self, workdir: Path) -> Iterator[Target]:
+        port, admin = free_port(), free_port()
+        flow = write_flow(workdir, self.flow, {"url": f"127.0.0.1:{port}"}, "server_out")
+        with Server(flow, workdir, ["--admin", f"127.0.0.1:{admin}", "--tap"], INSTALLED) as server:
+            server.start()
+            server.wait_for("ready")
+            with ExitStack() as taps:
+                files = [
+                    taps.enter_context(self._tap(workdir / f"tap{n}", admin, more))
+                    for n, more in enumerate(self._taps)
+                ]
+                if self._silent:
+                    taps.enter_context(self._unread(admin))
+                _wait_for_taps(admin, len(self._taps) + self._silent)
+                yield Target(port, server.pid)
+                for file in files:
+                    self._check(file)
+            code = server.stop()
+            if code:
+                raise WrongResult(f"{self.name}: ended with exit code {code}\n{server.last_words()}")
+
+    def _check(self, file: Path) -> None:
+        """The tap has shown events. It may be behind, if the machine is busy."""
+        deadline = time.monotonic() + 10
+        while b'{"port":' not in file.read_bytes():
+            if time.monotonic() > deadline:
+                raise WrongResult(f"{self.name}: a tap has shown nothing: {file.read_text()}")
+            time.sleep(0.05)
+
+    @contextmanager
+    def _tap(self, file: Path, admin: int, more: Sequence[str]) -> Iterator[Path]:
+        command = [*INSTALLED.command, "tap", self._place, "--admin", f"127.0.0.1:{admin}", *more]
+        with file.open("wb") as shown, subprocess.Popen(command, stdout=shown, stderr=shown) as process:
+            yield file
+            process.send_signal(signal.SIGINT)
+
+    @contextmanager
+    def _unread(self, admin: int) -> Iterator[None]:
+        with socket.create_connection(("127.0.0.1", admin)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            client.sendall(b"GET /tap?at=%b&limit=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n" % self._place.encode())
+            yield
+
+
+def _wait_for_taps(admin: int, count: int) -> None:
+    while True:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics") as answer:
+            if f"\nwalflow_open_taps {count}.0\n" in answer.read().decode():
+                return
+        time.sleep(0.05)
 
 
 def _count_lines(file: Path) -> int:

@@ -320,5 +320,6 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "loop_lag_seconds": Family(
         "gauge", "Delay of the event loop's timer, the longest of the last ten seconds.", own=True
     ),
+    "open_taps": Family("gauge", "Open `walflow tap`s, and taps of the page.", own=True),
     "log_lines_dropped_total": Family("counter", "Log lines dropped because stderr was not read.", own=True),
 }

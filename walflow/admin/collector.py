@@ -17,19 +17,24 @@ from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
 
 
-def registry(daemon: Daemon, rates: Rates, lines_dropped: Callable[[], int]) -> CollectorRegistry:
+def registry(
+    daemon: Daemon, rates: Rates, lines_dropped: Callable[[], int], open_taps: Callable[[], int]
+) -> CollectorRegistry:
     """A registry that includes process_resident_memory_bytes, process_open_fds and similar metrics."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, rates, lines_dropped))
+    made.register(DaemonCollector(daemon, rates, lines_dropped, open_taps))
     ProcessCollector(registry=made)
     return made
 
 
 class DaemonCollector(Collector):
-    def __init__(self, daemon: Daemon, rates: Rates, lines_dropped: Callable[[], int]) -> None:
+    def __init__(
+        self, daemon: Daemon, rates: Rates, lines_dropped: Callable[[], int], open_taps: Callable[[], int]
+    ) -> None:
         self._daemon = daemon
         self._rates = rates
         self._lines_dropped = lines_dropped
+        self._open_taps = open_taps
 
     def collect(self) -> Iterator[Metric]:
         yield from self._components()
@@ -38,6 +43,7 @@ class DaemonCollector(Collector):
         yield self._own("ready", not self._daemon.readiness.lacking())
         yield self._own("uptime_seconds", time.monotonic() - self._daemon.started)
         yield self._own("loop_lag_seconds", self._rates.lag)
+        yield self._own("open_taps", self._open_taps())
         yield self._own("log_lines_dropped_total", self._lines_dropped())
 
     def describe(self) -> list[Metric]:

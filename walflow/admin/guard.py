@@ -21,6 +21,9 @@ class Guard:
 
     def refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """HTTP status and a line; None: the request may pass."""
+        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            # a browser says so of a request that a page of another site makes, even if its answer stays unread
+            return 403, "a page of another site may not ask"
         if self._token is not None:
             return None if self._has_token(headers, self._token) else (401, "a token is needed")
         if self._named and not _loopback(headers.get("Host", "")):

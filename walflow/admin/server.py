@@ -17,6 +17,8 @@ from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
 from walflow.admin.rates import Rates
+from walflow.admin.tap import TapRules
+from walflow.admin.taps import Taps
 from walflow.admin.text import printable
 from walflow.admin.token import TokenFile
 from walflow.admin.view import status
@@ -29,6 +31,7 @@ BACKLOG: Final = 16
 CLOSING: Final = 0.5  # seconds that an answer under way gets when the daemon has ended
 LOOK: Final = 1.0  # seconds between looks at the socket file
 IDLE: Final = 15.0  # seconds that a connection is kept for the next question
+NO_TAPS: Final = TapRules()
 
 log = structlog.get_logger(component="admin")
 
@@ -37,7 +40,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def serve(
-    daemon: Daemon, endpoint: Endpoint, token: TokenFile | None, lines_dropped: Callable[[], int]
+    daemon: Daemon,
+    endpoint: Endpoint,
+    token: TokenFile | None,
+    lines_dropped: Callable[[], int],
+    rules: TapRules = NO_TAPS,
 ) -> AsyncGenerator[None]:
     """Listens as long as the block lasts. Raises Unavailable if the address cannot be used."""
     rates = Rates(daemon.metrics)
@@ -45,7 +52,8 @@ async def serve(
     if token is not None:
         token.warn()
         daemon.on_reopen.append(partial(_renew, guard, token))
-    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped), guard)
+    taps = Taps(daemon.nodes.ports, rules)
+    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped, taps.open), guard, taps)
     with _listening(endpoint) as (sockets, file):
         tasks = [asyncio.create_task(rates.run(), name="admin rates")]
         runner = await answers.runner()
@@ -58,6 +66,7 @@ async def serve(
                 tasks.append(asyncio.create_task(_keep(file, runner, sites[0]), name="admin socket"))
             yield
         finally:
+            taps.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -125,11 +134,12 @@ def _tell(endpoint: Endpoint, sock: socket.socket) -> None:
 
 
 class Answers:
-    def __init__(self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard) -> None:
+    def __init__(self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard, taps: Taps) -> None:
         self._daemon = daemon
         self._rates = rates
         self._metrics = metrics
         self._guard = guard
+        self._taps = taps
 
     async def runner(self) -> web.AppRunner:
         application = web.Application()
@@ -137,6 +147,7 @@ class Answers:
         application.router.add_get("/readyz", self.readyz)
         application.router.add_get("/metrics", self._guarded(self.metrics))
         application.router.add_get("/status", self._guarded(self.status))
+        application.router.add_get("/tap", self._guarded(self._taps.answer))
         application.on_response_prepare.append(_plain_headers)
         runner = web.AppRunner(
             application, handle_signals=False, access_log=None, shutdown_timeout=CLOSING, keepalive_timeout=IDLE

@@ -63,7 +63,7 @@ class _Run:
     def run(self, given: Sequence[Given], most: int) -> Ran:
         ways = {one.port: self._entry(one.port) for one in given}
         scheduler = VirtualScheduler()
-        connectors, operators = build(self.subject.assembly, Metrics())
+        connectors, operators, _ = build(self.subject.assembly, Metrics())
         nodes = {one.plan.id: one for one in connectors}
         context = context_without_loop(scheduler)
         for one in connectors:

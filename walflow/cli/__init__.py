@@ -74,6 +74,7 @@ def app() -> typer.Typer:
     from walflow.cli.run import run
     from walflow.cli.schema import schema
     from walflow.cli.status import status
+    from walflow.cli.tap import tap
     from walflow.cli.test import run_cases
     from walflow.cli.wal import flowing, wal_app
 
@@ -93,6 +94,7 @@ def app() -> typer.Typer:
     program.command(help=flowing(doc.__doc__ or ""))(doc)
     program.command()(schema)
     program.command()(status)
+    program.command(help=flowing(tap.__doc__ or ""))(tap)
     program.add_typer(connectors_app(), name="connectors")
     program.add_typer(wal_app(), name="wal")
     return program

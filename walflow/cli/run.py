@@ -21,6 +21,9 @@ from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from walflow.admin.tap.rules import TapRules
     from walflow.admin.token import TokenFile
     from walflow.runtime.daemon import Beside
 
@@ -114,6 +117,17 @@ def run(
             help="A file with the token for that address. Required if the address is not loopback.",
         ),
     ] = None,
+    tap: Annotated[
+        bool, typer.Option("--tap", help="Allow `walflow tap` and the page at the admin address to show events.")
+    ] = False,
+    tap_redact: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --tap: never show this member, for example event.user.email, event.headers.* or $peer.host. "
+            "Repeatable.",
+        ),
+    ] = None,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
         Engine,
@@ -157,7 +171,8 @@ def run(
     stderr = logs.configure(log_format, log_level)
     if not 0 <= drain_seconds < math.inf:
         raise _refused(stderr, f"--drain-seconds {drain_seconds}: a number of seconds, 0 or more")
-    beside = _admin(admin, admin_token_file, stderr)
+    rules = tap_rules(tap_redact or [], stderr, allowed=tap)
+    beside = _admin(admin, admin_token_file, rules, stderr)
     files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
     try:
         os.chdir(workdir)
@@ -174,7 +189,18 @@ def run(
     raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds, flush), beside))
 
 
-def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
+def tap_rules(redacted: "Sequence[str]", stderr: Stderr, *, allowed: bool) -> "TapRules":
+    from walflow.admin.tap.rules import TapRules, parse_path
+
+    if redacted and not allowed:
+        raise _refused(stderr, "--tap-redact: no event is shown without --tap")
+    try:
+        return TapRules(allowed, [parse_path(one) for one in redacted])
+    except ValueError as error:
+        raise _refused(stderr, f"--tap-redact {error}") from None
+
+
+def _admin(address: str, token_file: Path | None, rules: "TapRules", stderr: Stderr) -> "Beside":
     """What runs beside the flows: the admin server, or nothing."""
     from walflow.admin.endpoint import parse_endpoint
     from walflow.runtime.daemon import nothing_beside
@@ -184,6 +210,8 @@ def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
     except ValueError as error:
         raise _refused(stderr, f"--admin {error}") from None
     if endpoint is None:
+        if rules.allowed:
+            raise _refused(stderr, "--tap: events are shown by the admin interface, and --admin is off")
         return nothing_beside
     token = _token(token_file, stderr)
     if not endpoint.loopback and token is None:
@@ -192,7 +220,7 @@ def _admin(address: str, token_file: Path | None, stderr: Stderr) -> "Beside":
         )
     from walflow.admin.server import serve  # aiohttp takes a while
 
-    return partial(serve, endpoint=endpoint, token=token, lines_dropped=lambda: stderr.dropped)
+    return partial(serve, endpoint=endpoint, token=token, lines_dropped=lambda: stderr.dropped, rules=rules)
 
 
 def _token(file: Path | None, stderr: Stderr) -> "TokenFile | None":

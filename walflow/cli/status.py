@@ -1,10 +1,7 @@
 """`walflow status`: asks a running daemon's admin interface for its state."""
 
-import http.client
-import socket
 import time
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,26 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
-from walflow.exit_codes import EX_UNAVAILABLE, EX_USAGE
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
-    from walflow.admin.endpoint import Endpoint
 
 WATCHED_EVERY = 1.0  # seconds
-PATIENCE = 5.0  # seconds: a loop that does not answer in them does not turn
-
 _STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
 
 
-class NoAnswer(Exception):
-    """No walflow answers at this address. The text is the line for the operator."""
-
-
 def status(
-    admin: Annotated[
-        str, typer.Option(envvar="WALFLOW_ADMIN", help="The daemon's own --admin: host:port or unix:/path.")
-    ] = "127.0.0.1:9898",
+    admin: AdminOption = "127.0.0.1:9898",
     as_json: Annotated[bool, typer.Option("--json", help="Print the daemon's JSON document, for scripts.")] = False,
     ready: Annotated[
         bool,
@@ -45,105 +34,38 @@ def status(
         bool,
         typer.Option("--watch", help="Show it anew every second, until Ctrl-C; also over a restart of the daemon."),
     ] = False,
-    admin_token_file: Annotated[
-        Path | None, typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="The daemon's own --admin-token-file.")
-    ] = None,
+    admin_token_file: TokenOption = None,
 ) -> None:
     """Show a running daemon: its connectors, rates, breakers and backlogs, and parts that have stopped."""
-    from walflow.admin.endpoint import parse_endpoint
-
-    try:
-        endpoint = parse_endpoint(admin)
-    except ValueError as error:
-        raise _end(f"--admin {error}", EX_USAGE) from None
-    if endpoint is None:
-        raise _end("--admin off: a daemon without this interface cannot be asked", EX_USAGE)
     if watch and (ready or as_json):
-        raise _end("--watch excludes --ready and --json", EX_USAGE)
-    try:
+        raise end("--watch excludes --ready and --json", EX_USAGE)
+    client = AdminClient(admin, admin_token_file)
+    with answered():
         if ready:
-            _ask_ready(endpoint)
+            _ask_ready(client)
         elif watch:
-            _watch(endpoint, _authorization(admin_token_file))
+            _watch(client)
         else:
-            _show(_ask(endpoint, "/status", _authorization(admin_token_file)), as_json=as_json)
-    except NoAnswer as error:
-        raise _end(str(error), EX_UNAVAILABLE) from None
+            _show(client.ask("/status"), as_json=as_json)
 
 
-def _end(line: str, code: int) -> typer.Exit:
-    typer.echo(f"walflow: {printable(line)}", err=True)
-    return typer.Exit(code)
-
-
-def _authorization(file: Path | None) -> dict[str, str]:
-    if file is None:
-        return {}
-    from walflow.net.secrets import NoSecret, Secret
-
-    try:
-        token = Secret.model_validate({"file": str(file)}).read()
-    except NoSecret as error:
-        raise _end(f"--admin-token-file: {error}", EX_USAGE) from None
-    return {"Authorization": f"Bearer {token.get_secret_value()}"}
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=PATIENCE)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _ask(endpoint: "Endpoint", path: str, headers: dict[str, str], *, good: tuple[int, ...] = (200,)) -> bytes:
-    code, body = _get(endpoint, path, headers)
-    if code in good:
-        return body
-    said = body.decode(errors="replace").splitlines()
-    raise NoAnswer(f"{endpoint} answers {code}: {said[0] if said else 'nothing'}")
-
-
-def _get(endpoint: "Endpoint", path: str, headers: dict[str, str]) -> tuple[int, bytes]:
-    from walflow.admin.endpoint import UnixPath
-
-    connection = (
-        _UnixConnection(endpoint.path)
-        if isinstance(endpoint, UnixPath)
-        else http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE)
-    )
-    try:
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-    except (OSError, http.client.HTTPException) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-        elsewhere = "name a daemon's own --admin, or set WALFLOW_ADMIN"
-        raise NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}") from None
-    finally:
-        connection.close()
-
-
-def _ask_ready(endpoint: "Endpoint") -> None:
-    code, body = _get(endpoint, "/readyz", {})
+def _ask_ready(client: AdminClient) -> None:
+    code, body = client.get("/readyz")
     lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
     if code == 200:
         typer.echo("\n".join(["ready", *lines[1:]]))
         return
-    raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{endpoint} answers {code}")
+    raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{client.endpoint} answers {code}")
 
 
-def _watch(endpoint: "Endpoint", headers: dict[str, str]) -> None:
+def _watch(client: AdminClient) -> None:
     console = _console()
     live = Live(console=console, screen=True, auto_refresh=False) if console.is_terminal else None
     try:
         with live or nullcontext():
             while True:
                 try:
-                    shown = Group(*report(_read(_ask(endpoint, "/status", headers))))
+                    shown = Group(*report(_read(client.ask("/status"))))
                 except NoAnswer as error:  # it may be restarting
                     shown = Group(Text(printable(str(error)), "bold red"))
                 if live is not None:

@@ -1,7 +1,8 @@
 """docs/reference/functions.md, from the modules: `python -m walflow.compile.reference > docs/reference/functions.md`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -66,6 +67,19 @@ def modules() -> Sequence[str]:
     root = Path(str(files("walflow").joinpath("modules")))
     found = {str(file.relative_to(root).with_suffix("")) for file in root.rglob("*/*.tremor")}
     return [path for path in sorted(found - _LEFT_OUT) if any(map(_defines, _lines(path)))]
+
+
+@cache
+def shipped() -> Mapping[str, str]:
+    """The modules by their last name (`string`: `std::string`), where only one module has it, or one of std."""
+    found: dict[str, str] = {}
+    doubled: set[str] = set()
+    for path in modules():
+        name = path.rpartition("/")[2]
+        if name in found:
+            doubled.add(name)
+        found.setdefault(name, path.replace("/", "::"))
+    return {name: path for name, path in found.items() if name not in doubled}
 
 
 def _defines(line: str) -> bool:

@@ -68,7 +68,7 @@ class Filter:
         self._clock = time.monotonic()
         self.unwritten: dict[str, int] = {}
         self._lost: OSError | None = None
-        connectors, self._operators = build(self._assembly(), Metrics(), flushes=flushes)
+        connectors, self._operators, _ = build(self._assembly(), Metrics(), flushes=flushes)
         nodes = {one.plan.id: one for one in connectors}
         context = context_without_loop(self._scheduler)
         for one in connectors:

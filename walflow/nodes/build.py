@@ -16,6 +16,7 @@ from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.fanout import AtPort, DeadEnd, joined
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.measures import measure
+from walflow.nodes.ports import PortName, WatchedPorts
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
@@ -44,6 +45,7 @@ class Nodes(NamedTuple):
 
     connectors: list[ConnectorNodes]
     operators: list[OperatorNode]
+    ports: WatchedPorts
 
 
 def build(assembly: Assembly, metrics: Metrics, *, flushes: bool = False) -> Nodes:
@@ -70,11 +72,12 @@ class _Builder:
         self._inputs: dict[Port, Node] = {}  # of pipelines, and their streams and operators
         self._places: dict[Port, OperatorContext] = {}  # of operators
         self._running: list[OperatorNode] = []
+        self._ports = WatchedPorts()
         self._holding: dict[str, Holder] = {}  # operators that report how many events they hold
 
     def build(self) -> Nodes:
         for plan in self._assembly.connectors:
-            self._errs[plan.id] = ErrPort(str(plan.id), None, self._rejected(plan), _logger(plan.id))
+            self._errs[plan.id] = self._err_port(plan, str(plan.id), None)
         for plan in self._assembly.connectors:
             self._sinks[plan.id] = self._sink(plan)
         for plan in self._assembly.connectors:
@@ -88,7 +91,8 @@ class _Builder:
                 gate.trigger(str(buffer), "starting")
         for nodes in made:
             measure(self._metrics, nodes.plan.labels, nodes.source, nodes.sink, nodes.health)
-        return Nodes(made, self._running)
+        self._add_unlinked_errs()
+        return Nodes(made, self._running, self._ports)
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
         linked = any(link.target == plan.id for link in self._assembly.links)
@@ -107,14 +111,22 @@ class _Builder:
 
     def _port(self, port: Port) -> Node:
         """The node that takes the blocks that leave by a port."""
+        known = self._ports.get(PortName(*port))
+        if known is not None:
+            return known
         targets = self._links[port]
-        return joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
+        to = joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
+        if not self._has(port):
+            return to
+        return self._ports.add(PortName(*port), to)
 
     def _input(self, target: Port) -> Node:
         node, name = target
         if node.kind == "pipeline":
-            return self._within(self._pipelines[node], name)
-        return self._sinks[node] if name == "in" else AtPort(self._sinks[node], name)
+            to = self._within(self._pipelines[node], name)
+        else:
+            to = self._sinks[node] if name == "in" else AtPort(self._sinks[node], name)
+        return self._ports.add(PortName(*target), to)
 
     def _within(self, plan: PipelinePlan, name: str) -> Node:
         """The node that takes the blocks at this place of a pipeline: an input, a stream, an operator or an exit of an
@@ -211,8 +223,23 @@ class _Builder:
             within = err in plan.errs.values()  # of a pipeline within this one
             name = f"{plan.id}/{err.rpartition('/')[0]}" if within else str(plan.id)
             target = self._within(plan, err) if within else self._port(port) if self._links[port] else None
-            self._pipeline_errs[port] = ErrPort(name, target, self._rejected(plan), _logger(plan.id))
+            self._pipeline_errs[port] = self._err_port(plan, name, target)
         return self._pipeline_errs[port]
+
+    def _err_port(self, plan: ConnectorPlan | PipelinePlan, name: str, target: Node | None) -> ErrPort:
+        return ErrPort(name, target, self._rejected(plan), _logger(plan.id), self._ports.rejections)
+
+    def _has(self, port: Port) -> bool:
+        """Whether the flow file may name this port."""
+        plan = self._plans.get(port.node)
+        return plan is None or port.name in plan.connector.ports_used().outputs
+
+    def _add_unlinked_errs(self) -> None:
+        """They can be watched too."""
+        connectors = {Port(node, ERR): err for node, err in self._errs.items()}
+        for port, err in (connectors | self._pipeline_errs).items():
+            if err.target is None and port.name == ERR and self._has(port):
+                err.unlinked = self._ports.add(PortName(*port), None)
 
     def _dead_end(self, port: Port) -> DeadEnd:
         node, name = port

@@ -1,6 +1,7 @@
 """The err port: an event that can never be delivered leaves as a record of `error`, `source` and `stream_id`, on one
 line. `at` is the place in a flow file that failed, if it is known. `event` is the event, if it is known."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ from walflow.codecs.json import within_record
 from walflow.event import Block, Codec, Frames, Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
+from walflow.nodes.ports import Rejection, WatchedPort
 from walflow.operators.operator import RejectionDetails
 
 BLOCK_BYTES: Final = 256 << 10
@@ -33,26 +35,46 @@ class RejectedEvents(NamedTuple):
 
 class ErrPort:
     """The err port of a pipeline, or of a connector, whose two halves share it. `target` is None if the port is not
-    linked."""
+    linked. Then `unlinked` is what can be watched instead. `rejections` keeps the last ones."""
 
-    def __init__(self, name: str, target: Node | None, rejected: CountedValue, log: FilteringBoundLogger) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: Node | None,
+        rejected: CountedValue,
+        log: FilteringBoundLogger,
+        rejections: "deque[Rejection] | None" = None,
+    ) -> None:
         self.name = name
         self.target = target
+        self.unlinked: WatchedPort | None = None
         self._rejected = rejected
         self._log = log
+        self._rejections = rejections
 
     def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """Takes over this copy of the block. `reasons` has one for each event."""
         self._rejected.value += len(reasons)
+        at = details.at(0) if details is not None else None
+        if self._rejections is not None:
+            position = block.positions[0] if block.positions else None
+            noted = Rejection(self.name, reasons[0], at, len(reasons), position, block.ingest_ns)
+            self._rejections.append(noted)
         if self.target is None or block.meta.get("rejected"):
-            at = details.at(0) if details is not None else None
             place = {} if at is None else {"at": at}
             self._log.warning("rejected", reason=reasons[0], **place, events=len(reasons), stream=block.stream.number)
+            if self.unlinked is not None and self.unlinked.watchers:
+                self.unlinked.show(self._error_block(block, reasons, details))
             block.receipt.ack()
             return
+        whole = self._error_block(block, reasons, details)
+        for part in whole.split(whole.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
+            self.target.accept(part)
+
+    def _error_block(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None) -> Block:
         errors = [self._error(block, reason, number, details) for number, reason in enumerate(reasons)]
         frames = Frames(LINES.join(errors), len(errors), LINES)
-        whole = Block(
+        return Block(
             block.stream,
             frames,
             JSON,
@@ -63,8 +85,6 @@ class ErrPort:
             weight=block.weight,
             positions=block.positions,
         )
-        for part in whole.split(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
-            self.target.accept(part)
 
     def _error(self, block: Block, reason: str, number: int, details: RejectionDetails | None) -> bytes:
         told: dict[str, object] = {"error": reason, "source": self.name, "stream_id": block.stream.number}

@@ -7,7 +7,6 @@ compiled and run as a script in a flow is, and a mistake has its line of this sc
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from secrets import randbits
 from typing import Final, Literal, NamedTuple
@@ -17,7 +16,7 @@ from walflow.compile.compiled import BlockCall, Compiled
 from walflow.compile.compiling import compile_region
 from walflow.compile.nodes import LetNode, spelled
 from walflow.compile.reads import Decoded
-from walflow.compile.reference import modules
+from walflow.compile.reference import shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.lang.ast import DefineScript, Use
@@ -145,7 +144,7 @@ class ReplSession:
             return _failed("write the name of a module or a function: :doc std::string")
         head, colons, rest = name.partition("::")
         try:
-            return Answer(text_of(f"{_shipped().get(head, head)}{colons}{rest}", search_path(Path())))
+            return Answer(text_of(f"{shipped().get(head, head)}{colons}{rest}", search_path(Path())))
         except NotDocumented as refused:
             return _failed(str(refused))
 
@@ -169,7 +168,7 @@ class ReplSession:
         bare = _TEXT.sub("", text)
         known = "\n".join(one.text for one in self._kept)
         aliases = dict.fromkeys(_MODULE.findall(bare))
-        new = [f"use {_shipped()[one]};" for one in aliases if one in _shipped() and not _uses(known + bare, one)]
+        new = [f"use {shipped()[one]};" for one in aliases if one in shipped() and not _uses(known + bare, one)]
         return "\n".join([*new, text])
 
     def _compiled(self, text: str) -> tuple[Compiled | None, Sequence[Diagnostic]]:
@@ -230,19 +229,6 @@ class ReplSession:
 
 def _failed(text: str) -> Answer:
     return Answer([text], failed=True)
-
-
-@cache
-def _shipped() -> Mapping[str, str]:
-    """By their last name, where that is one's alone, or std's."""
-    found: dict[str, str] = {}
-    doubled: set[str] = set()
-    for path in modules():
-        name = path.rpartition("/")[2]
-        if name in found:
-            doubled.add(name)
-        found.setdefault(name, path.replace("/", "::"))
-    return {name: path for name, path in found.items() if name not in doubled}
 
 
 def _uses(text: str, alias: str) -> bool:
