@@ -12,6 +12,7 @@ from connectors.crononome import Crononome
 from connectors.exit import Exit
 from connectors.file import File
 from connectors.http import HttpClient, HttpServer
+from connectors.kafka import KafkaConsumer, KafkaProducer
 from connectors.memory import Memory
 from connectors.metronome import Metronome
 from connectors.null import Null
@@ -47,6 +48,19 @@ MADE: list[Connector] = [
     HttpClient(url="http://h/", headers={"Authorization": "secret"}),
     HttpServer(url="127.0.0.1:1"),
     HttpServer.model_validate({"url": "0.0.0.0:1", "token": "secret", "answer": "taken"}),
+    KafkaConsumer(brokers=("h",), topics=("t",), group_id="g"),
+    KafkaProducer(brokers=("127.0.0.1",), topic="t"),
+    KafkaProducer.model_validate(
+        {
+            "brokers": ["h"],
+            "topic": "t",
+            "sasl": {"username": "u", "password": "secret"},
+            "tls": {"cert": "c", "key_password": "x"},
+        }
+    ),
+    KafkaProducer.model_validate(
+        {"brokers": ["h"], "topic": "t", "sasl": {"username": "u", "password": {"file": "f"}}}
+    ),
     Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
     Null(),
@@ -97,6 +111,8 @@ WS_CLIENT = "connectors/test_ws_client.py::"
 WS_KILLS = "system/test_ws_kill.py::test_killed_under_load_every_event_"
 WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 HTTP_CLIENT = "connectors/test_http_client.py::"
+KAFKA_CONSUMER = "connectors/test_kafka_consumer.py::"
+KAFKA_PRODUCER = "connectors/test_kafka_producer.py::"
 HTTP_SERVER = "connectors/test_http_server.py::"
 HTTP_REPLIES = "connectors/test_http_replies.py::"
 HTTP_KILLS = "system/test_http.py::test_killed_under_load_nothing_that_was_answered_with_200_is_missing"
@@ -239,6 +255,25 @@ HELD = {
         f"{HTTP_CLIENT}test_what_may_be_answered_otherwise_later_is_sent_again_with_the_same_key",
         f"{HTTP_CLIENT}test_keys_are_of_the_log_and_the_position_and_stay_over_a_restart",
         "system/test_http.py::test_from_log_to_log_nothing_is_missing_when_the_receiver_is_killed",
+    ],
+    "an event is acked when all in-sync replicas of its partition have its message": [
+        f"{KAFKA_PRODUCER}test_an_event_is_a_message_and_acked_after_its_report",
+        f"{KAFKA_PRODUCER}test_of_a_block_the_event_that_no_broker_takes_is_rejected_alone",
+        f"{KAFKA_PRODUCER}test_a_partition_that_does_not_exist_is_a_reject",
+        f"{KAFKA_PRODUCER}test_what_a_broker_does_not_take_now_is_sent_again_in_its_place",
+        f"{KAFKA_PRODUCER}test_what_is_too_large_together_is_sent_alone_before_it_is_rejected",
+    ],
+    "what no broker has taken when walflow stops is lost": [
+        f"{KAFKA_PRODUCER}test_when_it_stops_what_has_no_report_fails"
+    ],
+    "the password stands in the flow file": [f"{KAFKA_PRODUCER}test_warnings"],
+    "the key_password stands in the flow file": [f"{KAFKA_PRODUCER}test_warnings"],
+    "the brokers are asked to check the password without TLS": [f"{KAFKA_PRODUCER}test_warnings"],
+    "each message is sent until every sink has acked or rejected it, also after a failure of a sink.": [
+        f"{KAFKA_CONSUMER}test_an_offset_is_committed_when_all_before_it_are_settled",
+        f"{KAFKA_CONSUMER}test_what_a_sink_fails_is_sent_again_before_newer_events",
+        f"{KAFKA_CONSUMER}test_a_breaker_pauses_it_and_the_group_keeps_it",
+        f"{KAFKA_CONSUMER}test_another_member_gets_what_is_not_acked_and_no_event_that_is",
     ],
     "what has no answer when walflow stops is lost": [f"{HTTP_CLIENT}test_when_it_stops_what_has_no_answer_fails"],
     "a request is answered with 202 once its events are in the flow": [

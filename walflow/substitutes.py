@@ -24,8 +24,6 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "gcs_streamer": _UPLOAD,
         "gpubsub_consumer": _QUEUE,
         "gpubsub_producer": _QUEUE,
-        "kafka_consumer": "later",
-        "kafka_producer": "later",
         "kv": "later",
         "metrics": "the daemon's address `/metrics` (Prometheus), see `--admin`; as events later",
         "otel_client": "later",

@@ -1,16 +1,20 @@
 """Every flow file in flows/ starts as it is, on ports of its own, and stops when asked."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.connectors.kafka_world import cluster, put
 from tests.system.daemon import ROOT, free_port, running
 from walflow.cli import app
 
 FLOWS = ROOT / "flows"
 SHIPPED = sorted(str(path.relative_to(FLOWS)) for path in FLOWS.rglob("*.troy"))
+BROKER = "127.0.0.1:9092"
 WITH_SPARK = {"spark/hosts.troy"}  # a query, so a JVM
 
 
@@ -18,11 +22,24 @@ def marked(name: str) -> object:
     return pytest.param(name, marks=[pytest.mark.spark] if name in WITH_SPARK else [])
 
 
+@contextmanager
+def on_ports_of_its_own(text: str) -> Iterator[str]:
+    with cluster() if f'"{BROKER}"' in text else nullcontext(BROKER) as broker:
+        if broker != BROKER:
+            put(broker, "events", b"1")  # there is the topic then
+        for address in sorted(set(re.findall(r'"(127\.0\.0\.1:\d+)"', text))):
+            ours = broker if address == BROKER else f"127.0.0.1:{free_port()}"
+            text = text.replace(f'"{address}"', f'"{ours}"')
+        yield text
+
+
 @pytest.mark.parametrize("name", [marked(name) for name in SHIPPED])
 def test_it_runs(name: str, tmp_path: Path) -> None:
-    text = (FLOWS / name).read_text()
-    for address in sorted(set(re.findall(r'"127\.0\.0\.1:(\d+)"', text))):
-        text = text.replace(f'"127.0.0.1:{address}"', f'"127.0.0.1:{free_port()}"')
+    with on_ports_of_its_own((FLOWS / name).read_text()) as text:
+        start_and_stop(text, name, tmp_path)
+
+
+def start_and_stop(text: str, name: str, tmp_path: Path) -> None:
     text = text.replace("interval = 1000000000,", "interval = 3600000000000,")  # nobody is there to take what ticks
     flow = tmp_path / Path(name).name
     flow.write_text(text)

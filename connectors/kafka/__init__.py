@@ -1,0 +1,18 @@
+"""Kafka, by librdkafka (confluent-kafka, the extra `[kafka]`).
+
+`settings` is what both connectors take and hand to librdkafka. `producer` is the sink: `producing` is one run of it,
+`outgoing` makes messages of events, `outcomes` says what a failure means. `consumer` is the source: `consuming` is one run
+of it, `partition` knows which offsets are acked, `incoming` makes blocks of messages.
+"""
+
+from walflow import WalflowError
+
+try:
+    from connectors.kafka.consumer import KafkaConsumer
+    from connectors.kafka.producer import KafkaProducer
+except ModuleNotFoundError as missing:
+    if missing.name != "confluent_kafka":
+        raise
+    raise WalflowError("it needs confluent-kafka: pip install 'walflow[kafka]'") from missing
+
+__all__ = ["KafkaConsumer", "KafkaProducer"]

@@ -1,0 +1,100 @@
+"""librdkafka's mock cluster: brokers that speak Kafka's protocol on real sockets, in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, cast
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from connectors.kafka import KafkaConsumer, KafkaProducer
+from connectors.kafka.producing import KafkaProducing
+from walflow.runtime.loop import LoopScheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+
+PATIENCE: Final = 100.0
+QUIET: Final = {"log_level": 0}
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Yields its brokers. Topics are made when they are named first, with 4 partitions."""
+    broker = Producer({**QUIET, "test.mock.num.brokers": 1, "bootstrap.servers": "mock:1"})
+    brokers = broker.list_topics(timeout=PATIENCE).brokers.values()
+    yield ",".join(f"{each.host}:{each.port}" for each in brokers)
+    del broker
+
+
+def put(brokers: str, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
+    client = Producer({**QUIET, "bootstrap.servers": brokers})
+    for value in values:
+        client.produce(topic, value, key, partition, headers=[("a", b"1"), ("b", b"2"), ("b", b"3")])
+    assert client.flush(PATIENCE) == 0
+
+
+def messages_of(brokers: str, topic: str, count: int) -> list[Message]:
+    """All of its partitions, as soon as there are so many. They come in order within a partition."""
+    client = Consumer({**QUIET, "bootstrap.servers": brokers, "group.id": "test"})
+    places = client.list_topics(topic, PATIENCE).topics[topic].partitions
+    client.assign([TopicPartition(topic, number, 0) for number in places])
+    found: list[Message] = []
+    while len(found) < count:
+        found += client.consume(count - len(found), PATIENCE)
+    client.close()
+    return found
+
+
+def committed(brokers: str, topic: str, partition: int = 0) -> int:
+    """By the group that has the topic's name."""
+    client = Consumer({**QUIET, "bootstrap.servers": brokers, "group.id": topic})
+    (place,) = client.committed([TopicPartition(topic, partition)], PATIENCE)
+    client.close()
+    return place.offset
+
+
+@asynccontextmanager
+async def producing(
+    brokers: str,
+    *,
+    topic: str = "t",
+    replaceable: bool = False,
+    make: Callable[..., Producer] = Producer,
+    **config: object,
+) -> AsyncIterator[MemoryInlet]:
+    scheduler = LoopScheduler("kafka")
+    inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
+    connector = KafkaProducer.model_validate({"brokers": brokers.split(","), "topic": topic, **config})
+    task = asyncio.ensure_future(KafkaProducing(connector, inlet, make).run())
+    try:
+        yield inlet
+    finally:
+        await _end(task, scheduler)
+
+
+@asynccontextmanager
+async def consuming(brokers: str, topic: str, **config: object) -> AsyncIterator[MemoryOutlet]:
+    """In the group that has the topic's name."""
+    scheduler = LoopScheduler("kafka")
+    out = MemoryOutlet(cast(VirtualScheduler, scheduler))
+    mode = {"custom": {"rdkafka_options": {"session.timeout.ms": 6000, "heartbeat.interval.ms": 100}}}
+    keys = {"brokers": brokers.split(","), "topics": [topic], "group_id": topic, "mode": mode, **config}
+    task = asyncio.ensure_future(KafkaConsumer.model_validate(keys).run(MemoryInlet(out.scheduler), out))
+    try:
+        yield out
+    finally:
+        await _end(task, scheduler)
+        for block in out.sent:
+            if block.receipt.pending:
+                block.receipt.ack()
+
+
+async def _end(task: asyncio.Future[None], scheduler: LoopScheduler) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await scheduler.close()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110  # what is waited for is in librdkafka's threads
+            await asyncio.sleep(0.005)
