@@ -41,6 +41,7 @@ from walflow.wal.format import (
     RECORD_HEADER,
     RECORD_START,
     RELAXED,
+    SKIP,
     SYNC,
     SYNCED,
     ChunkHeader,
