@@ -137,9 +137,6 @@ class CursorFile:
         self._generation = generation
         self._said: Slot | None = None  # in the last checkpoint; its generation does not count
 
-    def __repr__(self) -> str:
-        return f"<CursorFile of {self._directory.path!r}, generation {self._generation}>"
-
     def checkpoint(
         self, slot: Slot, dropped: list[Chunk], spares: dict[Chunk, str], *, force: bool
     ) -> Checkpoint | None:

@@ -27,9 +27,6 @@ class Space:
         self._spares: list[str] = []
         self._max_spares = max(1, min(SPARES, max_chunks // 8)) if self.preallocate else 0
 
-    def __repr__(self) -> str:
-        return f"<Space {self.used} of {self.budget} bytes, {len(self._spares)} spares>"
-
     def occupy(self, chunks: list[Chunk]) -> None:
         """Charges what was found when the log was opened. All of it is sealed."""
         self.used = self._sealed = sum(chunk.capacity for chunk in chunks)

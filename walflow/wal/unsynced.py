@@ -25,9 +25,6 @@ class Unsynced:
         self.full: list[Chunk] = []
         self._directory = directory
 
-    def __repr__(self) -> str:
-        return f"<Unsynced after {self.up_to}, {len(self.full)} full chunks>"
-
     @property
     def relaxed(self) -> bool:
         return self.mode != SYNCED

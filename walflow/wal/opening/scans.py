@@ -23,9 +23,6 @@ class Scans:
         self._followers = dict(pairwise(chunks))
         self._scans: dict[Chunk, Scan] = {}
 
-    def __repr__(self) -> str:
-        return f"<Scans of {len(self._scans)} of {len(self._chunks)} chunks>"
-
     def __iter__(self) -> Iterator[Scan]:
         return iter(self._scans.values())
 
