@@ -1,7 +1,9 @@
 """A log between an inlet and an outlet: what the connectors `wal` and `spark` share.
 
     LogSink     blocks in -> Log.append, one commit for all that waited -> ack upstream
-    LogSource   Log.Reader -> blocks out, the receipts back -> Log.ack, redelivery
+    LogSource   blocks out, the receipts back -> Log.ack, redelivery
+    ReadAhead   Log.Reader -> what LogSource sends next
+    Outcomes    the counters of what becomes of it
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
     OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
