@@ -126,7 +126,20 @@ OTHERS_AT_THE_FILE = (
 )
 
 # What a sentence begins with: the tests that would fail if it were not so.
+WINDOWS_LOST = [
+    "operators/test_windows.py::test_time_goes_on_from_the_last_event",
+    "operators/test_windows.py::test_a_stop_closes_windows_only_if_asked",
+    "system/test_windows.py::test_open_windows_are_dropped_at_a_stop_and_counted",
+    "system/test_windows.py::test_open_windows_are_closed_at_a_stop_if_asked",
+]
 HELD = {
+    "windows are in memory, and an event is acked once a window holds it. When walflow stops or dies, the open windows are lost": [
+        *WINDOWS_LOST,
+    ],
+    "windows, and `state` of scripts, are in memory, and an event is acked once a window holds it. When walflow stops or dies": [
+        *WINDOWS_LOST,
+        "system/test_state.py::test_each_result_comes_and_each_event_counts_once_until_a_kill",
+    ],
     "script `n` keeps `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost": [
         "operators/test_stateful.py::test_an_event_is_acked_once_its_result_is_in_memory",
         "system/test_state.py::test_each_result_comes_and_each_event_counts_once_until_a_kill",
@@ -456,6 +469,19 @@ WRITTEN = {
         "pyspark_walflow/test_condense.py::test_what_an_event_held_is_not_told",
         "system/test_spark_mistakes.py::test_an_event_that_does_not_fit_is_in_no_line",
     ],
+    ("reference/windows.md", "Time in a log never goes back"): [
+        "wal/test_log.py::test_time_in_a_log_never_goes_back",
+        "wal/test_log.py::test_nor_over_a_restart_with_a_clock_that_was_set_back",
+        "relay/test_relay.py::test_what_goes_on_is_never_older_than_what_went_before_also_after_a_restart",
+    ],
+    ("reference/windows.md", "An event is still taken if it closes its window, or if it only changes numbers."): [
+        "compile/test_windows.py::test_windows_take_no_more_than_their_bytes_until_some_are_closed",
+        "compile/test_windows.py::test_an_event_that_adds_no_bytes_is_taken_also_where_there_is_no_room",
+    ],
+    ("reference/windows.md", "gives their results in parts of about 4 MiB, and waits for room between two parts"): [
+        "operators/test_windows.py::test_a_tick_of_many_windows_leaves_in_parts_that_wait_for_room",
+        "operators/test_windows.py::test_at_a_stop_windows_are_closed_in_parts_that_wait_for_room",
+    ],
     ("howto/spark-pipeline.md", "The variable of `token` is never passed."): [
         "connectors/spark/job/test_driver.py::test_the_driver_gets_what_spark_reads_and_what_the_flow_names_and_no_secret",
     ],
@@ -467,6 +493,8 @@ WRITTEN = {
 
 def sentences() -> Iterator[str]:
     yield lost_state(StateDomain(frozenset(), ("n",), "err", ()))
+    yield lost_state(StateDomain(frozenset(), ("in//0",), "err", ()))
+    yield lost_state(StateDomain(frozenset(), ("n", "in//0"), "err", ()))
     for connector in MADE:
         for behind_log in (True, False):
             guarantee = connector.guarantee(behind_log=behind_log)

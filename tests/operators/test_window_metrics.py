@@ -1,10 +1,20 @@
 """What is known from outside of the windows of a pipeline."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from connectors.memory import Memory
+from connectors.stdio import Stdio
+from connectors.tcp import TcpServer
+from tests.lang.world import assembled
 from tests.operators.test_stateful import Counting
+from walflow.cli.promises import promises
+from walflow.contract import Connector
+
+REGISTRY: dict[str, type[Connector]] = {"memory": Memory, "stdio": Stdio, "tcp_server": TcpServer}
+PER_HOST = Path(__file__).parents[2] / "flows" / "windows" / "per-host.troy"
 
 WINDOWS = """
     define window w from tumbling with interval = 10 script event.at end;
@@ -42,3 +52,14 @@ def test_groups_open_windows_bytes_age_and_late_events_are_metrics(
     assert empty < flow["state_bytes"] < kept - 1000
     assert flow["window_late_events_total"] == 1
     flow.close()
+
+
+def test_check_says_that_open_windows_are_lost_with_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = re.sub("# check: allow .*", "", PER_HOST.read_text(encoding="utf-8"))
+    said = promises(assembled(text, registry=REGISTRY)).warnings
+    assert [str(node) for node, warning in said if "the open windows are lost" in str(warning)] == [
+        "main::per_host"
+    ]

@@ -43,7 +43,7 @@ from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.nesting import Nesting
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
-from walflow.lang.windows import KnownWindow, read_window
+from walflow.lang.windows import KnownWindow, read_window, unused_window
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
@@ -173,6 +173,8 @@ class _Instance:
                 self._report(
                     warning(f"{kind} `{name.text}` is defined, never created", name.span, hint, name="unused")
                 )
+            elif isinstance(statement, DefineWindow) and name.span not in self._used:
+                self._report(unused_window(name))
 
     def _creates(self) -> Sequence[Create]:
         return [statement for statement in self._body.statements if isinstance(statement, Create)]
@@ -238,7 +240,7 @@ class _Instance:
             self._report(error("a pipeline within a pipeline has no engine of its own", create.name.span, hint))
         operators = [self._operator(create, body, scope) for create in definition.operators]
         pipelines = tuple(self._nested(create, body, scope, node) for create in definition.pipelines)
-        return PipelineConfig(
+        made = PipelineConfig(
             node,
             definition.inputs,
             definition.outputs,
@@ -253,6 +255,9 @@ class _Instance:
             engine,
             pipelines,
         )
+        if definition.whole:
+            self._warn_of_unused_windows(definition)
+        return made
 
     def _nested(self, create: Create, body: ModuleBlock, scope: Names, outer: NodeId) -> NestedConfig:
         found = lookup(body, create.of, DefinePipeline, self._report)
@@ -275,6 +280,12 @@ class _Instance:
                 yield Uncreated("script", statement.name)
             elif isinstance(statement, DefinePipeline) and statement.name.span not in self._used:
                 yield Uncreated("pipeline", statement.name)
+
+    def _warn_of_unused_windows(self, definition: DefinePipeline) -> None:
+        """Once all selects are known, also those of the pipelines within."""
+        for statement in definition.names:
+            if isinstance(statement, DefineWindow) and statement.name.span not in self._used:
+                self._report(unused_window(statement.name))
 
     def _operator(self, create: ast.CreateOperator, body: ModuleBlock, scope: Names) -> OperatorConfig | None:
         found = lookup(body, create.of, DefineOperator, self._report)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from walflow.compile.constant import Constant
-from walflow.compile.nodes import DropNode, EmitNode, LetNode
+from walflow.compile.nodes import DropNode, EmitNode, LetNode, Name
 from walflow.compile.program import FrameOf, Term
 from walflow.compile.resolve import resolved
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Report, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
 from walflow.lang.ast import DefineWindow
 from walflow_kernel.values import MOST, kind_of
 from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
@@ -49,6 +49,11 @@ def read_window(
         hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
         report(warning(f"this window is {interval:,} ns long", given.span, hint, name="short-window"))
     return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most, max_bytes)
+
+
+def unused_window(name: Name) -> Diagnostic:
+    hint = f"so it is not checked; a select uses it: `from in[{name.text}]`"
+    return warning(f"window `{name.text}` is defined, never used", name.span, hint, name="unused")
 
 
 class _Count:
