@@ -37,6 +37,8 @@ def pipeline(
     *,
     column: str | None = None,
     port: str | None = None,
+    buckets: int | None = None,
+    flush: bool = False,
 ) -> "Callable[[DataFrame], DataFrame]":
     """The pipeline `name` of a flow file. `args`: what it is created with. `column`: the one with the events, text or
     bytes; `value`, unless another is the only one of such a type. `port`: the input that all rows come to; without it rows
@@ -44,17 +46,23 @@ def pipeline(
 
     Columns `position` (long), `ingest_ns` (long) or `ingest_ts` (timestamp), and `meta` (JSON text) are taken for what they
     say, where they are there. Raises WalflowError for what is wrong with the file, or cannot run on Spark.
+
+    A pipeline with state takes its rows in the order of `position`; without such a column in the order of Spark's partitions.
+    `buckets`: into how many parts the groups of its windows are dealt, 8 unless said. `flush`: windows that are open at the
+    end of the data are closed there, and not left out.
     """
-    shipped = load(file, name, args or {})
-    return partial(run, shipped, column=column, port=port)
+    shipped = load(file, name, args or {}, buckets)
+    return partial(run, shipped, column=column, port=port, flush=flush)
 
 
-def load(file: str | PathLike[str], name: str, args: Mapping[str, object]) -> ShippedPipeline:
+def load(
+    file: str | PathLike[str], name: str, args: Mapping[str, object], buckets: int | None = None
+) -> ShippedPipeline:
     try:
         from walflow.plan.second_host import load_pipeline
     except ImportError as error:
         raise WalflowError(f"pipeline() needs walflow on the driver: pip install walflow ({error})") from None
-    shipped, found = load_pipeline(Path(file), name, args)
+    shipped, found = load_pipeline(Path(file), name, args, buckets)
     if shipped is None:
         errors = [one for one in found if one.severity == "error"]
         raise WalflowError("\n".join(f"{one}; {one.hint}" if one.hint else str(one) for one in errors))
@@ -62,16 +70,54 @@ def load(file: str | PathLike[str], name: str, args: Mapping[str, object]) -> Sh
 
 
 def run(
-    shipped: ShippedPipeline, frame: "DataFrame", *, column: str | None = None, port: str | None = None
+    shipped: ShippedPipeline,
+    frame: "DataFrame",
+    *,
+    column: str | None = None,
+    port: str | None = None,
+    flush: bool = False,
 ) -> "DataFrame":
     """What the pipeline makes of `frame`, a row an event that leaves; see `stage.SCHEMA`."""
     from pyspark_walflow.stage import SCHEMA, run_stage
 
+    if flush and frame.isStreaming:
+        raise WalflowError("flush=True is for data that has an end, and a stream has none")
     picked, one = _input(shipped, frame, column, port)
     spark = frame.sparkSession
     provide(spark)
     refuse_missing(spark, shipped)
-    return picked.mapInArrow(partial(run_stage, one.packed()), SCHEMA)
+    if one.keeping is None:
+        return picked.mapInArrow(partial(run_stage, one.packed()), SCHEMA)
+    if not frame.isStreaming:
+        return _kept_to_the_end(one, picked, flush=flush)
+    from pyspark_walflow.keeping import unpack_results
+
+    return _kept(one, picked).mapInArrow(unpack_results, SCHEMA)
+
+
+def _kept_to_the_end(shipped: ShippedPipeline, frame: "DataFrame", *, flush: bool) -> "DataFrame":
+    """Spark sorts, on disk where it must, so a bucket may be larger than memory."""
+    from pyspark_walflow.dealing import DEALT, deal_rows
+    from pyspark_walflow.keeping import keep_sorted
+    from pyspark_walflow.stage import SCHEMA
+
+    assert shipped.keeping is not None
+    packed = shipped.packed()
+    dealt = frame.mapInArrow(partial(deal_rows, packed), DEALT).repartition(shipped.keeping.buckets, "bucket")
+    return dealt.sortWithinPartitions("bucket", "order").mapInArrow(partial(keep_sorted, packed, flush), SCHEMA)
+
+
+def _kept(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
+    """One column, `packed`: see `keeping.unpack_results`."""
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    from pyspark_walflow.dealing import PACKED, deal_packed
+    from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
+
+    packed = shipped.packed()
+    dealt = stream.mapInArrow(partial(deal_packed, packed), PACKED)
+    step: Any = partial(keep_packed, packed)  # Spark's type of it knows pandas' frames only
+    return dealt.groupBy("bucket").applyInPandasWithState(step, RESULTS, STATE, "append", GroupStateTimeout.NoTimeout)
 
 
 def shipped_of(text: str) -> ShippedPipeline:
@@ -87,7 +133,11 @@ def enveloped(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
 
     refuse_missing(stream.sparkSession, shipped)
     picked = stream.select("value", "position", "ingest_ns", "meta")
-    return picked.mapInArrow(partial(run_enveloped, shipped.packed()), "value string")
+    if shipped.keeping is None:
+        return picked.mapInArrow(partial(run_enveloped, shipped.packed()), "value string")
+    from pyspark_walflow.keeping import unpack_enveloped
+
+    return _kept(shipped, picked).mapInArrow(unpack_enveloped, "value string")
 
 
 def _input(
@@ -115,7 +165,11 @@ def _input(
     if chosen not in shipped.regions:
         inputs = ", ".join(f"`{known}`" for known in shipped.regions)
         raise WalflowError(f"pipeline {shipped.source} has no input `{chosen}`: there is {inputs}")
-    return frame.select(*columns), shipped._replace(regions={chosen: shipped.regions[chosen]})
+    return frame.select(*columns), _of_port(shipped, chosen)
+
+
+def _of_port(shipped: ShippedPipeline, port: str) -> ShippedPipeline:
+    return shipped._replace(regions={port: shipped.regions[port]})
 
 
 def _column(types: Mapping[str, str], column: str | None) -> str:

@@ -1,6 +1,6 @@
 """One block of rows through one compiled region: judged, decoded and run together, as the daemon does."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,8 @@ from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 from walflow_kernel.moment import Moment
 from walflow_kernel.projection import event_decoder
-from walflow_kernel.shipping import Revived
+from walflow_kernel.shipping import Revived, Shipped
+from walflow_kernel.state import Room, State
 from walflow_kernel.values import is_record
 
 Column = Any  # pyarrow's stubs know an array by its type, which is what is found out here
@@ -20,6 +21,9 @@ MOST_KNOWN: Final = 4096  # metadata remembered: rows of one source share it
 
 _arrow: Any = pa
 _compute: Any = pyarrow.compute
+
+
+Refused = tuple[int, str, int]
 
 
 class RefusedRow(NamedTuple):
@@ -65,60 +69,82 @@ class LeavingRows(NamedTuple):
     repeats: bool
 
 
+class EventsRead(NamedTuple):
+    """The events that could be decoded. `events` may have no end. `metas`: of all rows; None where nothing is read of them."""
+
+    numbers: Sequence[int]
+    events: Iterable[object]
+    metas: Sequence[object] | None
+
+
 class BlockRunner:
     def __init__(self, revived: Revived, salt: int) -> None:
-        self._shipped = revived.shipped
+        self.shipped: Shipped = revived.shipped
         self._run = revived.run
         self._salt = salt
         self._known: dict[str | None, Mapping[str, object]] = {}
         self._quick: Callable[[bytes], object] | None = None
         self._lines: Callable[[bytes], Sequence[object]] | None = None
-        decoder = event_decoder(revived.kind) if self._shipped.reads else None
+        decoder = event_decoder(revived.kind) if self.shipped.reads else None
         if decoder is not None:
             self._quick = None if revived.kind is None else decoder.one
             self._lines = decoder.lines
 
     @property
     def asks(self) -> bool:
-        return self._shipped.asks
+        return self.shipped.asks
 
     @property
     def draws(self) -> bool:
-        return self._shipped.draws
+        return self.shipped.draws
 
     @property
     def reads_meta(self) -> bool:
-        return self._shipped.reads_meta
+        return self.shipped.reads_meta
 
-    def run(self, rows: RowBlock) -> Mapping[str, LeavingRows]:
+    def read(self, rows: RowBlock) -> EventsRead:
+        """What is refused of them is in `rows.refused`."""
         numbers = _judged(rows)
         metas = self._metas(rows)
         if metas is not None and None in metas:
             numbers = [number for number in numbers if metas[number] is not None]
             rows.lines = None  # some of them are not to be decoded
         numbers, events = self._decoded(rows, numbers)
+        return EventsRead(numbers, events, metas)
+
+    def run(self, rows: RowBlock) -> Mapping[str, LeavingRows]:
+        numbers, events, metas = self.read(rows)
         try:
             found = self._blocks(rows, numbers, events, metas)
         except Exception:  # noqa: BLE001 - a mistake of walflow's is an error of its event, and of no other
             found = self._one_by_one(rows, numbers, metas)
-        exits = zip(self._shipped.exits, found, strict=True)
+        exits = zip(self.shipped.exits, found, strict=True)
         return {exit: self._held(rows, exit, *one) for exit, one in exits if len(one[0])}
 
     def _blocks(
         self, rows: RowBlock, numbers: Sequence[int], events: Iterable[object], metas: Sequence[object] | None
     ) -> list[Any]:
-        if not self._shipped.asks:
+        if not self.shipped.asks:
             return self._block(rows, numbers, events, metas, 0)
-        parts: list[list[Any]] = []
-        paired = zip(numbers, events, strict=False)  # `events` may have no end
-        for time, pairs in groupby(paired, lambda pair: rows.times[pair[0]]):
-            some = list(pairs)
-            at = [number for number, _ in some]
-            parts.append(self._block(rows, at, [event for _, event in some], metas, time))
+        read = EventsRead(numbers, events, metas)
+        parts = [
+            self._block(rows, some.numbers, some.events, metas, time)
+            for time, some in self.at_times(rows, read, timed=True)
+        ]
         return [_joined(each) for each in zip(*parts, strict=True)] if parts else self._nothing()
 
+    def at_times(self, rows: RowBlock, read: EventsRead, *, timed: bool) -> Iterator[tuple[int, EventsRead]]:
+        """The events of each time, with the time. Together where they ask for none."""
+        if not timed:
+            yield 0, read
+            return
+        paired = zip(read.numbers, read.events, strict=False)  # `events` may have no end
+        for time, pairs in groupby(paired, lambda pair: rows.times[pair[0]]):
+            some = list(pairs)
+            yield time, EventsRead([number for number, _ in some], [event for _, event in some], read.metas)
+
     def _nothing(self) -> list[Any]:
-        return [([], None, None) for _ in self._shipped.exits]
+        return [([], None, None) for _ in self.shipped.exits]
 
     def _block(
         self,
@@ -128,16 +154,25 @@ class BlockRunner:
         metas: Sequence[object] | None,
         time: int,
     ) -> list[Any]:
+        found, refused = self.call(rows, EventsRead(numbers, events, metas), time, None, None, flush=False)
+        rows.refused += [RefusedRow(number, reason, self.shipped.place(line)) for number, reason, line in refused]
+        return found
+
+    def call(
+        self, rows: RowBlock, read: EventsRead, time: int, state: State | None, room: Room | None, *, flush: bool
+    ) -> tuple[list[Any], Sequence[Refused]]:
+        """What leaves by each exit, and what is refused: the number of the event, the reason, the line of the source."""
         moment = Moment(time, self._salt)
-        found, refused, _ = self._run(numbers, events, moment, rows.positions, {}, metas, rows.kept, None)
-        rows.refused += [RefusedRow(number, reason, self._shipped.place(line)) for number, reason, line in refused]
-        return list(found)
+        found, refused, _ = self._run(
+            read.numbers, read.events, moment, rows.positions, {}, read.metas, rows.kept, state, room, flush
+        )
+        return list(found), refused
 
     def _one_by_one(self, rows: RowBlock, numbers: Sequence[int], metas: Sequence[object] | None) -> list[Any]:
         before = list(rows.refused)
         parts: list[list[Any]] = []
         for number in numbers:
-            time = rows.times[number] if self._shipped.asks else 0
+            time = rows.times[number] if self.shipped.asks else 0
             at, events = self._each(rows, [number])
             try:
                 parts.append(self._block(rows, at, events, metas, time))
@@ -147,7 +182,7 @@ class BlockRunner:
         return [_joined(each) for each in zip(*parts, strict=True)] if parts else self._nothing()
 
     def _decoded(self, rows: RowBlock, numbers: Sequence[int]) -> tuple[Sequence[int], Iterable[object]]:
-        if not self._shipped.reads:
+        if not self.shipped.reads:
             return numbers, repeat(None)
         if rows.lines is not None and self._lines is not None:
             try:
@@ -159,7 +194,7 @@ class BlockRunner:
         return self._each(rows, numbers)
 
     def _each(self, rows: RowBlock, numbers: Sequence[int]) -> tuple[Sequence[int], Iterable[object]]:
-        if not self._shipped.reads:
+        if not self.shipped.reads:
             return numbers, repeat(None)
         decoded: list[int] = []
         events: list[object] = []
@@ -182,7 +217,7 @@ class BlockRunner:
 
     def _metas(self, rows: RowBlock) -> Sequence[Mapping[str, object] | None] | None:
         """None for one that is no JSON, which is refused."""
-        if not self._shipped.reads_meta:
+        if not self.shipped.reads_meta:
             return None
         found: list[Mapping[str, object] | None] = []
         for number, text in enumerate(rows.metas):
@@ -205,19 +240,8 @@ class BlockRunner:
         self, rows: RowBlock, exit: str, numbers: Sequence[int], values: Sequence[object] | None, metas: Any
     ) -> LeavingRows:
         """Without what has no JSON form, which is refused."""
-        reasons: list[str | None] = [None] * len(numbers)
-        if values is not None and not json.all_hold(values):
-            reasons = list(json.refusals([None if json.is_raw(value) else value for value in values]))
-        texts: list[str | None] | None = None
-        if metas is not None:
-            texts = []
-            for at, meta in enumerate(metas):
-                try:
-                    texts.append(json.text(meta) if meta else None)
-                except NotJson as error:
-                    texts.append(None)
-                    reasons[at] = reasons[at] or f"`$`: {error}"
-        repeats = exit in self._shipped.repeated
+        reasons, texts = unwritable(values, metas, len(numbers))
+        repeats = exit in self.shipped.repeated
         if not any(reasons):
             return LeavingRows(numbers, values, texts, repeats)
         for number, reason in zip(numbers, reasons, strict=True):
@@ -230,6 +254,25 @@ class BlockRunner:
             None if texts is None else [texts[at] for at in kept],
             repeats,
         )
+
+
+def unwritable(
+    values: Sequence[object] | None, metas: Sequence[Any] | None, count: int
+) -> tuple[list[str | None], list[str | None] | None]:
+    """For each why it has no JSON form, None where it has one; and the texts of the metadata."""
+    reasons: list[str | None] = [None] * count
+    if values is not None and not json.all_hold(values):
+        reasons = list(json.refusals([None if json.is_raw(value) else value for value in values]))
+    if metas is None:
+        return reasons, None
+    texts: list[str | None] = []
+    for at, meta in enumerate(metas):
+        try:
+            texts.append(json.text(meta) if meta else None)
+        except NotJson as error:
+            texts.append(None)
+            reasons[at] = reasons[at] or f"`$`: {error}"
+    return reasons, texts
 
 
 def _judged(rows: RowBlock) -> Sequence[int]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load, run
+from walflow_kernel.shipping import ShippedPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", choices=MODES, default="error", help="if the output is there; default: error")
     parser.add_argument("--master", help="Spark's master URL; default: local[*]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="of Spark's configuration")
+    parser.add_argument(
+        "--flush", action="store_true", help="close the windows that are open at the end, instead of leaving them out"
+    )
+    parser.add_argument("--buckets", type=int, help="into how many parts the groups of windows are dealt; default: 8")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser
 
@@ -109,8 +114,10 @@ def _main(given: argparse.Namespace) -> int:
 
     args = dict(_arg(text) for text in given.arg)
     conf = dict(_pair("--conf", text) for text in given.conf)
+    if given.buckets is not None and given.buckets < 1:
+        raise _Ended(f"--buckets {given.buckets}: there is at least one", EX_USAGE)
     try:
-        shipped = load(given.flow, given.name, args)
+        shipped = load(given.flow, given.name, args, given.buckets)
     except WalflowError as error:
         raise _Ended(str(error), EX_DATAERR) from None
     if given.port is not None and given.port not in {*shipped.outputs, "err"}:
@@ -122,7 +129,7 @@ def _main(given: argparse.Namespace) -> int:
             spark = _session(given, conf, scratch)
             try:
                 with _progress(spark, quiet=given.quiet):
-                    made = run(shipped, _read(spark, given.read), column=given.column or _column(given.read))
+                    made = _run(shipped, spark, given)
                     counts = _write(made, {*shipped.outputs, "err"}, given)
             finally:
                 spark.stop()
@@ -201,6 +208,11 @@ def _quiet_java(log: Path) -> Generator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+def _run(shipped: ShippedPipeline, spark: "SparkSession", given: argparse.Namespace) -> "DataFrame":
+    column = given.column or _column(given.read)
+    return run(shipped, _read(spark, given.read), column=column, flush=given.flush)
 
 
 def _read(spark: "SparkSession", place: Place) -> "DataFrame":

@@ -31,7 +31,7 @@ COLUMNS: Final = ("port", "position", "nth", "ingest_ns", "meta", "value", "erro
 ERR: Final = "err"
 ERROR_META: Final = '{"rejected":true}'
 
-_SCHEMA: Final = pa.schema(
+ROWS: Final = pa.schema(
     (
         pa.field("port", pa.string()),
         pa.field("position", pa.int64()),
@@ -55,8 +55,13 @@ def run_stage(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 def run_enveloped(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same for the daemon, which gets one column of text: `walflow.operators.from_spark.Envelope`."""
-    for made in run_stage(packed, batches):
-        columns = _columns(made)
+    return enveloped_rows(run_stage(packed, batches))
+
+
+def enveloped_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch is of one port."""
+    for made in batches:
+        columns = columns_of(made)
         rejected = columns["error"].null_count < made.num_rows
         texts: Column = _compute.binary_join_element_wise(
             '{"port":',
@@ -76,7 +81,12 @@ def run_enveloped(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 @lru_cache(16)
 def _stage(packed: bytes) -> "Stage":
-    """A worker runs many tasks of one query."""
+    return Stage(unpacked(packed))
+
+
+@lru_cache(16)
+def unpacked(packed: bytes) -> ShippedPipeline:
+    """A worker runs many tasks of one query. Raises WalflowError for what this executor lacks."""
     pipeline: ShippedPipeline = pickle.loads(packed)
     lacking = missing(pipeline.needs)
     if lacking:
@@ -84,19 +94,22 @@ def _stage(packed: bytes) -> "Stage":
             f"pipeline {pipeline.source} needs {', '.join(lacking)} on each executor: put it into the Python of the "
             "executors, or ship an environment with --archives"
         )
-    return Stage(pipeline)
+    return pipeline
+
+
+def runners(pipeline: ShippedPipeline) -> dict[str, BlockRunner]:
+    """By the ports that events come to."""
+    return {port: BlockRunner(revive(region), pipeline.salt) for port, region in pipeline.regions.items()}
 
 
 class Stage:
     def __init__(self, pipeline: ShippedPipeline) -> None:
         self._source = pipeline.source
-        self._regions = {
-            port: BlockRunner(revive(region), pipeline.salt) for port, region in pipeline.regions.items()
-        }
+        self._regions = runners(pipeline)
 
     def run(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch]:
         """`first`: how many rows of this task came before; for rows without a position."""
-        columns = _columns(batch)
+        columns = columns_of(batch)
         ports: Column = columns.get("port")
         if ports is None:
             [region] = self._regions.values()
@@ -104,7 +117,7 @@ class Stage:
             return
         for port, region in self._regions.items():
             picked = batch.filter(_compute.equal(ports, port))
-            yield from self._run(region, _columns(picked), first)
+            yield from self._run(region, columns_of(picked), first)
 
     def _run(self, region: "BlockRunner", columns: Mapping[str, Column], first: int) -> Iterator[pa.RecordBatch]:
         values: Column = columns["value"]
@@ -129,7 +142,7 @@ class Stage:
         if out.values is None:
             value = columns["value"].take(numbers).cast(pa.string())
         else:
-            value = _strings(json.lines(out.values), len(out.values))
+            value = strings(json.lines(out.values), len(out.values))
         meta = _taken(columns.get("meta"), numbers, pa.string())
         if out.metas is not None:
             meta = pa.array(out.metas, pa.string())
@@ -138,7 +151,7 @@ class Stage:
     def _errors(self, rows: RowBlock, columns: Mapping[str, Column]) -> pa.RecordBatch:
         refused = sorted(rows.refused, key=lambda one: one.number)
         numbers = [one.number for one in refused]
-        values = [self._error(rows, one) for one in refused]
+        values = [error_text(self._source, one, rows) for one in refused]
         return _rows(
             ERR,
             columns,
@@ -149,23 +162,24 @@ class Stage:
             pa.array([one.reason for one in refused], pa.string()),
         )
 
-    def _error(self, rows: RowBlock, one: RefusedRow) -> str:
-        """As the daemon writes it."""
-        told: dict[str, object] = {"error": one.reason, "source": self._source, "stream_id": 0}
-        if one.at is not None:
-            told["at"] = one.at
-        if one.text is not None:
-            told["text"] = one.text
-            return json.text(told)
-        payload = rows.payload(one.number)
-        text = json.text(told)
-        if payload.count(b"[") + payload.count(b"{") >= json.DEEPEST:
-            return text
-        event = payload.replace(b"\n", b" ").decode()
-        return f'{text[:-1]},"event":{event}}}'
+
+def error_text(source: str, one: RefusedRow, rows: RowBlock | None) -> str:
+    """As the daemon writes it. `rows`: that it came with; None for what came of time alone, which is no event."""
+    told: dict[str, object] = {"error": one.reason, "source": source, "stream_id": 0}
+    if one.at is not None:
+        told["at"] = one.at
+    if one.text is not None:
+        told["text"] = one.text
+        return json.text(told)
+    payload = b"null" if rows is None else rows.payload(one.number)
+    text = json.text(told)
+    if payload.count(b"[") + payload.count(b"{") >= json.DEEPEST:
+        return text
+    event = payload.replace(b"\n", b" ").decode()
+    return f'{text[:-1]},"event":{event}}}'
 
 
-def _columns(batch: Any) -> dict[str, Column]:
+def columns_of(batch: Any) -> dict[str, Column]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
@@ -192,7 +206,7 @@ def _zeros(count: int) -> Column:
     return pa.array(np.zeros(count, np.int32))
 
 
-def _strings(lines: bytes, count: int) -> Column:
+def strings(lines: bytes, count: int) -> Column:
     """One string a line, without its newline. Text that is made has no other."""
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == 10)
     offsets = np.zeros(count + 1, np.int32)
@@ -213,5 +227,5 @@ def _rows(
         value,
         error,
     ]
-    batch: pa.RecordBatch = _arrow.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+    batch: pa.RecordBatch = _arrow.RecordBatch.from_arrays(arrays, schema=ROWS)
     return batch

@@ -9,7 +9,7 @@ import base64
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,17 +19,21 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from pyspark_walflow.condense import condense
+from pyspark_walflow.dealing import PACKED, deal, from_bytes, packed_row
 from pyspark_walflow.driver import EX_CONFIG, versions
+from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
 from pyspark_walflow.query import Plan, session
-from pyspark_walflow.stage import COLUMNS, SCHEMA, run_stage
+from pyspark_walflow.stage import COLUMNS, SCHEMA, columns_of, run_stage, unpacked
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Row = Sequence[object]
 _arrow: Any = pa
 _compute: Any = pyarrow.compute
 _parquet: Any = pyarrow.parquet
+OUTPUT: Final = f"pipeline int, {SCHEMA}"
+BUCKETS: Final = 64  # of one pipeline, at most
 _FIELDS: Final = (
     ("pipeline", pa.int32()),
     ("port", pa.string()),
@@ -55,28 +59,90 @@ def run_trial(packed: Mapping[int, bytes], batches: Iterable[pa.RecordBatch]) ->
     for each in batches:
         numbers = each.column(0)
         for number in _compute.unique(numbers).to_pylist():
+            if number not in packed:
+                continue
             rows: Any = each.filter(_compute.equal(numbers, number))
             made: Any
             for made in run_stage(packed[number], [rows]):
-                column = pa.array([number] * made.num_rows, pa.int32())
-                out: pa.RecordBatch = _arrow.RecordBatch.from_arrays(
-                    [column, *made.columns], names=["pipeline", *made.schema.names]
-                )
-                yield out
+                yield _numbered(number, made)
+
+
+def deal_trial(
+    packed: Mapping[int, bytes], stateful: AbstractSet[int], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of pipelines with state, to the buckets of each."""
+    each: Any
+    for each in batches:
+        numbers = each.column(0)
+        for number in _compute.unique(numbers).to_pylist():
+            if number in stateful:
+                pipeline = unpacked(packed[number])
+                rows: Any = each.filter(_compute.equal(numbers, number))
+                for bucket, some in deal(pipeline, [rows], 0, ticks=True):
+                    yield packed_row(number * BUCKETS + bucket, some)
+
+
+def keep_trial(packed: Mapping[int, bytes], key: tuple[Any, ...], frames: Iterable[Any], group: Any) -> Iterator[Any]:
+    number = key[0] // BUCKETS
+    for made in keep_packed(packed[number], key, frames, group):
+        yield made.assign(pipeline=number)
+
+
+def unpack_trial(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = columns_of(batch)
+        for number, blob in zip(columns["pipeline"].to_pylist(), columns["packed"], strict=True):
+            for made in from_bytes(blob.as_buffer()):
+                yield _numbered(number, made)
+
+
+def _numbered(number: int, made: Any) -> pa.RecordBatch:
+    column = pa.array([number] * made.num_rows, pa.int32())
+    out: pa.RecordBatch = _arrow.RecordBatch.from_arrays(
+        [column, *made.columns], names=["pipeline", *made.schema.names]
+    )
+    return out
 
 
 def run_request(spark: "SparkSession", request: Mapping[str, Any], scratch: Path) -> list[Row]:
     """`scratch`: an empty directory."""
     packed = {number: base64.b64decode(text) for number, text in enumerate(request["pipelines"])}
+    stateful = frozenset(number for number, one in packed.items() if unpacked(one).keeping is not None)
     given = scratch / "given"
     given.mkdir()
-    for number, rows in enumerate(request["batches"]):
-        _parquet.write_table(pa.Table.from_batches([table(rows)]), given / f"{number:06}.parquet")
-    stream = spark.readStream.schema(_schema()).option("maxFilesPerTrigger", 1).parquet(str(given))
-    made = stream.mapInArrow(partial(run_trial, packed), f"pipeline int, {SCHEMA}")
-    writer = made.writeStream.format("parquet").option("checkpointLocation", str(scratch / "checkpoint"))
-    writer.trigger(availableNow=True).start(str(scratch / "made")).awaitTermination()
-    return [list(row) for row in spark.read.parquet(str(scratch / "made")).select("pipeline", *COLUMNS).collect()]
+    for number, batch in enumerate(request["batches"]):
+        _parquet.write_table(pa.Table.from_batches([table(batch)]), given / f"{number:06}.parquet")
+    rows: list[Row] = []
+    if len(stateful) < len(packed):
+        others = {number: one for number, one in packed.items() if number not in stateful}
+        stream = _stream(spark, given)
+        rows += _made(stream.mapInArrow(partial(run_trial, others), OUTPUT), scratch / "stateless")
+    if stateful:
+        dealt = _stream(spark, given).mapInArrow(partial(deal_trial, packed, stateful), PACKED)
+        step: Any = partial(keep_trial, packed)
+        kept = dealt.groupBy("bucket").applyInPandasWithState(
+            step, f"{RESULTS}, pipeline int", STATE, "append", _no_timeout()
+        )
+        rows += _made(kept.mapInArrow(unpack_trial, OUTPUT), scratch / "stateful")
+    return rows
+
+
+def _stream(spark: "SparkSession", given: Path) -> "DataFrame":
+    return spark.readStream.schema(_schema()).option("maxFilesPerTrigger", 1).parquet(str(given))
+
+
+def _made(frame: "DataFrame", folder: Path) -> list[Row]:
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start(str(folder / "made")).awaitTermination()
+    found = frame.sparkSession.read.parquet(str(folder / "made"))
+    return [list(row) for row in found.select("pipeline", *COLUMNS).collect()]
+
+
+def _no_timeout() -> str:
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    found: str = GroupStateTimeout.NoTimeout
+    return found
 
 
 def main(path: str, result: str) -> int:

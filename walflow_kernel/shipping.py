@@ -16,20 +16,22 @@ from walflow_kernel.functions import Function
 from walflow_kernel.generated import Run, define
 from walflow_kernel.projection import Wanted, classes, kind
 
-NEEDS: Final[Mapping[str, tuple[str, str]]] = {
-    "walflow_kernel.calendar.civil": ("tzdata", "tzdata"),
-    "walflow_kernel.extractors.influx": ("line_protocol_parser", "line-protocol-parser"),
-    "walflow_kernel.std.datetime": ("tzdata", "tzdata"),
-    "walflow_kernel.std.re": ("re2", "google-re2"),
+NEEDS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "walflow_kernel.calendar.civil": (("tzdata", "tzdata"),),
+    "walflow_kernel.extractors.influx": (("line_protocol_parser", "line-protocol-parser"),),
+    "walflow_kernel.std.datetime": (("tzdata", "tzdata"),),
+    "walflow_kernel.std.re": (("re2", "google-re2"),),
+    "walflow_kernel.windows.sketches": (("hdrh", "hdrhistogram"), ("ddsketch", "ddsketch")),
 }
-"""Module of the kernel -> what it imports beside Python's own library, and the distribution that has it. msgspec and orjson
+"""Module of the kernel -> what it imports beside Python's own library, and the distributions that have it. msgspec and orjson
 are not among them: without them the standard library is used."""
 
 
 class Shipped(NamedTuple):
     """`places`: where in a flow file each line of the source comes from. `needs`: distributions, by what is imported.
     `asks`: something in it asks what time it is; `draws`: or for chance. `reads`: events are decoded; `wanted`: only what
-    is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`."""
+    is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`. `ticking`: the windows that time
+    alone closes."""
 
     name: str
     source: str
@@ -44,19 +46,36 @@ class Shipped(NamedTuple):
     wanted: Wanted | None
     made: frozenset[str]
     repeated: frozenset[str]
+    ticking: tuple[str, ...] = ()
 
     def place(self, line: int) -> str | None:
         return self.places[line - 1] if 0 < line <= len(self.places) else None
 
 
+class Keeping(NamedTuple):
+    """A pipeline with state. Its rows are dealt to `buckets`, each with a state of its own. `begins`: the first state of each
+    of them, packed (`walflow_kernel.kept`). `dealers`: what gives the group of an event, by the port that it comes to; an
+    event of another port is of the first bucket. `dropping`: an event that has no group leaves nothing. `identity`: what
+    was compiled and how it is dealt; a state is of one identity. `single`: why there is one bucket, None where there may be
+    several."""
+
+    buckets: int
+    begins: bytes
+    dealers: "Mapping[str, Shipped]"
+    dropping: bool
+    identity: str
+    single: str | None
+
+
 class ShippedPipeline(NamedTuple):
     """`source`: what an error event calls it. `regions`: what runs, by the input port that events come to. `salt`: what is
-    drawn by chance follows from it and the event's position."""
+    drawn by chance follows from it and the event's position. `keeping`: of a pipeline that keeps state."""
 
     source: str
     outputs: tuple[str, ...]
     regions: Mapping[str, Shipped]
     salt: int
+    keeping: "Keeping | None" = None
 
     @property
     def needs(self) -> tuple[tuple[str, str], ...]:

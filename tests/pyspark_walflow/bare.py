@@ -3,9 +3,22 @@ walflow nor the C extensions that it depends on. BUNDLE is the directory with th
 
 import json
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
+from typing import Any
 
-BLOCKED = {"walflow", "connectors", "msgspec", "orjson", "re2", "line_protocol_parser", "hdrh", "pydantic", "lark"}
+BLOCKED = {
+    "walflow",
+    "connectors",
+    "msgspec",
+    "orjson",
+    "re2",
+    "line_protocol_parser",
+    "hdrh",
+    "ddsketch",
+    "pydantic",
+    "lark",
+}
 
 
 class Blocked:
@@ -23,14 +36,36 @@ def main(bundle: str, request: str) -> None:
     import pyspark_walflow
 
     assert pyspark_walflow.__file__ == f"{bundle}/pyspark_walflow.py"
-    from pyspark_walflow.trial import run_trial, table
-
     with open(request, encoding="utf-8") as file:
         asked = json.load(file)
     packed = {number: b64decode(text) for number, text in enumerate(asked["pipelines"])}
-    for made in run_trial(packed, map(table, asked["batches"])):
-        for row in made.to_pylist():
-            sys.stdout.write(f"{json.dumps(list(row.values()))}\n")
+    for row in rows_of(packed, asked["batches"]):
+        sys.stdout.write(f"{json.dumps(row)}\n")
+
+
+def rows_of(packed: Mapping[int, bytes], batches: Sequence[Any]) -> Iterator[list[Any]]:
+    """What `pyspark_walflow.trial.run_request` gives. Each of `batches` is a micro-batch; between two of them each bucket's
+    state is bytes."""
+    from pyspark_walflow.keeping import BucketStep, Keeper
+    from pyspark_walflow.stage import unpacked
+    from pyspark_walflow.trial import BUCKETS, deal_trial, run_trial, table
+
+    keepers = {number: Keeper(one) for number, one in enumerate(map(unpacked, packed.values())) if one.keeping}
+    others = {number: one for number, one in packed.items() if number not in keepers}
+    for made in run_trial(others, map(table, batches)):
+        yield from (list(row.values()) for row in made.to_pylist())
+    states: dict[int, bytes] = {}
+    for batch in batches:
+        dealt: dict[int, list[bytes]] = {}
+        for one in deal_trial(packed, keepers.keys(), [table(batch)]):
+            for row in one.to_pylist():
+                dealt.setdefault(row["bucket"], []).append(row["packed"])
+        for bucket, blobs in dealt.items():
+            number = bucket // BUCKETS
+            step = BucketStep(keepers[number], states.get(bucket))
+            for made in step.run(blobs):
+                yield from ([number, *row.values()] for row in made.to_pylist())
+            states[bucket] = step.packed
 
 
 if __name__ == "__main__":

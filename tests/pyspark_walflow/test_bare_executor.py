@@ -34,7 +34,7 @@ def run_bare(trial: SparkTrial, directory: Path) -> subprocess.CompletedProcess[
 
 def test_the_language_by_the_standard_library(tmp_path: Path) -> None:
     bare = SparkTrial([one.case for one in trial().hosted if not needs(one.shipped.needs)])
-    assert len(bare.hosted) >= 250
+    assert len(bare.hosted) >= 370
     done = run_bare(bare, tmp_path)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -22,7 +22,9 @@ from walflow.cases.subject import Subject, read_subject
 from walflow.cases.values import value_of
 from walflow.codecs import JSON
 from walflow.errors import WalflowError
+from walflow.plan.pipelines import plan_pipeline
 from walflow.plan.second_host import hash_of, ship_pipeline
+from walflow.registry import connectors
 from walflow_kernel.shipping import ShippedPipeline
 
 MODULE: Final = "pyspark_walflow.trial"
@@ -98,12 +100,11 @@ def ship_case(case: Case, subject: Subject) -> str | ShippedPipeline:
         return "it is a flow: Spark runs pipelines, one at a time"
     if any(given.stream for given in case.given()):
         return "its events come by several streams, and a row of Spark's has none"
-    [plan] = subject.assembly.pipelines
-    if any(one.script.keeps for one in plan.scripts) or any("/results/" in node.name for node in subject.passes):
-        return "it keeps state, in a script or in windows, which does not run on Spark yet"
-    if subject.passes:
-        return "there is a log in its midst: what stands before and behind it are two pipelines"
+    assert subject.pipeline is not None
     refused: list[str] = []
+    plan = plan_pipeline(subject.pipeline, connectors(), lambda diagnostic: None)
+    if any(operator.run_as is not None for operator in plan.operators):
+        return "there is a log in its midst: what stands before and behind it are two pipelines"
     shipped = ship_pipeline(plan, lambda diagnostic: refused.append(diagnostic.message))
     return refused[0] if shipped is None else shipped._replace(salt=hash_of(LOG))
 
@@ -128,20 +129,22 @@ def _cut(hosted: Sequence[HostedCase], chance: random.Random) -> list[list[Row]]
     """Each case in its order, cut anywhere: into one batch, into many, with a backlog at the end."""
     batches: list[list[Row]] = [[] for _ in range(MOST_BATCHES)]
     for number, one in enumerate(hosted):
-        events = [given for given in one.given if given.payload is not None]
-        cuts = sorted(chance.choices(range(MOST_BATCHES), k=len(events)))
-        for position, (given, at) in enumerate(zip(events, cuts, strict=True), 1):
-            assert given.payload is not None
+        # where only time passes, a pipeline with state gets a row without a value
+        some = [given for given in one.given if given.payload is not None or one.shipped.keeping is not None]
+        cuts = sorted(chance.choices(range(MOST_BATCHES), k=len(some)))
+        position = 0
+        for given, at in zip(some, cuts, strict=True):
+            position += given.payload is not None
             meta = JSON.encode(dict(given.meta)).decode() if given.meta else None
-            row: Row = [number, given.port, position, given.ingest_ns, meta, given.payload.decode()]
-            batches[at].append(row)
+            value = None if given.payload is None else given.payload.decode()
+            batches[at].append([number, given.port, position, given.ingest_ns, meta, value])
     return [batch for batch in batches if batch]
 
 
 def _came(hosted: Sequence[HostedCase], rows: Sequence[Row]) -> Mapping[int, Mapping[str, Sequence[Came]]]:
     found: dict[int, dict[str, list[Came]]] = {}
     for number, port, _, _, ingest_ns, meta, value, error in sorted(rows, key=_order):
-        case = hosted[int(str(number))].case
+        one = hosted[int(str(number))]
         members = {
             "value": value_of(str(value).encode()),
             "meta": value_of(str(meta or "{}").encode()),
@@ -150,12 +153,13 @@ def _came(hosted: Sequence[HostedCase], rows: Sequence[Row]) -> Mapping[int, Map
         }
         inner = members["value"]
         if error is not None and isinstance(inner, dict) and isinstance(inner.get("at"), str):
-            inner["at"] = str(inner["at"]).removeprefix(f"{case.folder}/")
+            inner["at"] = str(inner["at"]).removeprefix(f"{one.case.folder}/")
         came = Came(str(value), members, error is not None)
         found.setdefault(int(str(number)), {}).setdefault(str(port), []).append(came)
     return found
 
 
-def _order(row: Row) -> tuple[int, int, bool, int]:
-    number, _, position, nth, *_, error = row
-    return int(str(number)), int(str(position)), error is not None, int(str(nth))
+def _order(row: Row) -> tuple[int, int, int, bool, int]:
+    """What time has caused stands before the events of its time: it has an earlier position."""
+    number, _, position, nth, ingest_ns, *_, error = row
+    return int(str(number)), int(str(ingest_ns)), int(str(position or 0)), error is not None, int(str(nth))

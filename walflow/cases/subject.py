@@ -14,7 +14,7 @@ from walflow.cases.folder import BadCase, Case
 from walflow.compile.nodes import Expr
 from walflow.diagnostics import Diagnostic, Source, Span
 from walflow.framing import LENGTH_PREFIXED, Outgoing
-from walflow.lang.config import NodeId
+from walflow.lang.config import NodeId, PipelineConfig
 from walflow.lang.files import read
 from walflow.lang.standalone import literal
 from walflow.plan import load
@@ -26,13 +26,15 @@ PASSED_THROUGH: Final = {"wal", "memory"}
 
 @dataclass(frozen=True)
 class Subject:
-    """`entries` and `exits`: the ends, by the names that files of the case have; several connectors may share one."""
+    """`entries` and `exits`: the ends, by the names that files of the case have; several connectors may share one.
+    `pipeline`: as it was read, None for a flow."""
 
     assembly: Assembly
     entries: Mapping[str, NodeId]
     exits: Mapping[NodeId, str]
     passes: frozenset[NodeId] = frozenset()
     ordered: bool = True  # what leaves by one port does not depend on how the input is cut
+    pipeline: PipelineConfig | None = None
 
 
 class LoadedSubject(NamedTuple):
@@ -65,7 +67,9 @@ def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
         return None, [source]
     load_alone = load_script if case.subject == "script.tremor" else load_query
     alone, found = load_alone(source, dict(_args(case)))
-    return None if alone is None else Subject(alone.assembly, alone.entries, alone.exits, alone.logs), found
+    if alone is None:
+        return None, found
+    return Subject(alone.assembly, alone.entries, alone.exits, alone.logs, pipeline=alone.config), found
 
 
 def _args(case: Case) -> Iterator[tuple[str, Expr]]:

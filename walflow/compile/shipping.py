@@ -36,7 +36,7 @@ def ship(compiled: Compiled) -> Shipped:
         written.getvalue(),
         tuple(compiled.exits),
         tuple(None if span is None else str(span) for span in compiled.spans),
-        tuple(sorted({NEEDS[module] for module in pickler.modules if module in NEEDS})),
+        tuple(sorted({need for module in pickler.modules for need in NEEDS.get(module, ())})),
         compiled.reads_meta,
         compiled.asks,
         compiled.draws,
@@ -44,6 +44,7 @@ def ship(compiled: Compiled) -> Shipped:
         reader.wanted,
         compiled.made,
         compiled.repeated,
+        tuple(compiled.ticking),
     )
 
 

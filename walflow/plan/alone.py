@@ -53,12 +53,14 @@ def _registry() -> Mapping[str, type[Connector]]:
 
 @dataclass(frozen=True)
 class Alone:
-    """`entries` and `exits`: the ends, by the names of the ports. `logs`: operators that are run as connectors."""
+    """`entries` and `exits`: the ends, by the names of the ports. `logs`: operators that are run as connectors. `config`: the
+    pipeline, as it was read."""
 
     assembly: Assembly
     entries: Mapping[str, NodeId]
     exits: Mapping[NodeId, str]
     logs: frozenset[NodeId]
+    config: PipelineConfig
 
 
 Loaded = tuple[Alone | None, Sequence[Diagnostic]]
@@ -154,7 +156,7 @@ def _load(config: PipelineConfig, found: list[Diagnostic]) -> Loaded:
     if assembly is None or has_errors(found):
         return None, found
     logs = frozenset(plan.id for plan in assembly.connectors if plan.kind not in _ENDS)
-    return Alone(assembly, entries, exits, logs), found
+    return Alone(assembly, entries, exits, logs, config), found
 
 
 def _end(node: NodeId, kind: str, span: Span) -> ConnectorConfig:

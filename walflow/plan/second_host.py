@@ -11,31 +11,32 @@ from walflow.diagnostics import Diagnostic, Report, error, has_errors, in_order
 from walflow.lang.standalone import standalone
 from walflow.operators import OPERATORS
 from walflow.plan.assembly import PipelinePlan
+from walflow.plan.dealing import BUCKETS, KeptRegion, keeping
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plan.regions import region_of
 from walflow.registry import connectors
-from walflow_kernel.shipping import Shipped, ShippedPipeline
+from walflow_kernel.shipping import ShippedPipeline
 
 
 def load_pipeline(
-    file: str | Path, name: str, args: Mapping[str, object]
+    file: str | Path, name: str, args: Mapping[str, object], buckets: int | None = None
 ) -> tuple[ShippedPipeline | None, list[Diagnostic]]:
-    """The pipeline `name` that a file defines, None where there is an error."""
+    """The pipeline `name` that a file defines, None where there is an error. `buckets`: see `ship_pipeline`."""
     found: list[Diagnostic] = []
     config = standalone(Path(file), name, args, found.append)
     plan = None if config is None or has_errors(found) else plan_pipeline(config, connectors(), found.append)
-    shipped = None if plan is None or has_errors(found) else ship_pipeline(plan, found.append)
+    shipped = None if plan is None or has_errors(found) else ship_pipeline(plan, found.append, buckets)
     return shipped, in_order(found)
 
 
-def ship_pipeline(plan: PipelinePlan, report: Report) -> ShippedPipeline | None:
-    """None: what is wrong was reported."""
+def ship_pipeline(plan: PipelinePlan, report: Report, buckets: int | None = None) -> ShippedPipeline | None:
+    """None: what is wrong was reported. `buckets`: into how many parts the groups of its windows are dealt."""
     refused = list(_refused(plan))
     for diagnostic in refused:
         report(diagnostic)
     if refused:
         return None
-    regions: dict[str, Shipped] = {}
+    kept: list[KeptRegion] = []
     for port in plan.inputs:
         region = region_of(plan, port)
         foreign = list(_foreign(region))
@@ -43,16 +44,14 @@ def ship_pipeline(plan: PipelinePlan, report: Report) -> ShippedPipeline | None:
             report(diagnostic)
         if foreign:
             return None
-        compiled = compile_region(region)
-        if compiled.has_state:
-            report(error(f"pipeline `{plan.id}` keeps state, which does not run on Spark yet"))
-            return None
-        try:
-            regions[port] = ship(compiled)
-        except NotShippable as why:
-            report(error(f"pipeline `{plan.id}` cannot go to Spark's executors: {why} is not part of walflow"))
-            return None
-    return ShippedPipeline(str(plan.id), plan.outputs, regions, hash_of(str(plan.id)))
+        kept.append(KeptRegion(port, region, compile_region(region)))
+    try:
+        regions = {one.port: ship(one.compiled) for one in kept}
+        keeps = keeping(kept, buckets or BUCKETS)
+    except NotShippable as why:
+        report(error(f"pipeline `{plan.id}` cannot go to Spark's executors: {why} is not part of walflow"))
+        return None
+    return ShippedPipeline(str(plan.id), plan.outputs, regions, hash_of(str(plan.id)), keeps)
 
 
 def _refused(plan: PipelinePlan) -> Iterator[Diagnostic]:
@@ -77,6 +76,8 @@ def _foreign(region: Region) -> Iterator[Diagnostic]:
         for term in (rule.what, rule.where, rule.having)
         if term is not None
     ]
+    windows = [rule.windows for rules in region.places.values() for rule in rules if rule.windows is not None]
+    terms += [term for one in windows for term in one.event_terms]
     terms += [one.body for one in functions(terms) if one.body is not None]
     for term in terms:
         for one in walk(term):
