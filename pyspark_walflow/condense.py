@@ -37,9 +37,21 @@ _CHECKPOINT: Final = re.compile(
     r"\[(STATE_STORE_\w*SCHEMA\w*|\w*NOT_COMPATIBLE\w*|STREAMING_STATEFUL_OPERATOR_\w+|STREAM_METADATA\w*"
     r"|CANNOT_LOAD_STATE_STORE\w*|CHECKPOINT\w*|UNSUPPORTED_STREAM\w*OFFSET\w*)"
 )
+_SETTING: Final = re.compile(
+    r"Could not parse Master URL|\[INVALID_CONF_VALUE|NumberFormatException|IllegalArgumentException"
+)
 _STANDING: Final = re.compile(  # our own lines, of what only a person can change; they say how
     r"belongs to another checkpoint|asks for it too\. A consumer|this query reads log |the checkpoint is of |no consumer '"
 )
+
+
+def refused_conf(error: BaseException) -> JobRefusal | None:
+    """Of an error of a session's beginning, if a setting is what is wrong."""
+    line = one_line(str(error))
+    known = any(base.__name__ == "IllegalArgumentException" for base in type(error).__mro__)
+    if not known and not _SETTING.search(line):
+        return None
+    return JobRefusal(line, "it stands in `conf` or `master` of the connector, or in Spark's own spark-defaults.conf")
 
 
 def condense(error: BaseException, checkpoint: str, job: str | None = None) -> Trouble:
@@ -59,7 +71,7 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     mistaken = any(base.__name__ == "AnalysisException" for base in type(error).__mro__)
     place = _place(error, job) if job is not None else ""
     if not mistaken and not place:
-        whole, message = message, _discreet(text, message)
+        whole, message = message, _discreet(text, message, job)
         hint = hint or (SHOWN if message != whole else "")
     hint = "; ".join([*getattr(error, "__notes__", ()), *([hint] if hint else [])])
     message = place + message
@@ -67,15 +79,17 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     return Trouble(message, excerpt(error), hint, lasting, text)
 
 
-def _discreet(text: str, line: str) -> str:
-    """`line`, which is what `text` comes to, without what an event held."""
+def _discreet(text: str, line: str, job: str | None) -> str:
+    """`line`, which is what `text` comes to, without what an event held; with the line of the job, where it comes from
+    there."""
     if TRACEBACK not in text:
         return discreet.of_spark(text, line)
     raised = last_of_traceback(text)
     if OURS.match(raised):
         return line
     places = [place for each in text.splitlines() if (place := discreet.place_of(each))]
-    return _MODULE.sub("", discreet.of_python(raised, places[-1] if places else ""))
+    own = [place for place in places if job is not None and place.rpartition(":")[0] == job]
+    return _MODULE.sub("", discreet.of_python(raised, [*places, *own][-1] if places else ""))
 
 
 def one_line(text: str) -> str:

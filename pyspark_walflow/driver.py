@@ -14,7 +14,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from pyspark_walflow.condense import JobRefusal, condense
+from pyspark_walflow.condense import JobRefusal, condense, refused_conf
 from pyspark_walflow.java import NoJava, find_java
 from pyspark_walflow.progress import Progress
 from pyspark_walflow.query import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
@@ -78,8 +78,15 @@ def _run(plan: Plan, report: Report, stop: Stop) -> int:
         compile_job(plan.job)
     elif not plan.check:
         refuse_change(plan)
-    spark = session(plan)
-    report.say("session", master=plan.chosen_master, **found)
+    try:
+        spark = session(plan)
+        spark.conf.get("spark.sql.session.timeZone")  # Spark looks at most settings now, and not before
+    except Exception as error:
+        if (refusal := refused_conf(error)) is not None:
+            raise refusal from None
+        raise
+    page = spark.sparkContext.uiWebUrl
+    report.say("session", master=plan.chosen_master, **found, **({"page": page} if page else {}))
     if plan.check:
         check(spark, plan)
         report.say("sound")

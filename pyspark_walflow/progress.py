@@ -1,10 +1,48 @@
 """How far a query is: of Spark's progress what a person asks for, a batch once."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+class SourceProgress(NamedTuple):
+    """Of one read of a log in one batch. `lag`: events that were in the log when the batch ended, and not in it."""
+
+    name: str
+    start: int
+    end: int
+    lag: int
+
+
+def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
+    """Of `query.lastProgress`, or of its JSON. Spark names a source after a class, and has no lag of a Python source; the
+    offsets have both."""
+    found: list[SourceProgress] = []
+    for source in progress.get("sources", []):
+        start, end, latest = (_offset(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+        if end is None:
+            continue
+        name = f"walflow, consumer {end['consumer']}, log {str(end['log'])[:8]}"
+        lag = 0 if latest is None else max(0, latest["position"] - end["position"])
+        found.append(
+            SourceProgress(name, end["position"] if start is None else start["position"], end["position"], lag)
+        )
+    return found
+
+
+def _offset(given: object) -> Mapping[str, Any] | None:
+    """None: there is none, or it is of another source."""
+    try:
+        offset: object = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return None
+    if not isinstance(offset, Mapping):
+        return None
+    fields = cast(Mapping[str, Any], offset)
+    return fields if {"log", "position", "consumer"} <= fields.keys() else None
 
 
 class Progress:
@@ -38,12 +76,14 @@ def _ran(fields: dict[str, Any]) -> bool:
 
 
 def _told(fields: dict[str, Any], seconds: float) -> dict[str, object]:
-    states = fields.get("stateOperators", [])
+    states, sources = fields.get("stateOperators", []), sources_of(fields)
     return {
         "query": fields["id"],
         "batch": fields["batchId"],
         "rows": fields["numInputRows"],
         "seconds": seconds,
+        "source": "; ".join(source.name for source in sources),
+        "lag": sum(source.lag for source in sources),
         "state_rows": sum(state["numRowsTotal"] for state in states),
         "late_rows": sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
         "watermark": fields.get("eventTime", {}).get("watermark"),

@@ -81,7 +81,10 @@ def session(plan: Plan) -> "SparkSession":
 def _defaults(plan: Plan, local: str) -> dict[str, str]:
     everywhere = {
         "spark.app.name": f"walflow {plan.name}",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": str(
+            plan.local
+        ).lower(),  # on a cluster it listens on every address, and asks for no password
+        "spark.ui.killEnabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(plan.scratch, "warehouse")),
@@ -107,7 +110,7 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     """What runs from here on."""
     from pyspark_walflow.acks import attach
 
-    stream = spark.readStream.format("walflow").options(**plan.options).load()
+    stream = spark.readStream.format("walflow").options(**reading(plan, spark.sparkContext.defaultParallelism)).load()
     attach(spark, **plan.options)
     if plan.query is not None:
         stream.createOrReplaceTempView("in")
@@ -126,6 +129,21 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
             )
         _send(made, plan)
     return list(spark.streams.active)
+
+
+def reading(plan: Plan, cores: int) -> dict[str, str]:
+    """Options of the stream. `cores`: of the executors that are there; a source cannot ask for it itself. More may come:
+    so what `conf` asks for counts as well."""
+    if {"maxpartitions", "minpartitions"} & {name.lower() for name in plan.options}:
+        return plan.options
+    asked = _number(plan, "spark.executor.instances") * max(1, _number(plan, "spark.executor.cores"))
+    most = max(cores, asked, _number(plan, "spark.cores.max"), _number(plan, "spark.default.parallelism"))
+    return {**plan.options, "maxPartitions": str(max(1, most))}
+
+
+def _number(plan: Plan, key: str) -> int:
+    value = plan.conf.get(key, "")
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < 6 else 0
 
 
 def check(spark: "SparkSession", plan: Plan) -> None:
@@ -199,6 +217,7 @@ def _kept_text(plan: Plan) -> str:
 def _send(frame: "DataFrame", plan: Plan) -> "StreamingQuery":
     """Its rows go to the daemon, each of them once."""
     writer = _streaming(_as_lines(frame)).format("walflow").options(**plan.options).outputMode(plan.output_mode)
+    writer = writer.queryName(f"walflow {plan.name}")  # on Spark's page
     if plan.trigger_ms is not None:
         writer = writer.trigger(processingTime=f"{plan.trigger_ms} milliseconds")
     return writer.option("checkpointLocation", plan.checkpoint).start()

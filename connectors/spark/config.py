@@ -49,10 +49,20 @@ class SparkConfig(Connector):
         description="The token that permits Spark to read and commit. Default: `<path>/token`, made at "
         "the first start.",
     )
-    consumers: tuple[str, ...] = Field(
+    consumers: tuple[str, ...] | Literal["any"] = Field(
         default=("spark",),
         description="Names of the readers. No event is deleted before each of them has committed it. A reader with "
-        "another name is refused.",
+        'another name is refused. `"any"`: each streaming query is a consumer from its first start on, under the name that '
+        "it gives.",
+    )
+    max_consumers: int = Field(
+        default=16, ge=1, le=1000, description='With `"consumers": "any"`: the most consumers. One more is refused.'
+    )
+    consumer_timeout: int = Field(
+        default=86_400_000_000_000,
+        gt=0,
+        description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events before it '
+        "and commits none. Then events that only it had not committed are deleted.",
     )
 
     handshake_timeout: int = Field(
@@ -143,7 +153,7 @@ class SparkConfig(Connector):
     def _makes_sense(self) -> Self:
         if self.query is not None and self.job is not None:
             raise ValueError("a connector runs a `query` or a `job`, not both")
-        for name in self.consumers:
+        for name in self.declared:
             if not name or not name.isprintable() or len(name) > 100:
                 raise ValueError(f"{name!r} is no name for a consumer")
         if not self.consumers and self.socket_url is None:
@@ -163,6 +173,15 @@ class SparkConfig(Connector):
                 'say why that is right in `insecure = "…"`'
             )
         return self
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """Names of consumers. There may be others if `any_consumer`."""
+        return () if self.consumers == "any" else self.consumers
+
+    @property
+    def any_consumer(self) -> bool:
+        return self.consumers == "any"
 
     @property
     def address(self) -> Address:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.consumers import PLAIN
+from connectors.spark.consumers import PLAIN, Admission
 from connectors.spark.job.driver import Driver
 from connectors.spark.job.probe import probe
 from connectors.spark.results.results import Results
@@ -45,10 +45,29 @@ class Spark(SparkConfig):
             "every sink that the pipelines choose for them, and again after a failure or a restart, until that sink "
             "has acked or rejected them. A sink may get them twice. They are never lost",
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
-            f"{_each_of(self.consumers)} committed it",
+            f"{self._readers()} committed it",
             warnings=tuple(warnings),
-            notes=(f"{kept}; results take as much again where `out` is linked", *self._of_pipeline()),
+            notes=(
+                f"{kept}; results take as much again where `out` is linked",
+                *self._of_any(),
+                *self._of_pipeline(),
+            ),
         )
+
+    def _readers(self) -> str:
+        if not self.any_consumer:
+            return _each_of(self.declared)
+        return "each consumer that is known has"
+
+    def _of_any(self) -> Sequence[str]:
+        if not self.any_consumer:
+            return ()
+        told = (
+            f"a consumer is known from its query's first start on; there are at most {self.max_consumers}. One that has "
+            f"events before it and commits nothing for {self.consumer_timeout / 1e9:,.0f} s is forgotten, and its events "
+            "may be deleted"
+        )
+        return (told,)
 
     def _of_pipeline(self) -> Sequence[str]:
         """What is different from the daemon for a pipeline that runs here."""
@@ -83,8 +102,9 @@ class Spark(SparkConfig):
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.durable - log.low, durable=log.durable, budget=log.budget)
         token = find_token(self.token, log, out)
-        names = [*self.consumers, PLAIN] if self.socket_url is not None else self.consumers
-        events = SparkLog(log, names, inlet, out)
+        names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
+        admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
+        events = SparkLog(log, names, admission, inlet, out)
         results: Results | None = None
         try:
             results = Results.open(self, inlet, out) if out.linked else None

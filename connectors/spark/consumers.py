@@ -12,11 +12,12 @@ A file that is damaged or missing costs repetition and no event: every consumer 
 the log itself knows that all before was committed.
 """
 
+import asyncio
 import datetime
 import json
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from connectors.spark.serial_tasks import SerialTasks, on_log_thread
@@ -40,10 +41,26 @@ class Cursor(NamedTuple):
     scan: str = ""
 
 
-class Consumers:
-    """`acked` is called when more of the log was acked. Belongs to the loop."""
+class Admission(NamedTuple):
+    """Consumers that the flow does not name: how many may be known, and after how many seconds one is forgotten that
+    commits nothing although there are events for it."""
 
-    def __init__(self, log: Log, names: Sequence[str], half: Half, acked: Callable[[], None]) -> None:
+    most: int
+    seconds: float
+
+
+class Consumers:
+    """`acked` is called when more of the log was acked. Without `admission` only consumers with one of `names` are known.
+    Belongs to the loop."""
+
+    def __init__(
+        self,
+        log: Log,
+        names: Sequence[str],
+        half: Half,
+        acked: Callable[[], None],
+        admission: Admission | None = None,
+    ) -> None:
         self._log = log
         self._half = half
         self._acked = acked
@@ -53,7 +70,10 @@ class Consumers:
         self._served: dict[str, int] = {}
         self._held_until = 0.0
         self._commits = half.counter("spark_commits_total")
-        self.names = tuple(names)
+        self._admission = admission
+        self._silent: dict[str, tuple[int, float]] = {}  # since when a consumer with a lag has been at a position
+        self._forgetting: asyncio.Task[None] | None = None
+        self._declared = tuple(names)
         self._cursors = self._load()
         for name in self.names:
             self._measure(name)
@@ -61,6 +81,10 @@ class Consumers:
 
     def __repr__(self) -> str:
         return f"<Consumers {', '.join(f'{name} at {self.committed(name)}' for name in self.names)}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._cursors)
 
     @property
     def floor(self) -> int:
@@ -80,6 +104,34 @@ class Consumers:
                 f"consumer {name!r} belongs to another checkpoint, which committed all below {cursor.position} "
                 f"{_when(cursor)}",
             )
+
+    def check_known(self, name: str) -> None:
+        """Of a client. Raises RequestRefused."""
+        if name == PLAIN or name not in self._cursors:
+            raise self._unknown(name)
+
+    async def admit(self, name: str) -> None:
+        """A query begins under this name. If the flow lets it, it is a consumer from here on, durably, and begins at the
+        floor. Raises RequestRefused."""
+        if self._admission is None or name == PLAIN:
+            self.check_known(name)
+        elif name not in self._cursors:
+            await self._turns.take(lambda: self._admit(name))
+
+    def forget_silent(self) -> None:
+        """Call it now and then. What is forgotten is forgotten durably, somewhat later."""
+        if self._admission is None or (self._forgetting is not None and not self._forgetting.done()):
+            return
+        now, silent = self._half.scheduler.time(), dict[str, tuple[int, float]]()
+        for name, cursor in self._cursors.items():
+            if name not in self._declared and self.lag(name):
+                before = self._silent.get(name)
+                silent[name] = before if before and before[0] == cursor.position else (cursor.position, now)
+        self._silent = silent
+        gone = {name: one for name, one in silent.items() if now - one[1] >= self._admission.seconds}
+        if gone:
+            forget = self._turns.take(lambda: self._forget(gone, now))
+            self._forgetting = asyncio.get_running_loop().create_task(forget)
 
     async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
         """The consumer has processed all positions below `position`. This is durable when the call returns. A position
@@ -136,11 +188,18 @@ class Consumers:
     def _cursor(self, name: str) -> Cursor:
         cursor = self._cursors.get(name)
         if cursor is None:
-            declared = ", ".join(self.names) or "none"
-            raise RequestRefused(
-                Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}"
-            )
+            raise self._unknown(name)
         return cursor
+
+    def _unknown(self, name: str) -> RequestRefused:
+        names = ", ".join(one for one in self.names if one != PLAIN) or "none"
+        if self._admission is None:
+            return RequestRefused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {names}")
+        return RequestRefused(
+            Code.UNDECLARED,
+            f"no consumer {name!r} is known; known: {names}. One is known from its query's start on, and forgotten when it "
+            f"commits nothing for {self._admission.seconds:,.0f} s (`consumer_timeout`) while events wait for it",
+        )
 
     def _check(self, name: str, position: int) -> None:
         self._cursor(name)
@@ -154,15 +213,58 @@ class Consumers:
         if position <= self.committed(name):
             return
         cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
-        cursors = {**self._cursors, name: cursor}
+        await self._replace({**self._cursors, name: cursor})
+        self._commits.value += 1
+        self._ack()
+
+    async def _admit(self, name: str) -> None:
+        if self._closed:
+            raise RequestRefused(Code.STOPPING, "walflow is stopping")
+        if name in self._cursors:
+            return
+        assert self._admission is not None
+        others = [one for one in self._cursors if one != PLAIN]
+        if len(others) >= self._admission.most:
+            raise RequestRefused(
+                Code.UNDECLARED,
+                f"no consumer {name!r} is known, and there are {len(others)} already (`max_consumers`): {', '.join(others)}",
+            )
+        floor = self.floor
+        await self._replace({**self._cursors, name: Cursor(floor)})
+        self._measure(name)
+        self._half.log.info("consumer new", consumer=name, starts_at=floor)
+
+    async def _forget(self, silent: Mapping[str, tuple[int, float]], now: float) -> None:
+        cursors = self._cursors
+        gone = [name for name, (position, _) in silent.items() if cursors[name].position == position]
+        if self._closed or not gone:
+            return
+        lags = {name: self.lag(name) for name in gone}
+        try:
+            await self._replace({name: cursor for name, cursor in cursors.items() if name not in gone})
+        except RequestRefused as error:  # the disk is full; the next look tries again
+            self._half.log.error("consumers not forgotten", consumer=", ".join(gone), error=str(error))
+            return
+        for name in gone:
+            self._served.pop(name, None)
+            self._half.log.warning(
+                "consumer forgotten",
+                consumer=name,
+                events=lags[name],
+                committed=cursors[name].position,
+                last_commit=_when(cursors[name]),
+                seconds=round(now - silent[name][1]),
+            )
+        self._ack()
+
+    async def _replace(self, cursors: dict[str, Cursor]) -> None:
+        """They are those of the file before they are ours. Raises RequestRefused."""
         text = self._text(cursors)
         try:
             await on_log_thread(self._half, lambda: self._write(text))
         except DiskFull as error:
             raise RequestRefused(Code.NO_SPACE, str(error)) from error
         self._cursors = cursors
-        self._commits.value += 1
-        self._ack()
 
     async def _close(self) -> None:
         self._closed = True
@@ -188,10 +290,13 @@ class Consumers:
         except ValueError as error:
             log.error("consumers not read", file=self._directory.file(FILE), error=str(error), starts_at=floor)
             known = {}
-        for name in sorted(set(known) - set(self.names)):
+        names = self._declared
+        if self._admission is not None:
+            names += tuple(name for name in known if name not in names and name != PLAIN)
+        for name in sorted(set(known) - set(names)):
             log.warning("consumer dropped", consumer=name, committed=known[name].position)
         found: dict[str, Cursor] = {}
-        for name in self.names:
+        for name in names:
             cursor = known.get(name)
             if cursor is None:
                 log.info("consumer new", consumer=name, starts_at=floor)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from connectors.spark.consumers import Consumers
+from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
@@ -26,11 +26,15 @@ class ServedLog(NamedTuple):
 class SparkLog:
     """The log for one run. No block is taken from `inlet` before `begin`."""
 
-    def __init__(self, log: Log, consumers: Sequence[str], inlet: Inlet, out: Outlet) -> None:
+    def __init__(
+        self, log: Log, consumers: Sequence[str], admission: Admission | None, inlet: Inlet, out: Outlet
+    ) -> None:
         self._log = log
         self._inlet = inlet
         self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
-        self.served = ServedLog(log, DurableEnd(log), Consumers(log, consumers, out, self._checkpoints.acked))
+        known = Consumers(log, consumers, out, self._checkpoints.acked, admission)
+        self.served = ServedLog(log, DurableEnd(log), known)
+        self._look_seconds = LOOK if admission is None else min(LOOK, admission.seconds / 2)
         self.ranges = LogRanges(log, self.served.durable_end, out)
         measured = measure(log, inlet, _Unread(log))
 
@@ -60,7 +64,8 @@ class SparkLog:
     def _look(self) -> None:
         if self._log.fill >= HELD:
             self.served.consumers.tell(full=False)
-        self._inlet.scheduler.call_later(LOOK, self._look)
+        self.served.consumers.forget_silent()
+        self._inlet.scheduler.call_later(self._look_seconds, self._look)
 
 
 class _Unread:

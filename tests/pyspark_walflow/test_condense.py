@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_walflow.condense import SHOWN, JobRefusal, condense, one_line
+from pyspark_walflow.condense import SHOWN, JobRefusal, condense, one_line, refused_conf
 from pyspark_walflow.discreet import LEFT_OUT, TRACEBACK
 from pyspark_walflow.query import load_job
 
@@ -90,6 +90,32 @@ def test_a_jobs_error_names_its_line(tmp_path: Path) -> None:
     assert condense(raised.value, "ck", str(job)).message == f"{job}:2: KeyError: 'amount'"
 
 
+class IllegalArgumentException(Exception):
+    """As Spark's is: known by its name."""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            IllegalArgumentException(
+                "[INVALID_CONF_VALUE.TIME_ZONE] The value 'Mars' in the config \"x\" is invalid. SQLSTATE: 22022"
+            ),
+            "[INVALID_CONF_VALUE.TIME_ZONE] The value 'Mars' in the config \"x\" is invalid.",
+        ),
+        (
+            RuntimeError(JAVA.replace("no space left", "Could not parse Master URL: 'locale'")),
+            "Could not parse Master URL: 'locale'",
+        ),
+        (RuntimeError(JAVA), None),
+    ],
+)
+def test_a_setting_that_is_wrong_is_refused_for_good(error: Exception, line: str | None) -> None:
+    refusal = refused_conf(error)
+    assert (refusal and str(refusal)) == line
+    assert refusal is None or "spark-defaults.conf" in refusal.hint
+
+
 FAILED = "[STREAM_FAILED] Query [id = aa3b, runId = ad6d] terminated with exception: "
 CONTEXT = "\n== SQL (line 1, position 8) ==\nselect cast(value as int) from in\n       ^^^^^^^^^^^^^^^^^^\n"
 MISCAST = (
@@ -127,6 +153,14 @@ def test_what_an_event_held_is_not_told(text: str, message: str) -> None:
     assert "sesame" not in str(trouble._replace(text=""))
     assert trouble.hint == (SHOWN if LEFT_OUT in message else "")
     assert not trouble.lasting
+
+
+def test_of_what_user_code_calls_the_line_of_the_job_is_told() -> None:
+    text = RAISED.replace(
+        "ValueError", '  File "/jobs/job.py", line 7, in f\n  File "/lib/pandas/x.py", line 1, in g\nValueError'
+    )
+    assert condense(RuntimeError(text), "ck", "/jobs/job.py").message == f"ValueError at /jobs/job.py:7; {LEFT_OUT}"
+    assert condense(RuntimeError(text), "ck").message == f"ValueError at /lib/pandas/x.py:1; {LEFT_OUT}"
 
 
 def test_the_query_that_an_event_did_not_fit_is_shown() -> None:

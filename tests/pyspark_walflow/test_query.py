@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyspark_walflow.condense import JobRefusal
-from pyspark_walflow.query import PROCESSORS, Plan, compile_job, keep_query, load_job, refuse_change
+from pyspark_walflow.query import PROCESSORS, Plan, compile_job, keep_query, load_job, reading, refuse_change
 
 PLAN = Plan(
     name="main::counts",
@@ -63,6 +63,24 @@ def test_tasks_are_tried_again_by_default() -> None:
     assert PLAN.local
     assert PLAN._replace(conf={"spark.master": "spark://there:7077"}).chosen_master == "spark://there:7077"
     assert not PLAN._replace(master="yarn").local
+
+
+@pytest.mark.parametrize(
+    ("conf", "options", "cap"),
+    [
+        ({}, {}, "6"),
+        ({"spark.executor.instances": "3", "spark.executor.cores": "4"}, {}, "12"),
+        ({"spark.executor.instances": "3"}, {}, "6"),
+        ({"spark.cores.max": "16"}, {"numPartitions": "auto"}, "16"),
+        ({"spark.cores.max": "a"}, {}, "6"),
+        ({"spark.cores.max": "16"}, {"maxpartitions": "2"}, None),
+        ({}, {"minPartitions": "50"}, None),
+    ],
+)
+def test_a_batch_has_at_most_as_many_tasks_as_the_executors_have_cores(
+    conf: dict[str, str], options: dict[str, str], cap: str | None
+) -> None:
+    assert reading(PLAN._replace(conf=conf, options=options), 6) == options | ({"maxPartitions": cap} if cap else {})
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,24 @@ def checked(file: Path, environment: Mapping[str, str] | None = None) -> tuple[i
     return done.returncode, done.stdout
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("conf", "line"),
+    [
+        ('"spark.driver.memory": "lots"', "Spark's JVM does not start: Invalid maximum heap size: -Xmxlots"),
+        ('"spark.executor.memory": "lots"', "Spark's JVM does not start: Executor memory must be a positive number"),
+        (
+            '"spark.sql.shuffle.partitions": "many"',
+            "[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the config \"spark.sql.shuffle.partitions\" is invalid.",
+        ),
+    ],
+)
+def test_a_setting_of_spark_is_wrong(tmp_path: Path, conf: str, line: str) -> None:
+    said = refused(flow(tmp_path, f'{QUERY}, "conf": {{{conf}}}'))
+    assert line in said
+    assert said.endswith("it stands in `conf` or `master` of the connector, or in Spark's own spark-defaults.conf")
+
+
 def without_java(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "bin").mkdir()
     return {"PATH": str(tmp_path / "bin"), "JAVA_HOME": ""}

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,13 @@ def test_a_job_with_functions_of_its_own_and_a_module_beside_it(tmp_path: Path) 
         client = Client(ready(daemon))
         client.send(b"".join(b'{"n": %d}\n' % number for number in range(100)))
         until(lambda: out.exists() and out.read_bytes().count(b"\n") == 100, daemon)
+        (session,) = said(daemon, "spark session")
+        assert str(session["page"]).startswith("http://127.0.0.1:")
+        assert b"Spark Jobs" in urllib.request.urlopen(f"{session['page']}/jobs/", timeout=100).read()
+        client.send(b'{"n": null}\n')
         client.close()
+        until(lambda: said(daemon, "spark failed"), daemon)
+        assert str(said(daemon, "spark failed")[0]["error"]).startswith(f"TypeError at {tmp_path / 'job.py'}:9; ")
         assert "job at work" in [line.get("line") for line in daemon.lines]
         assert daemon.terminate() == 0
     rows = [json.loads(line) for line in out.read_bytes().splitlines()]

@@ -26,6 +26,7 @@ from walflow.net.reconnect import Retry
 RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended
 BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+NO_JVM: Final = "JAVA_GATEWAY_EXITED"
 MODULE: Final = "pyspark_walflow"
 KERNEL: Final = "walflow_kernel"  # what compiled pipelines call
 # What Spark, Java, Hadoop and Python read for themselves; secrets of the daemon's have other names, and stay with it.
@@ -134,7 +135,7 @@ class Driver:
             for reader in readers:
                 reader.cancel()
             await asyncio.gather(*readers, return_exceptions=True)
-        return outcome or DriverEnd(_death(await process.wait(), driver_log.decisive))
+        return explained(outcome, driver_log) or DriverEnd(_death(await process.wait(), driver_log.decisive))
 
     def _find_token(self) -> str:
         """Finds the token's file, which the driver reads: no environment and no command line contains the token itself."""
@@ -218,7 +219,7 @@ def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch:
     options = {
         "host": _reachable(address, config.master),
         "port": str(address.port),
-        "consumer": config.consumers[0] if config.consumers else "spark",
+        "consumer": config.declared[0] if config.declared else "spark",
         "maxRowsPerBatch": str(config.max_rows_per_batch),
         "maxBytesPerBatch": str(config.max_bytes_per_batch),
     }
@@ -289,6 +290,14 @@ def said(outcome: DriverEnd) -> str:
 def outcome_of(report: Mapping[str, object], *, lasting: bool) -> DriverEnd:
     excerpt = cast("list[str]", report.get("excerpt") or [])
     return DriverEnd(str(report["message"]), str(report.get("hint") or ""), tuple(excerpt), lasting)
+
+
+def explained(outcome: DriverEnd | None, driver_log: DriverLog) -> DriverEnd | None:
+    """PySpark knows of a JVM that did not start only that it did not; the reason is what it printed."""
+    if outcome is None or NO_JVM not in outcome.message or not driver_log.unlaunched:
+        return outcome
+    hint = "it stands in `conf` or `master` of the connector, or in Spark's own spark-defaults.conf"
+    return DriverEnd(f"Spark's JVM does not start: {driver_log.unlaunched}", hint, lasting=True)
 
 
 def unstartable(config: SparkConfig, error: OSError) -> DriverEnd:

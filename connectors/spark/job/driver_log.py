@@ -13,6 +13,12 @@ _KEPT: Final = 2000  # characters of a line that is logged
 _LOG4J: Final = re.compile(
     r"^(?:\[Stage .*?\])?\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<where>\S+?):? (?P<text>.*)$"
 )
+# why a JVM, or what starts Spark in it, refuses its settings; memory that is missing now is not among them
+_UNLAUNCHED: Final = re.compile(
+    r"^(?:Exception in thread \"main\" (?:org\.apache\.spark\.SparkException"
+    r"|java\.lang\.(?:NumberFormat|IllegalArgument)Exception): (?P<spark>.+)"
+    r"|(?P<java>(?:Invalid|Unrecognized|Improperly specified|Conflicting) .+))$"
+)
 _STACK: Final = re.compile(r"^(\tat |\t\.\.\. |\s+Suppressed: |Caused by: |(?:[\w$]+\.){2,}[\w$]+(?:: |$))")
 _LEVELS: Final = {"WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
@@ -50,6 +56,7 @@ class DriverLog:
 
     def __init__(self) -> None:
         self.decisive = ""  # the last line that told of an error
+        self.unlaunched = ""  # why no JVM could be started, where its settings are the reason
         self.stopping = False  # from here on errors are what being interrupted looks like
         self._traceback = False
         self._place = ""  # the last one that the traceback named
@@ -59,6 +66,8 @@ class DriverLog:
     def feed(self, line: str) -> DriverLine:
         if self._traceback:
             return self._in_traceback(line)
+        if found := _UNLAUNCHED.match(line):
+            self.unlaunched = found["spark"] or found["java"]
         if line.startswith(TRACEBACK):
             self._traceback = True
             self._place = ""

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from connectors.spark.config import SparkConfig
-from connectors.spark.job.driver import DriverEnd, command, environment_of, make_plan, outcome_of, unstartable
+from connectors.spark.job.driver import (
+    DriverEnd,
+    command,
+    environment_of,
+    explained,
+    make_plan,
+    outcome_of,
+    unstartable,
+)
 from connectors.spark.job.driver_log import DriverLog
 from connectors.spark.job.process import spawn
 from walflow import Objection
@@ -31,7 +39,7 @@ async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
         process = await spawn(command(config), plan, environment_of(config, plan), config.stop_grace / 1e9)
     except OSError as error:
         return unstartable(config, error)
-    driver_log = DriverLog()
+    driver_log, outcome = DriverLog(), None
     async with process, asyncio.TaskGroup() as group:
         group.create_task(process.lines("stderr", lambda line: _heard(driver_log, line)))
         group.create_task(process.lines("stdout", lambda line: None))
@@ -40,10 +48,12 @@ async def _ask(config: SparkConfig, scratch: Path) -> DriverEnd | None:
                 case "sound":
                     return None
                 case "failed" | "refused":
-                    return outcome_of(report, lasting=True)
+                    outcome = outcome_of(report, lasting=True)
                 case _:
                     pass
-    return DriverEnd(f"the driver ended without an answer: {driver_log.decisive or 'see its log with `walflow run`'}")
+    return explained(outcome, driver_log) or DriverEnd(
+        f"the driver ended without an answer: {driver_log.decisive or 'see its log with `walflow run`'}"
+    )
 
 
 def _heard(driver_log: DriverLog, line: str) -> None:

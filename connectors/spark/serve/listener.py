@@ -43,7 +43,6 @@ class SparkBridge:
     ) -> None:
         self.log_id = served.log.uuid
         self.token = token
-        self.declared: Sequence[str] = config.consumers
         self.consumers = served.consumers
         self.durable_end = served.durable_end
         self.ranges = ranges

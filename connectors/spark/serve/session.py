@@ -52,7 +52,6 @@ class Bridge(Protocol):
 
     log_id: str
     token: str
-    declared: Sequence[str]
     consumers: Consumers
     durable_end: DurableEnd
     ranges: LogRanges
@@ -169,7 +168,8 @@ class Session:
         await self._ok({"first": first, "end": end})
 
     async def _lease(self, fields: Fields) -> None:
-        bridge, consumer = self._bridge, self._declared(_name(fields, "consumer"))
+        bridge, consumer = self._bridge, _name(fields, "consumer")
+        await self._patiently(bridge.consumers.admit(consumer))
         lease, scan, process = _name(fields, "lease"), _name_or_none(fields, "scan"), _name_or_none(fields, "process")
         who = f"{self.peer} ({process})" if process else self.peer
         bridge.leases.check(consumer, lease, scan, who)
@@ -258,11 +258,7 @@ class Session:
         return self._declared(_name(fields, "consumer"))
 
     def _declared(self, name: str) -> str:
-        if name not in self._bridge.declared:
-            declared = ", ".join(self._bridge.declared) or "none"
-            raise RequestRefused(
-                Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {declared}"
-            )
+        self._bridge.consumers.check_known(name)
         return name
 
     def _results(self) -> SessionStaging:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.consumers import Consumers
+from connectors.spark.consumers import Admission, Consumers
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.wal.tools import FaultyDisk, QuickDisk, checkpoint, put
 from walflow.disk import Disk
@@ -26,11 +26,20 @@ T = TypeVar("T")
 class Life:
     """One life of a log and its consumers."""
 
-    def __init__(self, path: Path | str, *names: str, disk: Disk | None = None, chunk_size: int = 1024) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        *names: str,
+        disk: Disk | None = None,
+        chunk_size: int = 1024,
+        admission: Admission | None = None,
+    ) -> None:
         self.log = Log(LogOptions(str(path), chunk_size, 100), disk)
         self.half = MemoryOutlet(VirtualScheduler())
         self.acked = 0
-        self.consumers = Consumers(self.log, names or ("spark",), self.half, self._acked)
+        self.consumers = Consumers(
+            self.log, names or (() if admission else ("spark",)), self.half, self._acked, admission
+        )
 
     def _acked(self) -> None:
         self.acked += 1

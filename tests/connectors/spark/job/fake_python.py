@@ -40,6 +40,13 @@ if mode == "refuses-later":
         sys.exit(1)
     say("refused", message="[TABLE] gone", excerpt=[], hint="", text="")
     sys.exit(78)
+if mode == "no-jvm":
+    sys.stderr.write(
+        'Exception in thread "main" org.apache.spark.SparkException: Executor memory must be a number\n\tat a.b\n'
+    )
+    sys.stderr.flush()
+    say("failed", message="[JAVA_GATEWAY_EXITED] Java gateway process exited", excerpt=[], hint="", text="")
+    sys.exit(1)
 if mode == "silent":
     sys.exit(5)
 

@@ -140,6 +140,16 @@ async def test_a_query_that_was_never_sound_ends_the_daemon_with_sparks_words_an
     assert [line for line in out.lines if line.startswith("|")] == ["|  whre x", "|  ^^^^"]
 
 
+async def test_a_jvm_that_refuses_its_settings_ends_the_daemon_with_its_words(
+    tmp_path: Path, out: MemoryOutlet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "no-jvm")
+    with pytest.raises(
+        Fatal, match=r"Spark's JVM does not start: Executor memory must be a number: it stands in `conf`"
+    ):
+        await driver(config(tmp_path), out).run()
+
+
 async def test_what_has_run_is_tried_again_even_when_it_is_refused(
     tmp_path: Path, out: MemoryOutlet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

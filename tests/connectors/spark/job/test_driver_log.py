@@ -47,6 +47,23 @@ def test_what_is_worth_reading_keeps_its_level(line: str, level: str, text: str)
     assert DriverLog().feed(line) == DriverLine(level, text)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Invalid maximum heap size: -Xmxlots", "Invalid maximum heap size: -Xmxlots"),
+        ("Unrecognized VM option 'UseLots'", "Unrecognized VM option 'UseLots'"),
+        ('Exception in thread "main" org.apache.spark.SparkException: Master must be', "Master must be"),
+        ('Exception in thread "main" java.lang.OutOfMemoryError: unable to create native thread', ""),
+        ("Error occurred during initialization of VM", ""),
+        ("hello from the job", ""),
+    ],
+)
+def test_why_a_jvm_refuses_its_settings(line: str, reason: str) -> None:
+    log = DriverLog()
+    log.feed(line)
+    assert log.unlaunched == reason
+
+
 def test_a_traceback_is_its_last_line() -> None:
     driver_log = DriverLog()
     lines = [

@@ -1,0 +1,106 @@
+"""`"consumers": "any"`: known from its first start on, bounded in number, and in how long it may hold the log."""
+
+from pathlib import Path
+
+import pytest
+
+from connectors.spark.consumers import PLAIN, Admission
+from pyspark_walflow.wire import Code, FrameKind, RequestRefused
+from tests.connectors.spark.bridge_world import World
+from tests.connectors.spark.test_consumers import Life
+from tests.wal.tools import put
+
+HOUR = 3600.0
+
+
+def life(path: Path, *names: str, most: int = 3) -> Life:
+    return Life(path / "log", *names, admission=Admission(most, HOUR))
+
+
+async def look(life: Life, seconds: float) -> None:
+    """The next look, so much later."""
+    life.half.scheduler.advance(seconds)
+    life.consumers.forget_silent()
+    await life.half.scheduler.settle()
+
+
+async def test_a_query_is_a_consumer_from_its_start_on_and_over_restarts(tmp_path: Path) -> None:
+    first = life(tmp_path)
+    put(first.log, b"x", count=100)
+    with pytest.raises(RequestRefused, match="no consumer 'a' is known; known: none"):
+        first.consumers.check_known("a")
+    await first.finish(first.consumers.admit("a"))
+    await first.commit("a", 60)
+    await first.finish(first.consumers.admit("b"))
+    await first.finish(first.consumers.admit("b"))
+    assert (first.consumers.committed("a"), first.consumers.committed("b")) == (60, 60), "b begins at the floor"
+    first.crash()
+    again = life(tmp_path)
+    assert again.consumers.names == ("a", "b")
+    again.log.close()
+
+
+async def test_there_are_at_most_so_many(tmp_path: Path) -> None:
+    here = life(tmp_path, PLAIN, most=2)
+    for name in ("a", "b"):
+        await here.finish(here.consumers.admit(name))
+    with pytest.raises(RequestRefused, match=r"there are 2 already \(`max_consumers`\): a, b") as refused:
+        await here.finish(here.consumers.admit("c"))
+    assert refused.value.code == Code.UNDECLARED
+    with pytest.raises(RequestRefused, match="no consumer"):
+        await here.finish(here.consumers.admit(PLAIN))
+    here.log.close()
+
+
+async def test_one_that_commits_nothing_is_forgotten_and_its_events_are_deleted(tmp_path: Path) -> None:
+    here = life(tmp_path)
+    put(here.log, b"x", count=100)
+    for name in ("stuck", "busy", "idle"):
+        await here.finish(here.consumers.admit(name))
+    await here.commit("idle", 101)
+    await look(here, 1)
+    await here.commit("busy", 50)
+    await look(here, HOUR - 1)
+    assert here.consumers.names == ("stuck", "busy", "idle")
+    assert here.log.low == 0
+    await look(here, 2)
+    assert here.consumers.names == ("busy", "idle"), "a quiet stream makes no consumer silent"
+    assert here.log.low == 49
+    (told,) = here.said("consumer forgotten")
+    assert (told["consumer"], told["events"], told["committed"], told["level"]) == ("stuck", 100, 1, "warning")
+    with pytest.raises(RequestRefused, match="no consumer 'stuck' is known; known: busy, idle"):
+        await here.commit("stuck", 60)
+    here.crash()
+    again = life(tmp_path)
+    assert again.consumers.names == ("busy", "idle")
+    await again.finish(again.consumers.admit("stuck"))
+    assert again.consumers.committed("stuck") == again.consumers.floor == 50
+    again.log.close()
+
+
+async def test_a_consumer_that_the_flow_names_is_never_forgotten(tmp_path: Path) -> None:
+    here = life(tmp_path, "named")
+    put(here.log, b"x", count=10)
+    await look(here, 1)
+    await look(here, 2 * HOUR)
+    assert here.consumers.names == ("named",)
+    here.log.close()
+
+
+async def test_queries_come_under_any_name(tmp_path: Path) -> None:
+    async with World(tmp_path / "log", consumers="any", max_consumers=2).running() as world:
+        await world.give(b"a", b"b")
+        peer, other, third = await world.client(), await world.client(), await world.client()
+        with pytest.raises(RequestRefused, match="no consumer 'one' is known"):
+            await peer.call(FrameKind.HEAD, consumer="one")
+        assert await peer.call(FrameKind.LEASE, consumer="one", lease="1", scan="s") == {"committed": 1}
+        await other.call(FrameKind.LEASE, consumer="two", lease="2", scan="t")
+        with pytest.raises(RequestRefused, match="there are 2 already"):
+            await third.call(FrameKind.LEASE, consumer="three", lease="3", scan="u")
+        await peer.call(FrameKind.COMMIT, consumer="one", position=3, scan="s")
+        assert world.outlet.gauges["spark_lag_events two"]() == 2
+        assert (await other.call(FrameKind.HEAD, consumer="one"))["committed"] == 3
+        assert {entry["consumer"] for entry in world.said("consumer new")} == {"one", "two"}
+        assert (await other.call(FrameKind.HEAD))["floor"] == 1
+        await other.call(FrameKind.COMMIT, consumer="two", position=3, scan="t")
+        assert (await other.call(FrameKind.HEAD))["floor"] == 3
