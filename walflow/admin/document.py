@@ -23,7 +23,8 @@ class Breaker(Struct):
 
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
-    `log` is there for a connector that has a log: positions, backlog, bytes."""
+    `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
+    log or a buffer does."""
 
     name: str
     type: str
@@ -37,12 +38,17 @@ class ConnectorStatus(Struct):
     gate: list[Shut]
     breaker: Breaker | None = None
     log: dict[str, Number] | None = None
+    inner: bool = False
 
 
 class PipelineStatus(Struct):
+    """`window_open` is the number of open windows, for a pipeline that has windows."""
+
     name: str
     inputs: list[str]
     outputs: list[str]
+    events: dict[str, int] = {}
+    window_open: int | None = None
 
 
 class LinkStatus(Struct):

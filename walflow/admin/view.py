@@ -46,6 +46,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
 def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     events = _events(daemon)
     logs = _logs(daemon)
+    windows = _open_windows(daemon)
     flows: dict[str, FlowStatus] = {}
 
     def flow(node: NodeId) -> FlowStatus:
@@ -56,7 +57,9 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
-        flow(plan.id).pipelines.append(PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs)))
+        of = plan.id.flow, plan.id.name
+        pipeline = PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs), events[of], windows.get(of))
+        flow(plan.id).pipelines.append(pipeline)
     for link in daemon.assembly.links:
         shown_link = LinkStatus(link.source.name, link.source_port, link.target.name, link.target_port)
         flow(link.source).links.append(shown_link)
@@ -82,6 +85,7 @@ def _connector(
         gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
         breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
         log=log,
+        inner=nodes.plan.connector.forwards,
     )
 
 
@@ -102,6 +106,11 @@ def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
         if name.startswith("wal_"):
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
+
+
+def _open_windows(daemon: Daemon) -> dict[Of, int]:
+    gauges = daemon.metrics.gauges()
+    return {(of["flow"], of["component"]): int(value) for name, of, value in gauges if name == "window_open"}
 
 
 def _restarts(daemon: Daemon, nodes: ConnectorNodes) -> int:
