@@ -33,7 +33,7 @@ def test_what_a_pipeline_keeps_is_a_line() -> None:
         "window_late_events_total": 4,
         "window_oldest_seconds": 61.2,
     }
-    pipelines = [PipelineStatus("counts", [], [], keeps), PipelineStatus("plain", [], [])]
+    pipelines = [PipelineStatus("counts", [], [], keeps=keeps), PipelineStatus("plain", [], [])]
     known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [], pipelines, [])])
     *_, last = report(known)
     assert str(last) == "counts keeps 2.9 KiB in 1 open windows of 2 groups, the oldest 1 min 1 s old; 4 late events"

@@ -179,8 +179,13 @@ def test_status_has_the_graph_and_rates(tmp_path: Path) -> None:
         assert tcp()["events"]["received"] == 100  # type: ignore[index]
         asked = walflow("status", "--admin", admin.address)
         assert asked.returncode == 0
-        for word in ("server", "tcp_server", "ready", "backlog"):
+        for word in ("server", "tcp", "ready", "backlog", "total"):
             assert word in asked.stdout
+        asked = walflow("top", "--once", "--sort", "name", "--admin", admin.address)
+        assert [line.split()[0] for line in asked.stdout.splitlines()[2:]] == [
+            *("after", "before", "log", "out", "tcp"),
+            "total",
+        ]
         scripted = walflow("status", "--json", WALFLOW_ADMIN=admin.address)
         assert json.loads(scripted.stdout)["pid"] == daemon.pid
         client.close()

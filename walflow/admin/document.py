@@ -23,7 +23,8 @@ class Breaker(Struct):
 
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
-    `log` is there for a connector that has a log: positions, backlog, bytes."""
+    `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
+    log or a buffer does."""
 
     name: str
     type: str
@@ -37,6 +38,7 @@ class ConnectorStatus(Struct):
     gate: list[Shut]
     breaker: Breaker | None = None
     log: dict[str, Number] | None = None
+    inner: bool = False
 
 
 class PipelineStatus(Struct):
@@ -45,6 +47,7 @@ class PipelineStatus(Struct):
     name: str
     inputs: list[str]
     outputs: list[str]
+    events: dict[str, int] = {}
     keeps: dict[str, Number] | None = None
 
 

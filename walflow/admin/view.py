@@ -57,8 +57,9 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
-        keeps = kept.get((plan.id.flow, plan.id.name))
-        flow(plan.id).pipelines.append(PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs), keeps))
+        of = plan.id.flow, plan.id.name
+        pipeline = PipelineStatus(plan.id.name, list(plan.inputs), list(plan.outputs), events[of], kept.get(of))
+        flow(plan.id).pipelines.append(pipeline)
     for link in daemon.assembly.links:
         shown_link = LinkStatus(link.source.name, link.source_port, link.target.name, link.target_port)
         flow(link.source).links.append(shown_link)
@@ -84,6 +85,7 @@ def _connector(
         gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
         breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
         log=log,
+        inner=nodes.plan.connector.forwards,
     )
 
 

@@ -76,6 +76,7 @@ def app() -> typer.Typer:
     from walflow.cli.status import status
     from walflow.cli.tap import tap
     from walflow.cli.test import run_cases
+    from walflow.cli.top import top
     from walflow.cli.wal import flowing, wal_app
 
     program = typer.Typer(
@@ -94,6 +95,7 @@ def app() -> typer.Typer:
     program.command(help=flowing(doc.__doc__ or ""))(doc)
     program.command()(schema)
     program.command()(status)
+    program.command(help=flowing(top.__doc__ or ""))(top)
     program.command(help=flowing(tap.__doc__ or ""))(tap)
     program.add_typer(connectors_app(), name="connectors")
     program.add_typer(wal_app(), name="wal")

@@ -1,24 +1,25 @@
 """`walflow status`: asks a running daemon's admin interface for its state."""
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
 from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.cli.figures import duration, size
+from walflow.cli.node_table import rows_of, table_of, total_of
 from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.admin.document import ConnectorStatus, FlowStatus, Number, StandstillStatus, Status
+    from walflow.admin.document import ConnectorStatus, Number, StandstillStatus, Status
 
 WATCHED_EVERY = 1.0  # seconds
-_STATES = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
 
 
 def status(
@@ -44,9 +45,16 @@ def status(
         if ready:
             _ask_ready(client)
         elif watch:
-            _watch(client)
+            refresh(client, report)
         else:
-            _show(client.ask("/status"), as_json=as_json)
+            body = client.ask("/status")
+            known = read(body)
+            if as_json:
+                import msgspec
+
+                typer.echo(msgspec.json.format(body, indent=2).decode())
+            else:
+                show(report(known))
 
 
 def _ask_ready(client: AdminClient) -> None:
@@ -58,33 +66,27 @@ def _ask_ready(client: AdminClient) -> None:
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{client.endpoint} answers {code}")
 
 
-def _watch(client: AdminClient) -> None:
+def refresh(client: AdminClient, shown: Callable[["Status"], Sequence[RenderableType]]) -> None:
     console = _console()
     live = Live(console=console, screen=True, auto_refresh=False) if console.is_terminal else None
     try:
         with live or nullcontext():
             while True:
                 try:
-                    shown = Group(*report(_read(client.ask("/status"))))
+                    lines = Group(*shown(read(client.ask("/status"))))
                 except NoAnswer as error:  # it may be restarting
-                    shown = Group(Text(printable(str(error)), "bold red"))
+                    lines = Group(Text(printable(str(error)), "bold red"))
                 if live is not None:
-                    live.update(shown, refresh=True)
+                    live.update(lines, refresh=True)
                 else:
-                    console.print(shown)
+                    console.print(lines)
                 time.sleep(WATCHED_EVERY)
     except KeyboardInterrupt:
         return
 
 
-def _show(body: bytes, *, as_json: bool) -> None:
-    import msgspec
-
-    known = _read(body)
-    if as_json:
-        typer.echo(msgspec.json.format(body, indent=2).decode())
-    else:
-        _console().print(*report(known), sep="\n")
+def show(lines: Sequence[RenderableType]) -> None:
+    _console().print(*lines, sep="\n")
 
 
 def _console() -> Console:
@@ -94,7 +96,7 @@ def _console() -> Console:
     return console
 
 
-def _read(body: bytes) -> "Status":
+def read(body: bytes) -> "Status":
     import msgspec
 
     from walflow.admin.document import Status
@@ -105,67 +107,32 @@ def _read(body: bytes) -> "Status":
         raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
 
 
-def report(known: "Status") -> "list[Table | Text]":
-    """The daemon in a line, a table for each flow, and a line for each thing that stops something."""
-    state = "ready" if known.ready else "stopping" if known.state == "stopping" else "not ready"
-    head = Text.assemble(
-        f"walflow {known.version}, pid {known.pid}, up {_duration(known.uptime_seconds)}: ",
-        (state, "green" if known.ready else "bold red"),
-    )
-    lines: list[Table | Text] = [head, *(_standstill(found) for found in known.standstills)]
+def report(known: "Status") -> list[RenderableType]:
+    """The daemon in a line, a table for each flow with its totals, and a line for each thing that stops something."""
+    lines: list[RenderableType] = [head(known), *(_standstill(found) for found in known.standstills)]
     for flow in known.flows:
-        lines.append(_table(flow))
-        lines += [line for connector in flow.connectors for line in _troubles(connector)]
+        rows = rows_of(flow, pipelines=True)
+        lines.append(table_of([*rows, total_of(rows)], f"flow {printable(flow.name)}"))
+        lines += [line for connector in flow.connectors for line in troubles(connector)]
         lines += [_kept(pipeline.name, pipeline.keeps) for pipeline in flow.pipelines if pipeline.keeps]
     return lines
 
 
+def head(known: "Status") -> Text:
+    state = "ready" if known.ready else "stopping" if known.state == "stopping" else "not ready"
+    return Text.assemble(
+        f"walflow {known.version}, pid {known.pid}, up {duration(known.uptime_seconds)}: ",
+        (state, "green" if known.ready else "bold red"),
+    )
+
+
 def _standstill(found: "StandstillStatus") -> Text:
     held = "".join(f"; {printable(line)}" for line in found.held_by)
-    text = (
-        f"{printable(found.source)} has stood still for {_duration(found.seconds)}: {printable(found.reason)}{held}"
-    )
+    text = f"{printable(found.source)} has stood still for {duration(found.seconds)}: {printable(found.reason)}{held}"
     return Text(text, "bold yellow")
 
 
-def _table(flow: "FlowStatus") -> Table:
-    table = Table(
-        title=f"flow {printable(flow.name)}", title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
-    table.add_column("connector")
-    table.add_column("type")
-    table.add_column("state")
-    for column in ("in/s", "acked/s", "rejected", "failed", "in flight", "backlog"):
-        table.add_column(column, justify="right")
-    for connector in flow.connectors:
-        table.add_row(*_row(connector))
-    return table
-
-
-def _row(connector: "ConnectorStatus") -> list[str | Text]:
-    log = connector.log
-    window = connector.window_bytes
-    flying = f"{_size(connector.inflight_bytes)}, {connector.inflight_bytes / window:.0%}" if window else ""
-    return [
-        Text(printable(connector.name)),
-        Text(connector.type),
-        Text(connector.state, _STATES[connector.state]),
-        _rate(connector.rates.get("received")),
-        _rate(connector.rates.get("acked")),
-        f"{connector.events.get('rejected', 0):,}",
-        f"{connector.events.get('failed', 0):,}",
-        flying,
-        _backlog(log) if log is not None else "",
-    ]
-
-
-def _backlog(log: "dict[str, Number]") -> str:
-    events = log.get("backlog_events", 0)
-    age = f", {_duration(log.get('oldest_seconds', 0))} old" if events else ""
-    return f"{events:,} ({_size(log.get('backlog_bytes', 0))}{age})"
-
-
-def _troubles(connector: "ConnectorStatus") -> list[Text]:
+def troubles(connector: "ConnectorStatus") -> list[Text]:
     lines: list[Text] = []
     name = printable(connector.name)
     if connector.reason:
@@ -181,31 +148,9 @@ def _troubles(connector: "ConnectorStatus") -> list[Text]:
 
 
 def _kept(name: str, keeps: "dict[str, Number]") -> Text:
-    text = f"{printable(name)} keeps {_size(keeps.get('state_bytes', 0))}"
+    text = f"{printable(name)} keeps {size(keeps.get('state_bytes', 0))}"
     if "window_open" in keeps:
         text += f" in {keeps['window_open']:,.0f} open windows of {keeps.get('window_groups', 0):,.0f} groups"
-        text += f", the oldest {_duration(keeps.get('window_oldest_seconds', 0))} old"
+        text += f", the oldest {duration(keeps.get('window_oldest_seconds', 0))} old"
         text += f"; {keeps.get('window_late_events_total', 0):,.0f} late events"
     return Text(text)
-
-
-def _rate(events: float | None) -> str:
-    return "" if events is None else f"{events:,.0f}" if events >= 10 or not events else f"{events:.1f}"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
