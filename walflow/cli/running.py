@@ -9,6 +9,7 @@ from rich.text import Text
 from walflow.admin.document import Status
 from walflow.admin.running import NodeStatus, RunningNodes, links, running
 from walflow.admin.text import printable
+from walflow.cli.admin_client import AdminClient, answered
 from walflow.plan import Assembly
 
 _COLOURS: Final = {"new": "green", "changed": "yellow", "gone": "red", "log": "cyan"}
@@ -30,10 +31,10 @@ class RunningNow(NamedTuple):
 def ask(admin: str, token_file: Path | None) -> RunningNow:
     import msgspec
 
-    from walflow.cli.status import ask_daemon
-
-    nodes = msgspec.json.decode(ask_daemon(admin, token_file, "/nodes"), type=RunningNodes)
-    return RunningNow(nodes, msgspec.json.decode(ask_daemon(admin, token_file, "/status"), type=Status))
+    client = AdminClient(admin, token_file)
+    with answered():
+        nodes = msgspec.json.decode(client.ask("/nodes"), type=RunningNodes)
+        return RunningNow(nodes, msgspec.json.decode(client.ask("/status"), type=Status))
 
 
 def changes(now: RunningNow, assembly: Assembly) -> list[AfterRestart]:

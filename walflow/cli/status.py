@@ -209,19 +209,3 @@ def _duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def ask_daemon(admin: str, token_file: Path | None, path: str) -> bytes:
-    """The answer to one request. Ends the command with a line if there is none."""
-    from walflow.admin.endpoint import parse_endpoint
-
-    try:
-        endpoint = parse_endpoint(admin)
-    except ValueError as error:
-        raise _end(f"--admin {error}", EX_USAGE) from None
-    if endpoint is None:
-        raise _end("--admin off: a daemon without this interface cannot be asked", EX_USAGE)
-    try:
-        return _ask(endpoint, path, _authorization(token_file))
-    except NoAnswer as error:
-        raise _end(str(error), EX_UNAVAILABLE) from None
