@@ -8,10 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from walflow import Claim, Guarantee, Inlet, Outlet
+from walflow import Claim, Guarantee, Inlet, Need, Outlet
 from walflow.net import check_socket_path
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.connection import Connection
+from walflow.net.needs import to_make_socket, to_reach_socket
 from walflow.net.server import SINK, ServerConnector, StreamServer
 from walflow.net.sockets import UnixListener
 
@@ -39,6 +40,9 @@ class UnixSocketServer(ServerConnector):
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("socket", os.path.realpath(self.path)),)
+
+    def needs(self) -> Sequence[Need]:
+        return (to_make_socket(self.path),)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
@@ -93,6 +97,9 @@ class UnixSocketClient(ClientConnector):
     """A sink that writes to a peer, and a source of what the peer writes: both halves of one connection."""
 
     path: SocketPath = Field(description="The peer's socket file. Its path has 107 bytes at most.")
+
+    def needs(self) -> Sequence[Need]:
+        return (to_reach_socket(self.path),)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         async def connect(connection: Connection) -> None:

@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Risk
+from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Risk
+from walflow.needs import made_directory, unlocked
 from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log, LogOptions
@@ -87,6 +88,9 @@ class Wal(Connector):
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)
+
+    def needs(self) -> Sequence[Need]:
+        return (made_directory(self.path), unlocked(self.path))
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks

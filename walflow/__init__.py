@@ -30,6 +30,7 @@ from walflow.errors import CannotDecode, CannotEncode, DiskFull, FailStop, Misco
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, Receipt, StreamId, Verdict
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
+from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 
@@ -62,6 +63,8 @@ __all__ = [
     "Marked",
     "MessagePiece",
     "Misconfigured",
+    "Need",
+    "NotAvailable",
     "Objection",
     "OneJob",
     "Origin",

@@ -15,6 +15,7 @@ from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, StreamId
+from walflow.needs import Need
 
 
 class Ports(NamedTuple):
@@ -121,6 +122,10 @@ class Connector(BaseModel):
     def claims(self) -> Sequence[Claim]:
         """Resources that no other connector may use. Two connectors with the same claim are refused before anything
         starts."""
+        return ()
+
+    def needs(self) -> Sequence[Need]:
+        """What the start of this instance will need from the machine, for `walflow check --environment`."""
         return ()
 
     def probe(self) -> Sequence[Objection]:

@@ -7,13 +7,14 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
-from connectors.file.follow import Following, follow, leads_to
+from connectors.file.follow import Following, fixed_part, follow, leads_to
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
 from connectors.file.writing import FileWriter
-from walflow import Claim, Connector, Guarantee, Inlet, Outlet, Ports, Risk
+from walflow import Claim, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.disk import RealDisk
+from walflow.needs import directory, made_directory, readable_file, writable_file
 
 __all__ = ["File"]
 
@@ -188,6 +189,14 @@ class File(Connector):
 
     def claims(self) -> Sequence[Claim]:
         return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)
+
+    def needs(self) -> Sequence[Need]:
+        if self.mode != "read":
+            return (writable_file(self.path),)
+        if not self.follow:
+            return (readable_file(self.path),)
+        moved = () if self.move_to is None else (made_directory(self.move_to),)
+        return (directory(fixed_part(self.path)), made_directory(self.state), *moved)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         if self.follow:

@@ -1,13 +1,14 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk
+from walflow import CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
+from walflow.net.needs import to_reach, to_read
 
 OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect"}
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
@@ -116,6 +117,9 @@ class HttpClient(Connector):
         if isinstance(self.tls, ClientTls):
             return self.tls
         return ClientTls() if self.url.startswith("https://") else None
+
+    def needs(self) -> Sequence[Need]:
+        return [*to_read(self.token, "token"), *to_reach(self.address, self.client_tls)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings: list[str] = []

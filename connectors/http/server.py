@@ -1,12 +1,14 @@
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Guarantee, Inlet, Outlet, Risk
+from walflow import CodecUse, Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, Secret, parse_address
 from walflow.net.files import warn_if_open
+from walflow.net.needs import to_listen, to_read
 from walflow.net.over_tcp import Exposed
 from walflow.net.sockets import listen_tcp
 
@@ -130,6 +132,9 @@ class HttpServer(Exposed):
     @property
     def limits(self) -> BodyLimits:
         return BodyLimits(self.max_body_bytes, self.max_event_bytes, self.max_events)
+
+    def needs(self) -> Sequence[Need]:
+        return [*to_read(self.token, "token"), *to_listen(self.address, self.socket_options, self.tls)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()

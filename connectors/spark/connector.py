@@ -13,8 +13,10 @@ from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Objection, Outlet, Risk
+from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
+from walflow.needs import made_directory, unlocked
 from walflow.net import Address, SocketOptions
+from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
 
@@ -25,6 +27,14 @@ class Spark(SparkConfig):
     """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
     output_optional: ClassVar[bool] = True
+
+    def needs(self) -> Sequence[Need]:
+        return [
+            made_directory(self.path),
+            unlocked(self.path),
+            *to_read(self.token, "token"),
+            *to_listen(self.address, SocketOptions(), self.tls),
+        ]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks

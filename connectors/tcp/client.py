@@ -1,10 +1,13 @@
+from collections.abc import Sequence
+
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
-from walflow import Guarantee, Inlet, Outlet, Risk
+from walflow import Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, ClientTls, SocketOptions, parse_address
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.dial import Dial
+from walflow.net.needs import to_reach
 
 
 class TcpClient(ClientConnector):
@@ -30,6 +33,9 @@ class TcpClient(ClientConnector):
     @property
     def address(self) -> Address:
         return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
+
+    def needs(self) -> Sequence[Need]:
+        return to_reach(self.address, self._tls())
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         promised = super().guarantee(behind_log=behind_log)

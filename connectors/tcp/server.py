@@ -1,9 +1,11 @@
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import Field, field_validator
 
-from walflow import Guarantee, Inlet, Outlet
+from walflow import Guarantee, Inlet, Need, Outlet
 from walflow.net import Address, parse_address
+from walflow.net.needs import to_listen
 from walflow.net.over_tcp import TcpListening
 from walflow.net.server import SINK
 
@@ -24,6 +26,9 @@ class TcpServer(TcpListening):
     @property
     def address(self) -> Address:
         return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
+
+    def needs(self) -> Sequence[Need]:
+        return to_listen(self.address, self.socket_options, self.tls)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(

@@ -2,12 +2,13 @@ import asyncio
 import errno
 import socket
 from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Timer, WalflowError
+from walflow import Backoff, Block, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, WalflowError
 from walflow.net import Address, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
@@ -50,6 +51,12 @@ class UdpClient(Connector):
     @property
     def address(self) -> Address:
         return _address(self.url)
+
+    def needs(self) -> Sequence[Need]:
+        bind = _address(self.bind) if self.bind is not None else None
+        return (
+            Need(f"send to {self.address}", lambda: connect_udp(self.address, bind, self.socket_options).close()),
+        )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(

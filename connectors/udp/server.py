@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Guarantee, Inlet, Outlet, Ports, Risk, Timer
+from walflow import Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer
 from walflow.net import Address, parse_address
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
@@ -51,6 +51,13 @@ class UdpServer(Connector):
     @property
     def address(self) -> Address:
         return _address(self.url)
+
+    def needs(self) -> Sequence[Need]:
+        def listen() -> None:
+            for sock in listen_udp(self.address, self.receive_buffer, self.socket_options):
+                sock.close()
+
+        return (Need(f"listen on {self.address}", listen),)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -9,11 +9,12 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
-from walflow import Guarantee, Inlet, Outlet, Risk
+from walflow import Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, ClientTls, Reconnect, SocketOptions, check_host
 from walflow.net.address import check_brackets
 from walflow.net.client import StreamClient
 from walflow.net.dial import Dial
+from walflow.net.needs import to_reach, to_read
 
 OURS: Final = {  # headers that the handshake itself has
     "host",
@@ -120,6 +121,9 @@ class WsClient(Ws):
     @property
     def address(self) -> Address:
         return Address(self.uri.host, self.uri.port)
+
+    def needs(self) -> Sequence[Need]:
+        return [*to_read(self.token, "token"), *to_reach(self.address, self._tls())]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self._insecure()

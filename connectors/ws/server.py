@@ -8,10 +8,11 @@ from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws
 from connectors.ws.wire import SILENT, FrameWire
-from walflow import Block, Guarantee, Inlet, Outlet, Risk, Timer
+from walflow import Block, Guarantee, Inlet, Need, Outlet, Risk, Timer
 from walflow.net import Address, NoSecret, parse_address
 from walflow.net.deadline import Deadline
 from walflow.net.files import warn_if_open
+from walflow.net.needs import to_listen, to_read
 from walflow.net.over_tcp import TcpListening
 from walflow.net.peer import Peer
 from walflow.net.secrets import same_token
@@ -40,6 +41,9 @@ class WsServer(Ws, TcpListening):
     @property
     def address(self) -> Address:
         return _address(self.url, secure=self.tls is not None)
+
+    def needs(self) -> Sequence[Need]:
+        return [*to_read(self.token, "token"), *to_listen(self.address, self.socket_options, self.tls)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()

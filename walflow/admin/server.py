@@ -17,6 +17,7 @@ from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
 from walflow.admin.rates import Rates
+from walflow.admin.running import running
 from walflow.admin.tap import TapRules
 from walflow.admin.taps import Taps
 from walflow.admin.text import printable
@@ -148,6 +149,7 @@ class Answers:
         application.router.add_get("/metrics", self._guarded(self.metrics))
         application.router.add_get("/status", self._guarded(self.status))
         application.router.add_get("/tap", self._guarded(self._taps.answer))
+        application.router.add_get("/nodes", self._guarded(self.nodes))
         application.on_response_prepare.append(_plain_headers)
         runner = web.AppRunner(
             application, handle_signals=False, access_log=None, shutdown_timeout=CLOSING, keepalive_timeout=IDLE
@@ -174,6 +176,10 @@ class Answers:
 
     async def status(self, request: web.Request) -> web.Response:
         body = msgspec.json.encode(status(self._daemon, self._rates))
+        return web.Response(body=body, content_type="application/json")
+
+    async def nodes(self, request: web.Request) -> web.Response:
+        body = msgspec.json.encode(running(self._daemon.assembly))
         return web.Response(body=body, content_type="application/json")
 
     def _guarded(self, handler: Handler) -> Handler:

@@ -9,6 +9,7 @@ import typer
 
 from walflow.cli.engine import Engine
 from walflow.cli.flow_args import FlowArgs
+from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 
 
 def check(
@@ -36,6 +37,32 @@ def check(
             "--allow-cycles", help="Allow a flow to feed itself through a log, as `run` does with this option."
         ),
     ] = False,
+    environment: Annotated[
+        bool,
+        typer.Option(
+            "--environment",
+            help="Try what `run` would need: directories, files, ports, peers, certificates. It changes nothing. Exit code 69 if "
+            "something cannot be had, as a port that a running daemon has.",
+        ),
+    ] = False,
+    running: Annotated[
+        bool,
+        typer.Option(
+            "--running",
+            help="Show what a restart of the running daemon with these files would change: nodes, links, and what becomes of each "
+            "log. Exit code 1 if something would.",
+        ),
+    ] = False,
+    admin: Annotated[
+        str,
+        typer.Option(
+            envvar="WALFLOW_ADMIN", help="For --running: the daemon's own --admin: host:port or unix:/path."
+        ),
+    ] = "127.0.0.1:9898",
+    admin_token_file: Annotated[
+        Path | None,
+        typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="For --running: the daemon's own --admin-token-file."),
+    ] = None,
     python: Annotated[
         bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,
@@ -43,31 +70,48 @@ def check(
     """Check flow files, and print what each path from a source to a sink guarantees."""
     from rich.console import Console
 
+    from walflow.cli.environment import environment_document, environment_lines, tried
     from walflow.cli.findings import document, exit_code, probe, report, sources
     from walflow.cli.promises import promises
+    from walflow.cli.running import ask, changes, running_document, running_lines
     from walflow.diagnostics import in_order, render
     from walflow.plan import load
 
-    if python and as_json:
-        raise typer.BadParameter("--python and --json exclude each other")
+    if python and (as_json or environment or running):
+        raise typer.BadParameter("--python excludes --json, --environment and --running")
+    token = admin_token_file and admin_token_file.absolute()  # before the change of the directory
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     try:
         os.chdir(workdir)
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-    assembly, diagnostics = load(found_at, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere)
+    assembly, diagnostics = load(
+        found_at, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere, reads_secrets=running
+    )
     if spark and assembly is not None:
         objections = probe(assembly)
         diagnostics = in_order([*diagnostics, *objections])
         assembly = None if objections else assembly
     promised = promises(assembly) if assembly else None
+    found = tried(assembly) if environment and assembly else []
+    differences = changes(ask(admin, token), assembly) if running and assembly else []
     if python:
         for diagnostic in diagnostics:
             typer.echo(render(diagnostic), err=True)
         typer.echo("\n".join(sources(assembly)) if assembly else "", nl=assembly is not None)
     elif as_json:
-        typer.echo(json.dumps(document(diagnostics, promised), indent=2))
+        more: dict[str, object] = {"environment": environment_document(found)} if environment else {}
+        more |= {"running": running_document(differences)} if running else {}
+        typer.echo(json.dumps(document(diagnostics, promised) | more, indent=2))
     else:
         Console(highlight=False, soft_wrap=True).print(*report(diagnostics, promised, strict=strict), sep="\n")
+        if environment and assembly is not None:
+            Console(highlight=False, soft_wrap=True).print(*environment_lines(found), sep="\n")
+        if running and assembly is not None:
+            Console(highlight=False, soft_wrap=True).print(*running_lines(differences), sep="\n")
+    if any(one.wrong for one in found):
+        raise typer.Exit(EX_UNAVAILABLE)
+    if assembly is not None and any(one.what != "log" for one in differences):
+        raise typer.Exit(EX_FINDINGS)
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))

@@ -31,11 +31,13 @@ def load(
     legacy = Legacy(found.append)
     files: list[ModuleBlock] = []
     sources: list[Source] = []
+    read_files: list[Source] = []
     for order, path in enumerate(paths):
         source = read(Path(path), order)
         if isinstance(source, Diagnostic):
             found.append(source)
             continue
+        read_files.append(source)
         if Legacy.reads(Path(path)):
             legacy.read(source, Path(path))
             continue
@@ -44,13 +46,15 @@ def load(
         file = library.file(source)
         deployment.add(file, library)
         files.append(file)
+        read_files += library.sources
     config = FlowConfig((*deployment.config().flows, *legacy.flows()))
     if not has_errors(found):  # otherwise an error may have hidden a `deploy`
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
         found += outside.unused()
     sound = not has_errors(found)
-    return replace(config, sound=sound, allowances=allowances(sources), environment=environment), in_order(found)
+    config = replace(config, sound=sound, allowances=allowances(sources), environment=environment)
+    return replace(config, sources=tuple(read_files)), in_order(found)
 
 
 def _nothing_deployed(files: Sequence[ModuleBlock], legacy: bool) -> Diagnostic:

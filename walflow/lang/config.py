@@ -12,7 +12,7 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
 from walflow.compile.program import ScriptOf, WindowsOf
 from walflow.compile.resolve import Expression
-from walflow.diagnostics import Span
+from walflow.diagnostics import Source, Span
 from walflow.lang.allow import Allowances
 from walflow.lang.environment import Environment
 
@@ -163,9 +163,10 @@ class Flow:
 @dataclass(frozen=True)
 class FlowConfig:
     """`sound`: the files have no error. So what is missing in it was not declared. `allowances`: the warnings that the
-    files want. `environment`: what they take from outside."""
+    files want. `environment`: what they take from outside. `sources`: the files, and the modules that they use."""
 
     flows: tuple[Flow, ...]
     sound: bool = True
     allowances: Allowances = field(default_factory=Allowances)
     environment: Environment = field(default_factory=Environment)
+    sources: tuple[Source, ...] = ()

@@ -48,6 +48,7 @@ class Library:
         self._folders = files.search_path(beside)
         self._report = report
         self._read: dict[str, ModuleBlock | None] = {}
+        self.sources: list[Source] = []  # of modules that are files
         self._reading: list[str] = []
         self._beside: dict[tuple[str, ...], list[str]] = {}  # modules that are suggested for a wrong name
         self._aggr: ModuleBlock | None = None
@@ -107,6 +108,8 @@ class Library:
             self._reading.append(path)
             source = files.read(found, order=use.span.source.order)
             if isinstance(source, Source):
+                if isinstance(found, Path):
+                    self.sources.append(source)
                 parsed = _parsed(source, self._report)
                 self._read[path] = self.block(parsed.statements, parsed.whole, None)
                 _check_module(self._read[path], use, self._report)

@@ -68,6 +68,7 @@ def assemble(
             {node.id: (node.defined, node.created) for flow in config.flows for node in _nodes(flow)},
             config.allowances,
             config.environment,
+            config.sources,
         ),
         registry,
     )

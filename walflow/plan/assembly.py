@@ -10,7 +10,7 @@ from walflow.compile.program import ScriptOf, WindowsOf
 from walflow.compile.region import input_place
 from walflow.compile.resolve import Expression
 from walflow.contract import Connector, Ports
-from walflow.diagnostics import Span
+from walflow.diagnostics import Source, Span
 from walflow.event import Codec
 from walflow.framing import Incoming, Outgoing
 from walflow.lang.allow import Allowances
@@ -191,7 +191,8 @@ class PipelinePlan:
 @dataclass(frozen=True)
 class Assembly:
     """All deployed flows together, as a checked graph. `written`: the places where a node is defined and created.
-    `allowances`: the warnings that the files want. `environment`: what they take from outside."""
+    `allowances`: the warnings that the files want. `environment`: what they take from outside. `sources`:
+    the files, and the modules that they use."""
 
     connectors: tuple[ConnectorPlan, ...]
     pipelines: tuple[PipelinePlan, ...]
@@ -201,6 +202,7 @@ class Assembly:
     )
     allowances: Allowances = field(default_factory=Allowances, compare=False, repr=False, hash=False)
     environment: Environment = field(default_factory=Environment, compare=False, repr=False, hash=False)
+    sources: tuple[Source, ...] = field(default=(), compare=False, repr=False, hash=False)
 
     def places_of(self, node: NodeId) -> Sequence[Span]:
         """Of a node that is within a pipeline also those of the pipeline."""

@@ -18,6 +18,7 @@ from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.standstill import EVERY, Standstills
 from walflow.plan import Assembly, ConnectorPlan
+from walflow.plan.written import changed_files
 from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.loop import Awake, LoopScheduler
@@ -143,6 +144,12 @@ class Daemon:
                 nodes.sink.reopen()
             for call in self.on_reopen:
                 call()
+        for name in changed_files(self.assembly.sources):
+            log.warning(
+                "flow file has changed since the start",
+                file=name,
+                advice="restart to apply; `walflow check --running` shows it",
+            )
 
     async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:
         """Ends sources first, so that no source sends to a sink that has ended."""

@@ -6,7 +6,7 @@ events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `j
 `disposing` what it does with files that are dropped to be read once. `follower` has the loop.
 """
 
-from connectors.file.follow.finding import leads_to
+from connectors.file.follow.finding import fixed_part, leads_to
 from connectors.file.follow.follower import Following, follow
 
-__all__ = ["Following", "follow", "leads_to"]
+__all__ = ["Following", "fixed_part", "follow", "leads_to"]

@@ -59,6 +59,13 @@ def scan(pattern: str) -> FilesNow:
     return FilesNow(list(files.values()), refused)
 
 
+def fixed_part(pattern: str) -> str:
+    """The directory that must be there: the one before the first part with a pattern."""
+    parts = os.path.dirname(os.path.abspath(pattern)).split(os.sep)
+    number = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return os.sep.join(parts[:number]) or os.sep
+
+
 def leads_to(pattern: str, directory: str) -> bool:
     """Whether files in this directory could match."""
     pattern, directory = os.path.abspath(pattern), os.path.abspath(directory)

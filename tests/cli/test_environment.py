@@ -1,0 +1,175 @@
+"""`walflow check --environment`: each thing that a start needs, tried, and nothing changed."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import trustme
+from typer.testing import CliRunner, Result
+
+from walflow.cli import app
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector incoming from {source}
+  with
+    codec = "json", preprocessors = ["separate"],
+    config = {source_config}
+  end;
+  define connector out from {sink}
+  with
+    codec = "json", postprocessors = ["separate"],
+    config = {sink_config}
+  end;
+  create connector incoming;
+  create connector out;
+  create pipeline way from pipelines::passthrough;
+  connect /connector/incoming to /pipeline/way;
+  connect /pipeline/way to /connector/out;
+end;
+deploy flow main;
+"""
+FILE = '{"path": "%s", "mode": "append"}'
+ANY_PORT = '{"url": "127.0.0.1:0"}'
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def checked(
+    *options: str, source: str = "tcp_server", at: str = ANY_PORT, sink: str = "file", to: str = FILE % "out.jsonl"
+) -> Result:
+    text = FLOW.format(source=source, source_config=at, sink=sink, sink_config=to)
+    Path("main.troy").write_text(text, encoding="utf-8")
+    return CliRunner().invoke(app(), ["check", "--environment", *options, "main.troy"])
+
+
+def said(result: Result) -> list[str]:
+    lines = result.stdout.splitlines()
+    return lines[lines.index("ok") + 1 :]
+
+
+def test_all_can_be_had_and_nothing_is_made() -> None:
+    result = checked()
+    assert result.exit_code == 0
+    assert said(result) == [
+        "main::incoming: listen on 127.0.0.1:0: ok",
+        "main::out: write the file out.jsonl: ok",
+        "the environment is ok",
+    ]
+    assert os.listdir() == ["main.troy"]
+
+
+def test_a_sink_s_directory_that_is_missing() -> None:
+    result = checked(to=FILE % "gone/out.jsonl")
+    assert result.exit_code == 69
+    assert said(result)[1:] == [
+        f"main::out: write the file gone/out.jsonl: there is no directory {os.getcwd()}/gone",
+        "1 of 2 cannot be had",
+    ]
+
+
+def test_a_port_that_another_process_has() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = checked(at=f'{{"url": "127.0.0.1:{port}"}}')
+    assert result.exit_code == 69
+    line = f"main::incoming: listen on 127.0.0.1:{port}: cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert said(result)[0] == line
+
+
+def test_a_peer() -> None:
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.1", 0))
+        peer.listen()
+        port = peer.getsockname()[1]
+        assert checked(sink="tcp_client", to=f'{{"url": "127.0.0.1:{port}"}}').exit_code == 0
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        port = closed.getsockname()[1]
+        result = checked(sink="tcp_client", to=f'{{"url": "127.0.0.1:{port}"}}')
+    assert result.exit_code == 69
+    assert said(result)[1] == f"main::out: connect to 127.0.0.1:{port}: Connection refused"
+
+
+def test_unix_sockets() -> None:
+    result = checked(
+        source="unix_socket_server", at='{"path": "gone/s"}', sink="unix_socket_client", to='{"path": "s"}'
+    )
+    assert said(result) == [
+        f"main::incoming: listen on gone/s: there is no directory {os.getcwd()}/gone",
+        "main::out: connect to s: No such file or directory",
+        "2 of 2 cannot be had",
+    ]
+
+
+def test_certificates() -> None:
+    authority = trustme.CA()
+    pair = authority.issue_cert("localhost")
+    pair.private_key_and_cert_chain_pem.write_to_path("server.pem")
+    tls = '{"url": "127.0.0.1:0", "tls": {"cert": "server.pem", "key": "KEY"}}'
+    assert (
+        said(checked(at=tls.replace("KEY", "server.pem")))[0]
+        == "main::incoming: read the certificates (server.pem): ok"
+    )
+    result = checked(at=tls.replace("KEY", "gone.pem"))
+    assert result.exit_code == 69
+    assert "gone.pem" in said(result)[0]
+
+
+def test_a_file_that_is_read_and_a_secret() -> None:
+    secret = '{"url": "http://127.0.0.1:1/", "token": secret("gone")}'
+    text = FLOW.format(
+        source="file", source_config='{"path": "in.jsonl", "mode": "read"}', sink="http_client", sink_config=secret
+    )
+    Path("main.troy").write_text(text.replace(', postprocessors = ["separate"]', ""), encoding="utf-8")
+    result = CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
+    assert result.exit_code == 69
+    assert "main::incoming: read the file in.jsonl: No such file or directory" in result.stdout.splitlines()
+    assert "secret: read the file gone: No such file or directory" in result.stdout.splitlines()
+
+
+def log(path: str) -> Result:
+    text = FLOW.format(
+        source="metronome", source_config='{"interval": 1}', sink="wal", sink_config=f'{{"path": "{path}"}}'
+    )
+    Path("main.troy").write_text(text.replace("codec", "# codec"), encoding="utf-8")
+    return CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
+
+
+def test_a_log_s_directory() -> None:
+    result = log("a/b/state")
+    assert "main::out: write in the directory a/b/state: ok" in result.stdout.splitlines(), result.stdout
+    assert not Path("a").exists()
+    Path("a").touch()
+    result = log("a/b/state")
+    assert result.exit_code == 69
+    assert (
+        f"main::out: write in the directory a/b/state: {os.getcwd()}/a is no directory" in result.stdout.splitlines()
+    )
+
+
+def test_the_document() -> None:
+    found = json.loads(checked("--json", to=FILE % "gone/out.jsonl").stdout)
+    assert found["environment"] == [
+        {"of": "main::incoming", "need": "listen on 127.0.0.1:0", "error": None},
+        {
+            "of": "main::out",
+            "need": "write the file gone/out.jsonl",
+            "error": f"there is no directory {os.getcwd()}/gone",
+        },
+    ]
+
+
+def test_a_file_with_a_mistake_is_not_tried() -> None:
+    result = checked(source="tcp_servr")
+    assert result.exit_code == 78
+    assert "listen on" not in result.stdout

@@ -1,0 +1,83 @@
+"""What a connector will need from the machine, tried before a start: `walflow check --environment`.
+
+A trial opens and closes, or asks whether it may. It makes no file, and writes to none.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from walflow.errors import WalflowError
+
+
+class NotAvailable(WalflowError):
+    """Something that a start needs is not there, or may not be used."""
+
+
+class Need(NamedTuple):
+    """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot be
+    had. It may block for some seconds, and runs on a thread of its own."""
+
+    what: str
+    trial: Callable[[], object]
+
+
+def made_directory(path: str) -> Need:
+    """A directory that a start makes if it is missing."""
+    return Need(f"write in the directory {path}", lambda: _may_make(path))
+
+
+def writable_file(path: str) -> Need:
+    """A file that a start makes if it is missing, in a directory that must be there."""
+    return Need(f"write the file {path}", lambda: _may_write(path))
+
+
+def readable_file(path: str) -> Need:
+    return Need(f"read the file {path}", lambda: os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)))
+
+
+def directory(path: str) -> Need:
+    """A directory that no start makes."""
+    return Need(f"read the directory {path}", lambda: os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY)))
+
+
+def unlocked(path: str) -> Need:
+    """The directory of a log, which one process may have open at a time."""
+    return Need(f"lock the log in {path}", lambda: _may_lock(path))
+
+
+def _may_make(path: str) -> None:
+    there = os.path.abspath(path)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise NotAvailable(f"{there} is no directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise NotAvailable(f"this user may not write in {there}")
+
+
+def _may_write(path: str) -> None:
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise NotAvailable(f"there is no directory {folder}")
+    if os.path.isdir(path):
+        raise NotAvailable("it is a directory")
+    there = path if os.path.exists(path) else folder
+    if not os.access(there, os.W_OK):
+        raise NotAvailable(f"this user may not write {'it' if there == path else f'in {folder}'}")
+
+
+def _may_lock(path: str) -> None:
+    try:
+        fd = os.open(os.path.join(path, "LOCK"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return  # a new log
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until it is closed below
+    except BlockingIOError:
+        holder = os.read(fd, 32).strip()
+        who = f"process {holder.decode()}" if holder.isdigit() else "another process"
+        raise NotAvailable(f"it is in use by {who}") from None
+    finally:
+        os.close(fd)
