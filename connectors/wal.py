@@ -14,9 +14,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Risk
+from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Recalled, Risk
 from walflow.needs import made_directory, unlocked
-from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer
+from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer, recall
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log, LogOptions
 
@@ -138,6 +138,7 @@ class Wal(Connector):
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
+        await _recall(log, inlet, out)
         running = RunningLog(self, log, inlet, out)
         try:
             await asyncio.get_running_loop().create_future()
@@ -178,6 +179,23 @@ class RunningLog:
         self.syncing.written()
 
 
+async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
+    """Before it takes events, so before the sources upstream may send any."""
+    wanted = inlet.recalled_by
+    if not wanted or not log.recovery.backlog:
+        return
+    found: dict[str, Sequence[Recalled]] = {}
+    try:
+        error = await _on_thread(out, lambda: found.update(recall(log, wanted)))
+    except BaseException:
+        await _on_thread(out, log.close)  # behind the job
+        raise
+    if error is not None:
+        out.log.warning("not recalled for its sources", reason=str(error))
+    for source, events in found.items():
+        inlet.remember(source, events)
+
+
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
     """Waits for the thread's work and for the runtime to see its result. Then writes the last cursor, and closes the
     files."""
@@ -188,7 +206,15 @@ async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
         out.fatal(log.failure)
 
 
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:
+async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
+    """The job's error."""
     done = asyncio.Event()
-    out.scheduler.submit(job, lambda error: done.set())
+    errors: list[BaseException | None] = []
+
+    def ended(error: BaseException | None) -> None:
+        errors.append(error)
+        done.set()
+
+    out.scheduler.submit(job, ended)
     await done.wait()
+    return errors[0]

@@ -253,6 +253,8 @@ HELD = {
         f"{HTTP_SERVER}test_what_fails_is_answered_with_503",
         f"{HTTP_SERVER}test_a_repeated_key_is_not_taken_again",
         f"{HTTP_SERVER}test_keys_are_forgotten_after_their_window",
+        "connectors/test_http_keys.py::test_a_request_that_is_in_the_log_is_known",
+        "nodes/test_build.py::test_a_source_with_another_sink_is_told_nothing",
         HTTP_KILLS,
     ],
     "an event that comes back is acked when it is in the answer of its request": [

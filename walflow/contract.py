@@ -72,6 +72,15 @@ class Guarantee(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Recalled(NamedTuple):
+    """Events of a source that the log behind it had not delivered when it was opened. `value`: what their metadata has
+    under `Connector.recalls`."""
+
+    value: object
+    events: int
+    ingest_ns: int
+
+
 class Objection(NamedTuple):
     """A mistake that a probe found. `key` is the key of the configuration with the mistake. Each line of `hint` is
     shown."""
@@ -102,6 +111,7 @@ class Connector(BaseModel):
     positions: ClassVar[bool] = False
     output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False
+    recalls: ClassVar[tuple[str, str] | None] = None  # of its events' metadata: see `Outlet.recalled`
 
     def ports_used(self) -> Ports:
         """The ports of this instance, if they depend on its configuration (for example, whether a file is read or
@@ -239,6 +249,11 @@ class Inlet(Half, Protocol):
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
     it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
 
+    @property
+    def recalled_by(self) -> Mapping[str, tuple[str, str]]:
+        """For a log: the sources of which it is the only sink, and `Connector.recalls` of each."""
+        ...
+
     async def take(self) -> list[Block]:
         """All waiting blocks, at least one."""
         ...
@@ -276,6 +291,10 @@ class Inlet(Half, Protocol):
         ...
 
     def restore(self) -> None: ...
+
+    def remember(self, source: str, events: Sequence[Recalled]) -> None:
+        """For a log, before it takes events: what it has of one of `recalled_by`."""
+        ...
 
     def on_reopen(self, call: Callable[[], None]) -> None:
         """Calls `call` on SIGHUP, so that renamed files are opened again under their first name."""
@@ -399,6 +418,11 @@ class Outlet(Half, Protocol):
         """The events of one whole message, for a source that takes all of it or nothing: as the preprocessors tell them
         apart, without them the message itself. Nothing is judged or sent. What is not taken from the iterator is not
         decoded: a caller can stop where it gets too much."""
+        ...
+
+    def recalled(self) -> Sequence[Recalled]:
+        """For a source with `recalls`, once it may send: events of earlier runs that the log behind it still has, the newest
+        64 MiB of it. Empty unless that log is its only sink."""
         ...
 
     def backlog(self, count: Callable[[], int]) -> None:

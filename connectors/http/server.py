@@ -4,6 +4,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
+from connectors.http.keys import LOGGED
 from connectors.http.serving import HttpServing
 from walflow import CodecUse, Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, Secret, parse_address
@@ -24,6 +25,7 @@ class HttpServer(Exposed):
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
+    recalls: ClassVar[tuple[str, str] | None] = LOGGED
 
     url: str = Field(
         description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."
@@ -157,8 +159,9 @@ class HttpServer(Exposed):
             )
         source += (
             ". What is sent again may come twice; with an Idempotency-Key it does not within "
-            f"{self.idempotency_window / 1e9:g} s, unless walflow restarts or {self.idempotency_keys} other keys come "
-            "between: keys are held in memory"
+            f"{self.idempotency_window / 1e9:g} s, unless {self.idempotency_keys} other keys come between. A restart forgets "
+            "the keys of what is delivered. If a `wal` is the only sink, it keeps those of what the log has still to deliver. "
+            "So a request of up to 256 KiB and 4,096 events that had no answer when walflow died is not taken twice"
         )
         sink = (
             "an event that comes back is acked when it is in the answer of its request. The answer is sent once all events of "

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import itertools
+import secrets
 import socket
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
@@ -11,7 +13,7 @@ from connectors.http.body import Judged, Kind, judge, kind_of
 from connectors.http.clients import HttpClients
 from connectors.http.connection import ClientWait, HttpConnection
 from connectors.http.delivery import Departures, NotTaken, RequestOutcome
-from connectors.http.keys import KeyWindow, KnownRequest
+from connectors.http.keys import LOGGED, KeyWindow, KnownRequest, logged
 from connectors.http.memory import RequestMemory
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
 from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
@@ -68,6 +70,10 @@ class HttpServing:
         self._keys = KeyWindow(config.idempotency_window / 1e9, config.idempotency_keys, out.scheduler.time)
         self._departures = Departures(out)
         self._shut = False
+        self._recalled = False
+        self._keyed = itertools.count(
+            secrets.randbits(52)
+        )  # numbers of requests with keys, others than those of other starts
         self._gate = out.stream({}, pause=lambda: self._set_shut(True), resume=lambda: self._set_shut(False))
         self._requests = out.counter("requests_total")
         self._refusals = out.counter("refused_requests_total")
@@ -81,6 +87,8 @@ class HttpServing:
         self._inlet.on_reopen(self._clients.reload)
         if self._replies is not None:
             self._inlet.serve(self._replies.accept)
+        if not self._shut:
+            self._recall()
         listener.start()
         self._clients.sweep()
         try:
@@ -95,6 +103,20 @@ class HttpServing:
 
     def _set_shut(self, shut: bool) -> None:
         self._shut = shut
+        if not shut:
+            self._recall()
+
+    def _recall(self) -> None:
+        """Once, before the first request is taken: the log is open now."""
+        if self._recalled:
+            return
+        self._recalled = True
+        reply = None
+        if self._replies is not None:
+            reply = HttpRefusal(500, NO_ANSWER).reply(self._config.retry_after)
+        keys = self._keys.recall(self._out.recalled(), reply)
+        if keys:
+            self._out.log.info("keys recalled from the log", keys=keys)
 
     # what a connection asks
 
@@ -195,8 +217,10 @@ class HttpServing:
         request, key, body, kind, _ = whole
         said = answer({"events": sum(frames.count for frames in judged.frames)}, judged.refused)
         outcome = RequestOutcome()
+        in_log = None
         if key is not None:
             digest = hashlib.blake2b(body, digest_size=16).digest()
+            in_log = logged(key, digest, sum(frames.count for frames in judged.frames), next(self._keyed))
             known = self._keys.find(key, digest)
             if known is not None:
                 request.release()
@@ -205,13 +229,19 @@ class HttpServing:
             if judged.frames:
                 self._keys.keep(key, digest, outcome, said)
         if judged.frames:
-            self._deliver(request, kind, judged, outcome, said)
+            self._deliver(request, kind, judged, outcome, said, in_log)
         else:
             request.release()
             _reply(request, HttpReply(200, said))
 
     def _deliver(
-        self, request: HttpRequest, kind: Kind, judged: Judged, outcome: RequestOutcome, said: bytes
+        self,
+        request: HttpRequest,
+        kind: Kind,
+        judged: Judged,
+        outcome: RequestOutcome,
+        said: bytes,
+        in_log: Mapping[str, object] | None,
     ) -> None:
         """Raises HttpRefusal."""
         connection = request.connection
@@ -222,7 +252,7 @@ class HttpServing:
         if self._replies is not None:
             events = sum(frames.count for frames in judged.frames)
             awaited = self._replies.expect(request, kind, events, outcome, judged.refused)
-        meta = _meta(request, connection, awaited)
+        meta = _meta(request, connection, awaited, in_log)
         sent = partial(self._sent, request, outcome, said) if self._at_once else _nothing
         settled = partial(self._settled, request, outcome, awaited)
         try:
@@ -297,7 +327,12 @@ def _key(request: HttpRequest) -> str | None:
     return f"{request.method} {request.target} {given[0]}"
 
 
-def _meta(request: HttpRequest, connection: HttpConnection, awaited: AwaitedReply | None) -> Mapping[str, object]:
+def _meta(
+    request: HttpRequest,
+    connection: HttpConnection,
+    awaited: AwaitedReply | None,
+    in_log: Mapping[str, object] | None,
+) -> Mapping[str, object]:
     headers: Mapping[str, list[str]] = request.headers
     if not headers.keys().isdisjoint(SECRET_HEADERS):
         headers = {name: values for name, values in headers.items() if name not in SECRET_HEADERS}
@@ -308,4 +343,6 @@ def _meta(request: HttpRequest, connection: HttpConnection, awaited: AwaitedRepl
     ours: dict[str, object] = {"tls": secure, "peer": peer}
     if awaited is not None:
         ours["request_id"] = awaited.number
+    if in_log is not None:
+        ours[LOGGED[1]] = in_log
     return {"request": {"method": request.method, "url": url, "headers": headers}, "http_server": ours}

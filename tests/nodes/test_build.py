@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from tests.lang.world import assembled
+from tests.lang.world import REGISTRY, assembled
 from tests.nodes.world import World
+from walflow import CodecUse, Connector, Recalled
 from walflow.event import Node
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
@@ -121,3 +123,57 @@ def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     for each in made:
         each.sink.abandon()
     assert outlet.inflight == 0
+
+
+RECALLING = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector door from door;
+  define connector log from wal with config = {{"path": "log"}} end;
+  define connector null from null;
+  create connector door;
+  create connector log;
+  create connector null;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/door to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/null;
+  {more}
+end;
+deploy flow main;
+"""
+
+
+class Door(Connector):
+    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    recalls: ClassVar[tuple[str, str] | None] = ("door", "key")
+
+
+def recalling(world: World, more: str = "") -> dict[str, ConnectorNodes]:
+    registry: dict[str, type[Connector]] = {**REGISTRY, "door": Door}
+    made = build(assembled(RECALLING.format(more=more), registry=registry), world.metrics).connectors
+    return {nodes.plan.id.name: nodes for nodes in made}
+
+
+def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
+    world = World()
+    made = recalling(world)
+    door, log = made["door"], made["log"]
+    out = door.source.begin(world.context("main::door"))
+    log.sink.begin(world.context("main::log"))
+    assert door.source.gate.shut
+    assert list(log.sink.recalled_by) == ["main::door"]
+    log.sink.remember("main::door", [Recalled("a", 1, 1)])
+    log.sink.serve(lambda block: None)
+    assert not door.source.gate.shut
+    assert list(out.recalled()) == [Recalled("a", 1, 1)]
+    assert list(out.recalled()) == []
+
+
+def test_a_source_with_another_sink_is_told_nothing() -> None:
+    """What the log has, the other one may not have got."""
+    made = recalling(World(), "connect /pipeline/before to /connector/null;")
+    assert made["log"].sink.recalled_by == {}

@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -66,10 +67,12 @@ def test_tls_and_client_certificates(tmp_path: Path) -> None:
 
 
 class Sender(threading.Thread):
-    """Posts until it is stopped, and writes down what was acked with 200."""
+    """Posts until it is stopped, and writes down what was acked with 200. `keyed`: each request has an Idempotency-Key, and
+    is sent again until it is answered."""
 
-    def __init__(self, number: int, port: int, stop: threading.Event) -> None:
+    def __init__(self, number: int, port: int, stop: threading.Event, *, keyed: bool = False) -> None:
         super().__init__(daemon=True)
+        self.keyed = keyed
         self.acked: list[str] = []
         self._number, self._port, self._stop_now = number, port, stop
         self._dice = random.Random(number)
@@ -81,26 +84,34 @@ class Sender(threading.Thread):
             ids = [f"{self._number}-{sent + n}" for n in range(self._dice.choice((1, 1, 10, 500)))]
             sent += len(ids)
             body = "".join(f'{{"id":"{each}"}}\n' for each in ids)
-            try:
-                connection.request("POST", "/", body, {"Content-Type": "application/x-ndjson"})
-                answer = connection.getresponse()
-                answer.read()
-            except (OSError, http.client.HTTPException):
-                connection.close()
+            while not self._is_acked(connection, body, ids[0]):
                 self._stop_now.wait(0.02)  # it is being started again
-                continue
-            if answer.status == 200:
+                if self._stop_now.is_set() or not self.keyed:
+                    break
+            else:
                 self.acked += ids
         connection.close()
+
+    def _is_acked(self, connection: http.client.HTTPConnection, body: str, first: str) -> bool:
+        headers = {"Content-Type": "application/x-ndjson"} | ({"Idempotency-Key": first} if self.keyed else {})
+        try:
+            connection.request("POST", "/", body, headers)
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            return False
+        return answer.status == 200
 
 
 @pytest.mark.nightly
 def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_path: Path) -> None:
+    """And what was sent again with its Idempotency-Key is there once."""
     port = free_port()
     flow = door(tmp_path, port)
     out = tmp_path / "out.jsonl"
     stop = threading.Event()
-    senders = [Sender(number, port, stop) for number in range(SENDERS)]
+    senders = [Sender(number, port, stop, keyed=number % 2 == 0) for number in range(SENDERS)]
     dice = random.Random(19)
     for life in range(KILLS):
         before = sum(len(sender.acked) for sender in senders)
@@ -119,6 +130,9 @@ def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_pat
         wait_until(lambda: acked <= ids_in(out), "what was acked is missing")
         assert daemon.terminate() == 0
     assert acked
+    keyed = {str(number) for number, sender in enumerate(senders) if sender.keyed}
+    ids = [json.loads(line)["id"] for line in out.read_bytes().splitlines()]
+    assert not {each for each, count in Counter(ids).items() if count > 1 and each.split("-")[0] in keyed}
 
 
 @pytest.mark.nightly

@@ -1,6 +1,6 @@
 """The sink half of a connector, with the only queue of a flow, and with the breaker that stops all sources upstream."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -46,6 +46,8 @@ class SinkNode(RunHalf):
         self.behind_log = behind_log
         self.sole_path = sole_path
         self.replaceable = False
+        self.recalled_by: dict[str, tuple[str, str]] = {}
+        self.remembered: dict[str, Sequence[contract.Recalled]] = {}  # by source
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
         self.windows: list[SharedWindow] = []  # of each source upstream
@@ -80,7 +82,7 @@ class SinkNode(RunHalf):
         if self._queue:
             self._arrived.set()
         self._taking = False
-        if not self.replaceable:
+        if not (self.replaceable or self.recalled_by):
             self.restore()
 
     def end(self, reason: str) -> None:
@@ -168,7 +170,8 @@ class SinkNode(RunHalf):
         self._context.up()
         if not self._taking:
             self._taking = True
-            if self.replaceable and self.reason is None:  # not before: until then other outputs take its events
+            # Not before: until then other outputs take its events, or its sources do not know what it has of theirs.
+            if (self.replaceable or self.recalled_by) and self.reason is None:
                 self.restore()
 
     def messages(self, block: Block) -> list[bytes]:
@@ -226,6 +229,9 @@ class SinkNode(RunHalf):
             self.reason = None
         for gate in self.gates:
             gate.restore(self.name)
+
+    def remember(self, source: str, events: Sequence[contract.Recalled]) -> None:
+        self.remembered[source] = events
 
     def on_reopen(self, call: Callable[[], None]) -> None:
         self._on_reopen = call

@@ -1,11 +1,11 @@
 """The source half of a connector: its ports, its gate, and an outlet for each run."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from walflow.contract import MessagePiece
+from walflow.contract import MessagePiece, Recalled
 from walflow.event import Block, Codec, Cutting, Node, Receipt, Settled
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import ReasonGate
@@ -54,6 +54,7 @@ class SourceNode:
         self.transactional = transactional
         self.gate = ReasonGate(self._shut, self._open)
         self.outlet: RunOutlet | None = None
+        self.recall: Callable[[], Sequence[Recalled]] = lambda: ()
         self.sink_is_full: Callable[[], bool] = lambda: False  # of a log: its sink half accepts nothing more
         self._on_full: list[Callable[[], None]] = []
         self.holders: list[Holder] = []
@@ -196,6 +197,9 @@ class RunOutlet(RunHalf, SendWindow):
     def reject(self, block: Block, reason: str) -> None:
         events = RejectedEvents(block.codec, block.frames.payloads())
         self._node.ports.err.take(block, [reason] * block.frames.count, events)
+
+    def recalled(self) -> Sequence[Recalled]:
+        return self._node.recall()
 
     def backlog(self, count: Callable[[], int]) -> None:
         self._backlog = count

@@ -42,11 +42,21 @@ class Upstream:
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
             sink.windows.append(source)
             source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
+        self._tell_of_recall(nodes)
         for place in self._graph.places_of(node) & self._operators.keys():
             operator = self._operators[place]
             operator.windows.append(source)
             if operator.name in self._holding:
                 source.holders.append(self._holding[operator.name])
+
+    def _tell_of_recall(self, nodes: ConnectorNodes) -> None:
+        """Not where there are other sinks than the log: what the log has, they may not have got."""
+        source, recalls = nodes.source, nodes.plan.connector.recalls
+        others = [reached for reached in self._graph.sinks_of(nodes.plan.id) if reached != nodes.plan.id]
+        if recalls is not None and len(others) == 1 and self._graph.connectors[others[0]].connector.positions:
+            log = self._sinks[others[0]]
+            log.recalled_by[source.name] = recalls
+            source.recall = lambda: log.remembered.pop(source.name, ())
 
     def _hang_gates(self) -> None:
         for nodes in self._connectors:

@@ -7,6 +7,7 @@
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
     OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
+    recall      what is not delivered yet, for a source that asks after a restart
     Dropping    where a full log does not stop its sources: the oldest chunk goes
 
 All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while
@@ -17,7 +18,8 @@ from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.dropping import Dropping
 from walflow.relay.measures import measure, measure_writer
 from walflow.relay.reader import LogSource
+from walflow.relay.recalling import recall
 from walflow.relay.syncing import Syncing
 from walflow.relay.writer import LogSink
 
-__all__ = ["Checkpoints", "Dropping", "LogSink", "LogSource", "Syncing", "measure", "measure_writer"]
+__all__ = ["Checkpoints", "Dropping", "LogSink", "LogSource", "Syncing", "measure", "measure_writer", "recall"]

@@ -73,6 +73,12 @@ class Tags:
         return tag
 
 
+def metas_of(encoded: bytes) -> tuple[str, Mapping[str, object], Sequence[Mapping[str, object]] | None]:
+    """The source, the metadata of the block, and that of each event. Raises msgspec.DecodeError."""
+    name, _, _, _, _, meta, event_metas = _decode(encoded)
+    return name, meta, event_metas
+
+
 def _spec(made: Codec | Framing) -> Spec:
     return (made.name, dict(made.config)) if made.config else made.name
 

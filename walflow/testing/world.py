@@ -20,7 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import Marked, MessagePiece
+from walflow.contract import Marked, MessagePiece, Recalled
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
 from walflow.framing import LINES
@@ -207,6 +207,8 @@ class MemoryInlet(_Half):
         self.sole_path = sole_path
         self.encoded = False
         self.replaceable = replaceable
+        self.recalled_by: dict[str, tuple[str, str]] = {}
+        self.remembered: dict[str, Sequence[Recalled]] = {}
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
         self.rejected: list[tuple[bytes, str]] = []
@@ -300,6 +302,9 @@ class MemoryInlet(_Half):
     def restore(self) -> None:
         self.breaker = None
 
+    def remember(self, source: str, events: Sequence[Recalled]) -> None:
+        self.remembered[source] = events
+
     def on_reopen(self, call: Callable[[], None]) -> None:
         self._reopen = call
 
@@ -375,6 +380,7 @@ class MemoryOutlet(_Half):
         self.sent: list[Block] = []
         self.rejected: list[tuple[bytes, str]] = []
         self.count_backlog: Callable[[], int] = lambda: 0
+        self.recall: Sequence[Recalled] = ()
         self._paused = paused
         self._resumed: asyncio.Event | None = None
         self._on_ready: Callable[[], None] = _nothing
@@ -437,6 +443,9 @@ class MemoryOutlet(_Half):
     def reject(self, block: Block, reason: str) -> None:
         self.rejected.append((block.frames.data, reason))
         block.receipt.ack(self.name)
+
+    def recalled(self) -> Sequence[Recalled]:
+        return self.recall
 
     def backlog(self, count: Callable[[], int]) -> None:
         self.count_backlog = count

@@ -309,6 +309,14 @@ class Log:
         self._readers.append(reader)
         return reader
 
+    def newest(self, size: int) -> int:
+        """The first position of a chunk; it and the chunks behind it have at least `size` bytes, or it is the first chunk."""
+        for chunk in reversed(self.chunks):
+            size -= chunk.end
+            if size <= 0:
+                return chunk.first
+        return self.low + 1
+
     def lose(self, gap: Gap, pages: Pages | None) -> bool:
         """Reports positions that a reader could not read as lost. False: they were acked, so nothing is lost."""
         return self._losses.add(gap, pages)
