@@ -285,6 +285,15 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "spark_served_bytes_total": Family("counter", "Bytes of the log that Spark read, headers included."),
     "spark_commits_total": Family("counter", "Commits of consumers that moved their position."),
     "spark_running": Family("gauge", "1 while the pipeline on Spark runs, 0 while its driver starts."),
+    "kafka_assigned_partitions": Family("gauge", "Partitions of the topic that this member of the group reads."),
+    "kafka_lag_messages": Family(
+        "gauge", "Messages of these partitions that are not acked yet, as far as the client knows."
+    ),
+    "kafka_paused": Family("gauge", "1 while the partitions are paused because a sink is away."),
+    "kafka_queued_messages": Family("gauge", "Messages that librdkafka has and that no broker has confirmed."),
+    "rebalances_total": Family("counter", "How often the group dealt the partitions anew."),
+    "messages_total": Family("counter", "Messages that were handed to librdkafka."),
+    "retried_messages_total": Family("counter", "Messages that were handed to it again after a failure."),
     "spark_restarts_total": Family("counter", "How often the pipeline's driver ended and was started again."),
     "spark_input_rows_total": Family("counter", "Rows that the pipeline's batches have read."),
     "spark_input_rows_per_second": Family("gauge", "Rows per second of the last batch."),

@@ -47,12 +47,12 @@ def test_what_is_not_known_is_asked_for_once() -> None:
 
 
 def test_records_say_when_they_arrived(tmp_path: Path) -> None:
-    _, data = records(tmp_path / "log", [Given([b"a", b"b"], ingest_ns=70), Given([b"cc"], ingest_ns=-3)])
+    _, data = records(tmp_path / "log", [Given([b"a", b"b"], ingest_ns=-3), Given([b"cc"], ingest_ns=70)])
     assert arrived(data, 1, 3) == Arrived(1, 3, -3, 70, len(data))
 
 
 async def test_a_log_of_an_earlier_life_is_read_once(tmp_path: Path) -> None:
-    """The clock stepped back in the middle of it."""
+    """The clock stepped back in the middle of it, and the log's time stood still."""
     given_ = [Given([b"x" * 100_000] * 10, ingest_ns=at, stream=at) for at in (100, 200, 300, 150, 400)]
     write(tmp_path / "log", given_)
     async with World(tmp_path / "log").running() as world:
@@ -60,8 +60,8 @@ async def test_a_log_of_an_earlier_life_is_read_once(tmp_path: Path) -> None:
         peer = await world.client()
         for since, before, found in (
             (0, 150, (1, 11)),
-            (150, 200, (31, 41)),
-            (200, 301, (11, 31)),
+            (150, 200, (1, 1)),
+            (200, 301, (11, 41)),
             (400, 401, (41, 51)),
             (401, 1 << 62, (1, 1)),
             (0, 1, (1, 1)),
