@@ -60,6 +60,4 @@ def test_check_says_that_open_windows_are_lost_with_the_process(
     monkeypatch.chdir(tmp_path)
     text = re.sub("# check: allow .*", "", PER_HOST.read_text(encoding="utf-8"))
     said = promises(assembled(text, registry=REGISTRY)).warnings
-    assert [str(node) for node, warning in said if "the open windows are lost" in str(warning)] == [
-        "main::per_host"
-    ]
+    assert [str(node) for node, warning in said if "the open windows are lost" in str(warning)] == ["main::per_host"]
