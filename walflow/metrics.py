@@ -136,6 +136,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter", "Events for a port that is not linked, or for an output that is closed.", ("port",)
     ),
     "filtered_events_total": Family("counter", "Events of a pipeline that no select matched; they are acked."),
+    "passed_share": Family("gauge", "The share of events that qos::percentile passes, 0 to 1."),
+    "backoff_seconds": Family(
+        "gauge", "For how long qos::backpressure passes no event, from its last slow ack on. 0: all pass."
+    ),
+    "overflow_events_total": Family("counter", "Events that an operator sent to its port `overflow`."),
     "state_bytes": Family(
         "gauge",
         "Bytes that a pipeline keeps in `state` and in windows, as walflow estimates them. Of a `state`, what was "

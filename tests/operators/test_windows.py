@@ -6,6 +6,7 @@ import structlog
 
 from tests.compile.windows import WindowSpec, windowed
 from walflow.codecs import JSON
+from walflow.compile.compiled import Compiled
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
@@ -59,11 +60,11 @@ def _no_gauge(of: str, read: object) -> None: ...
 
 
 class Stand:
-    def __init__(self, *sources: Upstream, flushes: bool = False) -> None:
-        compiled = windowed([WindowSpec("interval", 10 * SECOND)])
+    def __init__(self, *sources: Upstream, flushes: bool = False, compiled: Compiled | None = None) -> None:
+        compiled = compiled or windowed([WindowSpec("interval", 10 * SECOND)])
         self.sink, self.gate, self.scheduler = Sink(), ReasonGate(), VirtualScheduler()
         self.sources = sources or (Upstream(),)
-        state = compiled.new_state()
+        self.compiled, self.state = compiled, compiled.new_state()
         context = OperatorContext(
             "f::p/in",
             {},
@@ -74,8 +75,8 @@ class Stand:
             [],
             [*self.sources],
         )
-        select = Select(compiled, {"out": self.sink}, self.sink, CountedValue(), state=state)
-        self.node = WindowSelect(select, self.gate, state, context, flushes=flushes)
+        select = Select(compiled, {"out": self.sink}, self.sink, CountedValue(), state=self.state)
+        self.node = WindowSelect(select, self.gate, self.state, context, flushes=flushes)
         self.node.begin(self.scheduler)
         self.acked: list[Receipt] = []
 

@@ -133,20 +133,17 @@ def _stops(source: NodeId, graph: Graph) -> list[str]:
     """Gates stand at the source: there is one for all its branches, but those of an operator that chooses."""
     stops = graph.stopped_by(source)
     sinks = sorted(sink for sink in stops.sinks if source in graph.sources_of(sink))
-    sentences = [_in_turns(source, chooser, graph) for chooser in sorted(stops.choosers)]
+    sentences = [_choice(source, chooser, graph) for chooser in sorted(stops.choosers)]
     if len(sinks) > 1 or (sinks and sentences):
         listed = f"{source} sends to {_listed(sinks)}"
         sentences.append(f"{listed}: while one of them is unavailable, {source.name} sends to none of them")
     return sentences
 
 
-def _in_turns(source: NodeId, chooser: Port, graph: Graph) -> str:
+def _choice(source: NodeId, chooser: Port, graph: Graph) -> str:
     sinks = sorted({sink for exit in graph.exits(chooser) for sink in graph.sinks_behind(exit)})
-    operator = f"{chooser.node.name}/{chooser.name}"
-    return (
-        f"{source} sends to {_listed(sinks)} in turns, by {operator}: while one of them is unavailable, the others get its "
-        f"share; while none is available, {source.name} sends nothing"
-    )
+    plan = graph.choosers[chooser]
+    return plan.operator.choice(str(source), _listed(sinks), f"{chooser.node.name}/{chooser.name}")
 
 
 def _listed(nodes: Sequence[NodeId], last: str = "and") -> str:

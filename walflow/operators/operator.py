@@ -129,6 +129,10 @@ class Operator(BaseModel):
         """What it must have alone, as a connector's."""
         return ()
 
+    def choice(self, source: str, sinks: str, operator: str) -> str:
+        """For `walflow check`, of one that chooses: which of the sinks gets events of this source, and when."""
+        raise NotImplementedError
+
     def stands_for(self) -> StandIn | None:
         """An operator that ends an ack domain is a connector within a pipeline, and is run as one."""
         return None

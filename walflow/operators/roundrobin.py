@@ -56,6 +56,12 @@ select event from turns/b into out/ws1;
     def ports_used(self) -> Ports:
         return Ports(("in",), tuple(self.outputs))
 
+    def choice(self, source: str, sinks: str, operator: str) -> str:
+        return (
+            f"{source} sends to {sinks} in turns, by {operator}: while one of them is unavailable, the others get its "
+            f"share; while none is available, {source.rpartition('::')[2]} sends nothing"
+        )
+
     def node(self, place: OperatorContext) -> Node:
         return _RoundRobin(place)
 
