@@ -72,6 +72,12 @@ class Lake:
         self.daemon = Daemon(self._flow, self.directory)
         self.daemon.wait_for("ready")
 
+    def replace_in_flow(self, old: str, new: str) -> None:
+        """Before it is started."""
+        text = self._flow.read_text()
+        assert old in text
+        self._flow.write_text(text.replace(old, new))
+
     def kill(self) -> None:
         """SIGKILL."""
         if self._sender is not None:

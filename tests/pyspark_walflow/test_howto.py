@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_walflow.fetching import forget
+from pyspark_walflow.options import EARLIEST, Options
+from pyspark_walflow.reader import BatchReader
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 
 if TYPE_CHECKING:
@@ -34,3 +37,18 @@ def test_the_page(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
 
 def _placed(code: str, source: str, directory: Path) -> str:
     return code.replace('format("walflow")', source).replace('"lines', f'"{directory}/lines')
+
+
+def test_a_key_for_each_event(tmp_path: Path) -> None:
+    (block,) = re.findall(
+        r"## A key for each event.*?```troy body\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    lake = Lake(tmp_path / "lake")
+    lake.replace_in_flow("  create pipeline all from pipelines::passthrough;\n", block)
+    lake.replace_in_flow("/pipeline/all", "/pipeline/keyed")
+    with lake:
+        lake.send('{"host":"a","n":1}', '{"host":7}', '{"host":"b"}')
+        reader = BatchReader(Options.of(lake.options, starting=EARLIEST))
+        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        forget()
+    assert [key for batch in batches for key in batch["key"].to_pylist()] == ["a", "7", "b"]

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from pyspark_walflow import acks
+from pyspark_walflow.progress import sources_of
 from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
@@ -83,6 +84,8 @@ def test_a_batch_has_its_limits_and_the_rest_shows_as_lag(spark: SparkSession, l
     assert [one["numInputRows"] for one in batches] == [40, 40, 20]
     sources = [one["sources"][0] for one in batches]
     assert [one["latestOffset"]["position"] - one["endOffset"]["position"] for one in sources] == [60, 20, 0]
+    assert [source.lag for one in batches for source in sources_of(one)] == [60, 20, 0]
+    assert {source.name[:24] for one in batches for source in sources_of(one)} == {"walflow, consumer spark,"}
 
 
 def test_a_batch_has_about_as_many_bytes_as_it_may(spark: SparkSession, new_lake: NewLake) -> None:

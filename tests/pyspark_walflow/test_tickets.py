@@ -1,6 +1,7 @@
 """The writer without Spark: what travels to a task, and how long a daemon is waited for."""
 
 import pickle
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Code, RequestRefused
 from pyspark_walflow.writer import BatchWriter, StagedRows
 from tests.pyspark_walflow.bay import Bay, publish
+from tests.system.daemon import free_port, running
 
 
 @pytest.fixture
@@ -51,6 +53,21 @@ def test_a_task_gets_a_ticket_that_stages_and_no_more(bay: Bay) -> None:
     assert bay.lines(10) == expected(10)
     assert len(bay.said("published already", 1)) == 1
     assert len(bay.lines(10)) == 10
+
+
+def test_a_connector_may_be_there_for_results_alone(tmp_path: Path) -> None:
+    """As docs/reference/spark-results.md has it."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "spark-results.md"
+    (text,) = re.findall(r"```troy\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    port, flow, out = free_port(), tmp_path / "results.troy", tmp_path / "rows.json"
+    flow.write_text(text.replace("7700", str(port)))
+    with running(flow, tmp_path) as daemon:
+        daemon.wait_for("ready")
+        options = Options.of({"port": str(port), "tokenFile": str(tmp_path / "state" / "token")})
+        task = pickle.loads(pickle.dumps(BatchWriter(options)))
+        task.commit([task.write(rows(10))])
+        assert daemon.terminate() == 0
+    assert out.read_text().splitlines() == expected(10)
 
 
 def test_a_driver_that_aborts_removes_what_it_can_name(bay: Bay) -> None:
