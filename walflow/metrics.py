@@ -123,7 +123,7 @@ def exposed(name: str) -> str:
 
 
 BREAKER_REASONS: Final = ("starting", "restarting", "stopped", "triggered")
-GATE_REASONS: Final = ("sink", "window", "drain")
+GATE_REASONS: Final = ("sink", "window", "drain", "paused")
 
 CATALOGUE: Final[Mapping[str, Family]] = {
     # sources

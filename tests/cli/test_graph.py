@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from typer.testing import CliRunner, Result
 
 from walflow.cli import app
-from walflow.cli.graph.layout import leading_back, places
 from walflow.cli.graph.picture import Role, picture
 from walflow.plan import load
+from walflow.plan.layout import leading_back, places
 
 ROOT = Path(__file__).parent.parent.parent
 SERVER = ROOT / "flows" / "echo" / "server.troy"

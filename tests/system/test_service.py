@@ -226,7 +226,7 @@ def test_prometheus_may_ask_in_either_format_and_twice_on_one_connection(tmp_pat
         admin.until_ready()
         code, text = admin.get("/metrics", {"Accept": "application/openmetrics-text; version=1.0.0"})
         assert (code, text.endswith("# EOF\n")) == (200, True)
-        for path in ("/", "/nothing", "/status/../metrics"):
+        for path in ("/nothing", "/status/../metrics", "/page.html"):
             assert admin.get(path)[0] == 404
 
 

@@ -15,6 +15,11 @@ class Guard:
         self._token = token
         self._named = token is None and not isinstance(endpoint, UnixPath)
 
+    @property
+    def has_token(self) -> bool:
+        """Whether a request that passes has proved that it may change something."""
+        return self._token is not None
+
     def renew(self, token: SecretStr) -> None:
         """Replaces the token; the old one is not accepted any more."""
         self._token = token

@@ -29,7 +29,7 @@ TAIL: Final = f"""
 `triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its disk
 is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
 {", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes are
-in flight; the daemon is stopping.
+in flight; the daemon is stopping; an operator has paused the connector or one downstream.
 
 The process's own metrics are there too, with the names that every Prometheus client uses:
 `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_cpu_seconds_total`, `process_open_fds`,

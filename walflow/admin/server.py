@@ -16,12 +16,15 @@ from prometheus_client.exposition import choose_encoder
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
+from walflow.admin.observed import Observed
+from walflow.admin.pages import LivePage
 from walflow.admin.rates import Rates
 from walflow.admin.running import running
 from walflow.admin.tap import TapRules
 from walflow.admin.taps import Taps
 from walflow.admin.text import printable
 from walflow.admin.token import TokenFile
+from walflow.admin.v1 import Api
 from walflow.admin.view import status
 from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
@@ -54,9 +57,12 @@ async def serve(
         token.warn()
         daemon.on_reopen.append(partial(_renew, guard, token))
     taps = Taps(daemon.nodes.ports, rules)
-    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped, taps.open), guard, taps)
+    observed = Observed(daemon)
+    pages = LivePage(daemon, rates, observed, taps, guard)
+    answers = Answers(daemon, rates, registry(daemon, rates, lines_dropped, taps.open), guard, taps, pages)
     with _listening(endpoint) as (sockets, file):
         tasks = [asyncio.create_task(rates.run(), name="admin rates")]
+        tasks.append(asyncio.create_task(observed.run(), name="admin page"))
         runner = await answers.runner()
         try:
             sites = [web.SockSite(runner, sock, backlog=BACKLOG) for sock in sockets]
@@ -135,12 +141,15 @@ def _tell(endpoint: Endpoint, sock: socket.socket) -> None:
 
 
 class Answers:
-    def __init__(self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard, taps: Taps) -> None:
+    def __init__(
+        self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard, taps: Taps, pages: LivePage
+    ) -> None:
         self._daemon = daemon
         self._rates = rates
         self._metrics = metrics
         self._guard = guard
         self._taps = taps
+        self._pages = pages
 
     async def runner(self) -> web.AppRunner:
         application = web.Application()
@@ -150,12 +159,31 @@ class Answers:
         application.router.add_get("/status", self._guarded(self.status))
         application.router.add_get("/tap", self._guarded(self._taps.answer))
         application.router.add_get("/nodes", self._guarded(self.nodes))
+        self._add_api(application.router)
+        for path in ("/", "/page.css", "/page.js"):
+            application.router.add_get(path, self._pages.file)
+        application.router.add_get("/watch", self._guarded(self._pages.watch))
         application.on_response_prepare.append(_plain_headers)
         runner = web.AppRunner(
             application, handle_signals=False, access_log=None, shutdown_timeout=CLOSING, keepalive_timeout=IDLE
         )
         await runner.setup()
         return runner
+
+    def _add_api(self, router: web.UrlDispatcher) -> None:
+        api = Api(self._daemon, self._guard)
+        for path, handler in (
+            ("/v1/openapi.json", api.openapi),
+            ("/v1/version", api.version),
+            ("/v1/status", api.status),
+            ("/v1/flows", api.flows),
+            ("/v1/flows/{flow}", api.flow),
+            ("/v1/flows/{flow}/connectors", api.connectors),
+            ("/v1/flows/{flow}/connectors/{connector:.+}", api.connector),
+        ):
+            router.add_get(path, self._guarded(handler))
+        router.add_patch("/v1/flows/{flow}", self._guarded(api.patch_flow))
+        router.add_patch("/v1/flows/{flow}/connectors/{connector:.+}", self._guarded(api.patch_connector))
 
     async def livez(self, request: web.Request) -> web.Response:
         """Answers without a token: a probe has none, and the answer contains nothing secret."""
@@ -196,3 +224,4 @@ class Answers:
 async def _plain_headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers["Server"] = "walflow"  # not which libraries, and of which version
     response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"

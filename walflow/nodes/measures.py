@@ -8,6 +8,7 @@ from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import SourceNode
 
 DRAIN = "drain"  # the key in all gates while the daemon stops
+PAUSED = "paused "  # and the name of a connector: the key in its gates while an operator has paused it
 
 
 def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sink: SinkNode, health: Health) -> None:
@@ -34,6 +35,8 @@ def breaker(sink: SinkNode, health: Health) -> str | None:
 
 def shut_by(key: str) -> str:
     """The key of a gate as one of GATE_REASONS. Keys that are no reason are names of sinks."""
+    if key.startswith(PAUSED):
+        return "paused"
     return key if key in ("window", DRAIN) else "sink"
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-from walflow.cli.graph.layout import BoxPlace, places
 from walflow.cli.graph.picture import Arrow, Box, Picture, Role
 from walflow.plan import NodeId
+from walflow.plan.layout import BoxPlace, places
 
 LETTER: Final = 7.3  # pixels, the widest of most sans-serif fonts at 13
 LINE: Final = 17
