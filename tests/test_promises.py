@@ -45,6 +45,7 @@ MADE: list[Connector] = [
     File(path="f", mode="append", sync="never"),
     HttpClient(url="http://h/"),
     HttpClient.model_validate({"url": "http://h:1/", "token": "secret"}),
+    HttpClient(url="http://h/", responses=True),
     HttpClient(url="http://h/", headers={"Authorization": "secret"}),
     HttpServer(url="127.0.0.1:1"),
     HttpServer.model_validate({"url": "0.0.0.0:1", "token": "secret", "answer": "taken"}),
@@ -114,6 +115,7 @@ HTTP_CLIENT = "connectors/test_http_client.py::"
 KAFKA_CONSUMER = "connectors/test_kafka_consumer.py::"
 KAFKA_PRODUCER = "connectors/test_kafka_producer.py::"
 HTTP_SERVER = "connectors/test_http_server.py::"
+HTTP_RESPONSES = "connectors/test_http_responses.py::"
 HTTP_REPLIES = "connectors/test_http_replies.py::"
 HTTP_KILLS = "system/test_http.py::test_killed_under_load_nothing_that_was_answered_with_200_is_missing"
 APPEND = "connectors/test_file_append.py::"
@@ -263,6 +265,10 @@ HELD = {
         f"{HTTP_REPLIES}test_taken_does_not_wait_for_the_other_sinks",
         f"{HTTP_REPLIES}test_behind_a_log_without_an_answer_it_is_504_and_a_late_one_is_counted",
         f"{HTTP_REPLIES}test_what_comes_back_of_an_earlier_start_answers_no_request",
+    ],
+    "the events of a request are acked once those of its answer are": [
+        f"{HTTP_RESPONSES}test_nothing_is_acked_before_its_answer_is",
+        f"{HTTP_RESPONSES}test_an_answer_that_is_not_delivered_fails_the_request",
     ],
     "an event is acked when its request is answered with 2xx": [
         f"{HTTP_CLIENT}test_nothing_is_acked_before_its_answer",

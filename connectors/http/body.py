@@ -29,13 +29,14 @@ class Judged(NamedTuple):
     refused: Sequence[RefusedEvent]
 
 
-def kind_of(content_type: str, out: Outlet, *, split_arrays: bool) -> Kind:
+def kind_of(content_type: str, body: bytes, out: Outlet, *, split_arrays: bool) -> Kind:
     """How the events of a body are told apart. `content_type`: without parameters."""
     if out.framed:
         return "framed"
     if content_type in LINE_TYPES and out.codec.name in ("json", "string"):
         return "lines"
-    return "array" if split_arrays and content_type == "application/json" and out.codec.name == "json" else "one"
+    arrays = split_arrays and content_type == "application/json" and out.codec.name == "json"
+    return "array" if arrays and body.lstrip()[:1] == b"[" else "one"
 
 
 class _Slice(NamedTuple):
@@ -111,7 +112,7 @@ def _slices(
 ) -> Iterator[_Slice]:
     if kind == "lines":
         return _lines(body, limits.events)
-    if kind == "array" and body.lstrip()[:1] == b"[":
+    if kind == "array":
         return _sliced(_elements(body, limits.events))
     if kind == "framed":
         return _framed(body, out, limits, refused)

@@ -15,10 +15,12 @@ NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9
 
 
 class HttpClient(Connector):
-    """A sink that sends each event, or a batch of events, as an HTTP request. The answers' bodies are no events. Redirects
-    are not followed, and no proxy is used, also if the environment names one."""
+    """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
+    answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
 
-    ports: ClassVar[Ports] = Ports(outputs=("err",))
+    [HTTP](http.md#answers-that-http_client-gets) says what each answer means for the events."""
+
+    ports: ClassVar[Ports] = Ports()
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
@@ -53,6 +55,16 @@ class HttpClient(Connector):
         ge=1,
         le=1000,
         description="How many requests may wait for their answers. With 1, the server gets the events in order.",
+    )
+    responses: bool = Field(
+        default=False,
+        description="Whether the body of each answer with 2xx is an event, which leaves by `out`. It has the metadata "
+        "`$response` and, if the request's first event had one, `$correlation`. Without a body, the event is `null`.",
+    )
+    max_response_bytes: int = Field(
+        default=1 << 20,
+        ge=1,
+        description="With `responses`: the largest body of an answer. A larger one leaves by `err`.",
     )
     timeout: int = Field(
         default=10_000_000_000, gt=0, description="Nanoseconds to wait for an answer, connecting included."
@@ -107,6 +119,9 @@ class HttpClient(Connector):
             raise ValueError("token and headers both say Authorization: name one")
         return self
 
+    def ports_used(self) -> Ports:
+        return self.ports if self.responses else Ports(outputs=("err",))
+
     @property
     def address(self) -> Address:
         parts = urlsplit(self.url)
@@ -150,12 +165,21 @@ class HttpClient(Connector):
                     "what has no answer when walflow stops is lost: put a log upstream, which sends it again",
                 )
             )
+        answered = "its request is answered with 2xx"
+        source = ""
+        if self.responses:
+            answered += ", and the events of the answer are acked"
+            source = (
+                "the events of a request are acked once those of its answer are. If a sink fails these, the request fails: a log "
+                "upstream sends it again, with the same Idempotency-Key"
+            )
         return Guarantee(
-            sink="an event is acked when its request is answered with 2xx. An event that is answered with 4xx is rejected "
+            source=source,
+            sink=f"an event is acked when {answered}. An event that is answered with 4xx is rejected "
             "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the same "
             "Idempotency-Key, unless a restart or a failure divides a batch in another way",
             warnings=tuple(warnings),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await HttpPosting(self, inlet).run()
+        await HttpPosting(self, inlet, out).run()

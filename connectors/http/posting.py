@@ -2,16 +2,18 @@
 
 import asyncio
 import email.utils
+import itertools
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, parcels, type_of
-from walflow import Block, Inlet, WalflowError
+from connectors.http.responding import ResponseEvents, meta_of
+from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import Contexts, NoSecret
 from walflow.net.secrets import bearer
 
@@ -25,6 +27,14 @@ READ: Final = 16 << 10  # bytes of an answer
 SHOWN: Final = 200
 
 
+class Response(NamedTuple):
+    """The body of an answer. `problem`: why it cannot be an event."""
+
+    body: bytes
+    headers: Mapping[str, Sequence[str]]
+    problem: str
+
+
 class NotDelivered(WalflowError):
     """Says why."""
 
@@ -35,6 +45,7 @@ class HttpAnswer(NamedTuple):
     status: int
     reason: str
     retry_after: float = 0.0
+    response: Response | None = None  # where it is an event
 
     @property
     def good(self) -> bool:
@@ -48,11 +59,14 @@ class HttpAnswer(NamedTuple):
 class HttpPosting:
     """One run."""
 
-    def __init__(self, config: "HttpClient", inlet: Inlet) -> None:
+    def __init__(self, config: "HttpClient", inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._tls = config.client_tls
         self._contexts = Contexts(self._tls, inlet.log) if self._tls is not None else None
+        self._responses = ResponseEvents(out) if config.responses else None
+        self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
+        self._numbers = itertools.count()
         self._triggered = False
         self._backoff = config.reconnect.retry.backoff()  # of a sink that others can stand in for
         self._rest = 0.0  # seconds for which they do
@@ -73,9 +87,19 @@ class HttpPosting:
             auto_decompress=False,
             trust_env=False,
         ) as session:
-            while True:
-                blocks = await self._inlet.take()
-                await self._post_all(session, blocks)
+            try:
+                while True:
+                    blocks = await self._inlet.take()
+                    await self._post_all(session, blocks)
+            finally:
+                self._stop()
+
+    def _stop(self) -> None:
+        if self._responses is not None:
+            self._responses.close()
+        owed, self._owed = self._owed, {}
+        for parcel in owed.values():
+            self._fail(parcel, NotDelivered("the connector has stopped"))
 
     async def _post_all(self, session: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
         config = self._config
@@ -112,14 +136,38 @@ class HttpPosting:
         answer = await self._until_answered(session, parcel, parcel.key or secrets.token_hex(16))
         if answer.status in TOO_MUCH and parcel.events > 1:
             return halves(parcel)
-        if answer.good:
-            for block in parcel.blocks:
-                self._inlet.ack(block)
+        if answer.good and answer.response is not None and self._responses is not None:
+            await self._respond(self._responses, parcel, answer.status, answer.response)
+        elif answer.good:
+            self._ack(parcel)
         elif answer.refuses:
             self._reject(parcel, answer.reason)
         else:
             self._fail(parcel, NotDelivered(answer.reason))
         return ()
+
+    async def _respond(self, events: ResponseEvents, parcel: Parcel, status: int, response: Response) -> None:
+        number = next(self._numbers)
+
+        def settled(cause: BaseException | None) -> None:
+            owed = self._owed.pop(number, None)
+            if owed is None:  # the run is over
+                return
+            if cause is None:
+                self._ack(owed)
+            else:
+                self._fail(owed, NotDelivered(f"the answer was not delivered: {cause}"))
+
+        self._owed[number] = parcel
+        try:
+            await events.send(response.body, meta_of(parcel, status, response.headers), response.problem, settled)
+        except BaseException:
+            self._owed.pop(number, None)  # the caller fails it
+            raise
+
+    def _ack(self, parcel: Parcel) -> None:
+        for block in parcel.blocks:
+            self._inlet.ack(block)
 
     def _fail_all(self, waiting: list[Parcel], why: str) -> None:
         while waiting:
@@ -176,6 +224,8 @@ class HttpPosting:
         self._requests.value += 1
         try:
             headers = {"Content-Type": content_type, "Idempotency-Key": key, **self._config.headers, **self._token()}
+            if self._responses is not None:
+                headers["Accept-Encoding"] = "identity"
             async with session.request(
                 self._config.method,
                 self._config.url,
@@ -185,6 +235,8 @@ class HttpPosting:
                 ssl=self._contexts.current if self._contexts is not None else True,
                 server_hostname=self._tls.domain if self._tls is not None else None,
             ) as response:
+                if self._responses is not None and 200 <= response.status < 300:
+                    return await _read_whole(response, self._config.max_response_bytes)
                 return await _read(response)
         except NoSecret as error:
             return HttpAnswer(0, str(error))
@@ -217,6 +269,24 @@ async def _read(response: aiohttp.ClientResponse) -> HttpAnswer:
     elif data.strip():
         reason += f": {_line(data.strip().splitlines()[0].decode(errors='replace'))}"
     return HttpAnswer(response.status, reason, _seconds(response.headers.get("Retry-After", "")))
+
+
+async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer:
+    """Raises ClientError and OSError for a body that breaks off: then the request is sent again."""
+    data = bytearray()
+    while len(data) <= most and (more := await response.content.read(READ)):
+        data += more
+    problem = ""
+    if len(data) > most:
+        problem = f"the answer has more than max_response_bytes, {most}"
+        response.close()
+    elif response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        problem = "the answer has a Content-Encoding, which was not asked for"
+    headers: dict[str, list[str]] = {}
+    for name, value in response.headers.items():
+        if name.lower() != "set-cookie":  # metadata is written to the log
+            headers.setdefault(name.lower(), []).append(value)
+    return HttpAnswer(response.status, "", response=Response(bytes(data[:most]), headers, problem))
 
 
 def _seconds(retry_after: str) -> float:

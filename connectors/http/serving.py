@@ -175,7 +175,7 @@ class HttpServing:
     def take(self, request: HttpRequest) -> None:
         body = request.take_body()
         key = _key(request)
-        kind = kind_of(request.content_type, self._out, split_arrays=self._config.arrays == "split")
+        kind = kind_of(request.content_type, body, self._out, split_arrays=self._config.arrays == "split")
         if request.method in BODILESS and not body:
             body, kind = self._nothing_said(), "one"
         all_or_none = self._config.refuse == "request"

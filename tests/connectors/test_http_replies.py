@@ -142,6 +142,7 @@ def filtered(block: Block, _: SinkNode) -> None:
         (b"1", NDJSON, b"1\n", "application/x-ndjson"),
         (b"[1,2]", ARRAY, b"[1,2]", "application/json"),
         (b"[1]", ARRAY, b"[1]", "application/json"),
+        (b'{"a":1}', ARRAY, b'{"a":1}', "application/json"),
     ],
 )
 async def test_what_comes_back_is_the_answer_in_the_form_of_the_request(

@@ -359,3 +359,13 @@ def test_what_is_not_wanted_of_a_message_is_not_decoded() -> None:
     out = World().source(Taker(), framing=incoming([("decompress", {}), ("separate", {})], messages=True))
     sizes = (cut.size for cut in out.cut(bomb))
     assert sum(next(sizes) for _ in range(10)) < 1 << 20
+
+
+@pytest.mark.parametrize(("data", "event"), [(b'{"a":1}\n', {"a": 1}), (b"no json\n", None)])
+def test_what_a_connector_rejects_is_a_record_also_if_it_cannot_be_decoded(data: bytes, event: object) -> None:
+    err = Taker(ack=True)
+    out = World().source(Taker(), err)
+    receipt = Receipt(lambda _: None, 1)
+    block = Block(StreamId("f::source", 1, 1), Frames(data, 1, LINES), JSON, receipt, ingest_ns=1, meta={})
+    out.reject(block, "why")
+    assert [one.get("event") for one in errors(err)] == [event]  # type: ignore[attr-defined]

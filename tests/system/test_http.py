@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import re
 import subprocess
 import threading
 from collections import Counter
@@ -213,3 +214,22 @@ def test_the_flow_answers(tmp_path: Path) -> None:
         out = tmp_path / "orders.jsonl"
         wait_until(lambda: out.exists() and out.read_text() == '{"id":7}\n')
         assert daemon.terminate() == 0, daemon.raw
+
+
+@pytest.mark.nightly
+def test_a_flow_asks_another_server_and_answers_with_what_it_says(tmp_path: Path) -> None:
+    """flows/doors/http-ask.troy asks flows/doors/http-answers.troy."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for directory, name in ((there, "http-answers"), (here, "http-ask")):
+        directory.mkdir()
+        text = (ROOT / f"flows/doors/{name}.troy").read_text()
+        (directory / "flow.troy").write_text(re.sub(r'"127.0.0.1:808\d"', '"127.0.0.1:0"', text))
+    with running(there / "flow.troy", there) as other:
+        asking = here / "flow.troy"
+        asking.write_text(asking.read_text().replace("http://127.0.0.1:8080", f"http://127.0.0.1:{other.port()}"))
+        with running(asking, here) as daemon:
+            url = f"http://127.0.0.1:{daemon.port()}/"
+            assert curl("-d", '{"id":7}', url) == (201, '{"id":7}')
+            assert curl("-d", "{}", url)[0] == 500
+            assert daemon.terminate() == 0, daemon.raw
+        assert other.terminate() == 0, other.raw
