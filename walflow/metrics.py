@@ -267,6 +267,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_used_bytes": Family("gauge", "Bytes that count in the budget, with preallocated and spare files."),
     "wal_budget_bytes": Family("gauge", "The budget: bytes that the log may take on disk, chunk_size x max_chunks."),
     "wal_fill_ratio": Family("gauge", "Share of the budget that records take, 0 to 1. The breaker triggers at 0.9."),
+    "wal_full_in_seconds": Family(
+        "gauge",
+        "Seconds until the log is full, if what waits in it grows as it did in the last minute. +Inf: it does not grow.",
+    ),
     "wal_recovery_seconds": Family("gauge", "Seconds that opening the log took."),
     # operators and buffers in memory
     "held_events": Family(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from walflow.admin.document import FlowStatus, PipelineStatus, Status
+from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Status
 from walflow.cli import app
 from walflow.cli.status import report
 
@@ -37,3 +37,24 @@ def test_what_a_pipeline_keeps_is_a_line() -> None:
     known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [], pipelines, [])])
     *_, last = report(known)
     assert str(last) == "counts keeps 2.9 KiB in 1 open windows of 2 groups, the oldest 1 min 1 s old; 4 late events"
+
+
+@pytest.mark.parametrize(
+    ("full_in", "said"),
+    [
+        (12_000.0, "log will be full in 3 h 20 min at this rate; main::peer holds 1,200 bytes"),
+        (0.0, "log is full; main::peer holds 1,200 bytes"),
+        (1e6, None),
+        (None, None),
+    ],
+)
+def test_a_log_that_fills_names_who_holds_its_events(full_in: float | None, said: str | None) -> None:
+    log: dict[str, int | float] = {"backlog_events": 5, "backlog_bytes": 1200, "oldest_seconds": 2.0}
+    if full_in is not None:
+        log["full_in_seconds"] = full_in
+    connector = ConnectorStatus(
+        "log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log, held_by=["main::peer holds 1,200 bytes"]
+    )
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
+    lines = [str(line) for line in report(known) if "full" in str(line)]
+    assert lines == ([said] if said else [])

@@ -139,7 +139,10 @@ def test_a_backlog_shows_as_one_and_survives_a_restart(tmp_path: Path) -> None:
         client = Client(daemon.port())
         client.send(b'{"a":1}\n' * 100)
         client.lines(100)
-        log = admin.status()["flows"][0]["connectors"][1]["log"]
+        shown = admin.status()["flows"][0]["connectors"][1]
+        assert shown["held_by"] == ["server::out holds 700 bytes"]
+        log = shown["log"]
+        assert "full_in_seconds" not in log  # it does not grow
         assert (log["low_position"], log["durable_position"], log["next_position"]) == (0, 100, 101)
         assert log["backlog_events"] == 100
         assert log["backlog_bytes"] > 800

@@ -24,7 +24,7 @@ class Breaker(Struct):
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
     `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
-    log or a buffer does."""
+    log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now."""
 
     name: str
     type: str
@@ -39,6 +39,7 @@ class ConnectorStatus(Struct):
     breaker: Breaker | None = None
     log: dict[str, Number] | None = None
     inner: bool = False
+    held_by: list[str] = []
 
 
 class PipelineStatus(Struct):

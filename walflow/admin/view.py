@@ -3,6 +3,7 @@
 import os
 import time
 from collections import defaultdict
+from math import isfinite
 
 from walflow import __version__
 from walflow.admin.document import (
@@ -86,7 +87,13 @@ def _connector(
         breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
         log=log,
         inner=nodes.plan.connector.forwards,
+        held_by=_held_by(nodes) if log is not None else [],
     )
+
+
+def _held_by(nodes: ConnectorNodes) -> list[str]:
+    holders = [(holder.name, holder.held()) for holder in nodes.source.holders]
+    return [f"{name} holds {held}" for name, held in holders if held]
 
 
 def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
@@ -103,7 +110,7 @@ def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
 def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
     logs: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
     for name, labels, value in daemon.metrics.gauges():
-        if name.startswith("wal_"):
+        if name.startswith("wal_") and isfinite(value):  # JSON has no infinity
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, Number, StandstillStatus, Status
 
 WATCHED_EVERY = 1.0  # seconds
+SOON = 86_400  # seconds: no line about a log that will be full later
 
 
 def status(
@@ -135,6 +136,11 @@ def _standstill(found: "StandstillStatus") -> Text:
 def troubles(connector: "ConnectorStatus") -> list[Text]:
     lines: list[Text] = []
     name = printable(connector.name)
+    full_in = connector.log.get("full_in_seconds") if connector.log is not None else None
+    if full_in is not None and full_in < SOON:
+        held = "".join(f"; {printable(line)}" for line in connector.held_by)
+        when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
+        lines.append(Text(f"{name} {when}{held}", "yellow"))
     if connector.reason:
         lines.append(Text(f"{name} is {connector.state}: {printable(connector.reason)}", "red"))
     if connector.breaker is not None:

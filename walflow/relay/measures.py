@@ -6,7 +6,8 @@ from typing import Final, Protocol
 
 from walflow.contract import Inlet
 from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
-from walflow.relay.writer import LogSink
+from walflow.relay.growth import Growth
+from walflow.relay.writer import HIGH_MARK, LogSink
 from walflow.wal import Commit, Log
 
 RESOLUTION: Final = 1.0  # seconds between two marks
@@ -62,6 +63,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
     clock = inlet.scheduler.time
     oldest = _Oldest(log, clock, reader)
     unsynced = Ages(UNSYNCED_RESOLUTION)
+    growth = Growth(HIGH_MARK * log.budget)
     gauges: dict[str, Callable[[], float]] = {
         "wal_low_position": lambda: log.low,
         "wal_durable_position": lambda: log.durable,
@@ -73,6 +75,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         "wal_used_bytes": lambda: log.used,
         "wal_budget_bytes": lambda: log.budget,
         "wal_fill_ratio": lambda: log.fill,
+        "wal_full_in_seconds": lambda: growth.full_in(clock(), backlog_bytes(log)),
         "wal_unsynced_events": lambda: log.durable - log.synced_up_to,
         "wal_unsynced_seconds": lambda: unsynced.oldest(clock(), log.synced_up_to),
         "wal_dropped_events": lambda: log.dropped_events,
@@ -99,7 +102,10 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
             if commit.overdue is not None:
                 seconds.observe(commit.overdue.seconds)
         sizes.observe(commit.size)
-        oldest.ages.note(clock(), commit.last, log.low)
+        now = clock()
+        oldest.ages.note(now, commit.last, log.low)
+        if growth.due(now):
+            growth.note(now, backlog_bytes(log))
 
     return committed
 
