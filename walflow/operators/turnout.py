@@ -5,7 +5,7 @@ sink has acked says nothing about an event that went the other way before. So ea
 upstream sees the operator's name alone, as with a round robin.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from walflow.codecs import JSON
@@ -62,10 +62,15 @@ class Turnout:
             sent.block.receipt.fail(receipt.cause, sent.numbers[receipt.done], self._name)
 
 
-class _Err:
-    def __init__(self, take: Callable[[Block], None]) -> None:
-        self.accept = take
+class _Refusing:
+    def __init__(self, err: OperatorErr, reasons: Sequence[str]) -> None:
+        self._err = err
+        self._reasons = reasons
+
+    def accept(self, block: Block) -> None:
+        self._err.take(block, self._reasons)
 
 
 def refused_part(err: OperatorErr, numbers: Sequence[int], reasons: Sequence[str]) -> Part:
-    return Part(_Err(lambda block: err.take(block, reasons)), numbers, emptied=True)
+    """`reasons`: of each of these events."""
+    return Part(_Refusing(err, reasons), numbers, emptied=True)
