@@ -57,7 +57,7 @@ def test_prometheus_itself_accepts_the_rules_and_the_expressions_of_the_dashboar
     recorded = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(panels())]
     file = tmp_path / "dashboard.yaml"
     file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": recorded}]}))
-    command = [promtool, "check", "rules", RULES, file]
+    command = [str(promtool), "check", "rules", str(RULES), str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(PROMETHEUS))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"SUCCESS: {len(rules())} rules found" in done.stdout
