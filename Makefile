@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis
+.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis ## before eac
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis ## the rest: the other loop, power cuts, kills, system calls, Spark
+nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus ## the rest: the other loop, power cuts, kills, system calls, Spark
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
 	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
@@ -133,7 +133,7 @@ node:
 	  else false; fi; \
 	} || echo "node or npm is missing, the tests with wscat skip: sudo apt-get install nodejs npm"
 
-rsyslog redis: $(VENV)/.test
+rsyslog redis prometheus: $(VENV)/.test
 	@$(RUN) -m bench.unpacked $@
 
 java: $(VENV)/.test

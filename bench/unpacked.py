@@ -37,6 +37,7 @@ REDIS: Final = Package(
     ("redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"),
     "--version",
 )
+PROMETHEUS: Final = Package("prometheus", "promtool", ("prometheus",), "--version")
 
 
 @functools.cache
@@ -101,13 +102,13 @@ def _version(package: Package, found: Path) -> str | None:
 
 
 def main(name: str, said: Callable[[str], object] = print) -> None:
-    package = {one.name: one for one in (RSYSLOG, REDIS)}[name]
+    package = {one.name: one for one in (RSYSLOG, REDIS, PROMETHEUS)}[name]
     if program(package) is None:
         said(f"fetching {package.program}")
         fetch(package)
         program.cache_clear()
         if (reason := absent(package)) is not None:
-            said(f"the bench goes without it: {reason}")
+            said(f"what wants it goes without: {reason}")
 
 
 if __name__ == "__main__":

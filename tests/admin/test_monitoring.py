@@ -1,0 +1,69 @@
+"""The dashboard and the alert rules that are shipped: they ask for metrics that a daemon has."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench.unpacked import PROMETHEUS, absent, environment, program
+from tests.system.admin import LOOPBACK, Admin
+from tests.system.daemon import echo_flow, running
+
+FOLDER = Path(__file__).parents[2] / "packaging" / "monitoring"
+RULES = FOLDER / "alerts.yaml"
+METRIC = re.compile(r"\b(?:walflow|process)_[a-z_]+")
+
+
+def rules() -> list[dict[str, str]]:
+    [group] = yaml.safe_load(RULES.read_text())["groups"]
+    found: list[dict[str, str]] = group["rules"]
+    return found
+
+
+def panels() -> Iterator[tuple[str, str]]:
+    """Each expression with the title of its panel. Grafana's own variables have values."""
+    for panel in json.loads((FOLDER / "dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"].replace("$__rate_interval", "1m").replace("$", "")
+
+
+def test_each_metric_is_one_of_a_running_daemon(tmp_path: Path) -> None:
+    with running(echo_flow(tmp_path), tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        _, text = admin.get("/metrics")
+        assert daemon.terminate() == 0
+    known = set(re.findall(r"^([a-z_]+)[ {]", text, re.MULTILINE))
+    variables = "walflow_build_info walflow_topology_edge_info"
+    for name, expression in [*((one["alert"], one["expr"]) for one in rules()), *panels(), ("variables", variables)]:
+        asked = set(METRIC.findall(expression))
+        assert asked or name == "WalflowDown", name
+        assert asked <= known, name
+
+
+@pytest.mark.nightly
+def test_prometheus_itself_accepts_the_rules_and_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
+    promtool = program(PROMETHEUS)
+    if promtool is None:
+        missing = str(absent(PROMETHEUS))
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing, pytrace=False)
+        pytest.skip(missing)
+    recorded = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(panels())]
+    file = tmp_path / "dashboard.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": recorded}]}))
+    command = [str(promtool), "check", "rules", str(RULES), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(PROMETHEUS))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"SUCCESS: {len(rules())} rules found" in done.stdout
+
+
+def test_the_page_says_what_to_do_about_each_alert() -> None:
+    text = (FOLDER.parents[1] / "docs" / "howto" / "monitoring.md").read_text()
+    for rule in rules():
+        assert f"`{rule['alert']}`" in text
