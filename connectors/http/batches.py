@@ -2,8 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Final, Literal, NamedTuple
+from itertools import groupby, pairwise
+from typing import Final, Literal, NamedTuple, cast
+from zlib import crc32
+
+import msgspec
 
 from walflow import Block, Inlet
 
@@ -46,6 +49,26 @@ def parcels(blocks: Sequence[Block], most_events: int, most_bytes: int) -> list[
     if gathered:
         made.append(_parcel(gathered, first))
     return made
+
+
+def lanes(blocks: Sequence[Block], path: Sequence[str], count: int) -> list[list[Block]]:
+    """Events with an equal value at `path` are in one of them, in their order. The events are JSON."""
+    made: list[list[Block]] = [[] for _ in range(count)]
+    for block in blocks:
+        numbers = [crc32(msgspec.json.encode(_at(value, path), order="sorted")) % count for value in block.values]
+        runs = [(number, sum(1 for _ in run)) for number, run in groupby(numbers)]
+        for (number, _), part in zip(runs, block.split([size for _, size in runs]), strict=True):
+            made[number].append(part)
+    return [lane for lane in made if lane]
+
+
+def _at(value: object, path: Sequence[str]) -> object:
+    """None: there is nothing."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = cast(dict[str, object], value).get(name)
+    return value
 
 
 def halves(parcel: Parcel) -> list[Parcel]:

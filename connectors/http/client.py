@@ -56,6 +56,13 @@ class HttpClient(Connector):
         le=1000,
         description="How many requests may wait for their answers. With 1, the server gets the events in order.",
     )
+    order_by: str | None = Field(
+        default=None,
+        min_length=1,
+        description="With a larger `concurrency`: the member of the event, as `user.id`, by which the server gets events in "
+        "order. A request waits for the answers of all before it with an equal value; events without it count as equal. The "
+        "codec must be json, without postprocessors.",
+    )
     responses: bool = Field(
         default=False,
         description="Whether the body of each answer with 2xx is an event, which leaves by `out`. It has the metadata "

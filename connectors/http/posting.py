@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
-from connectors.http.batches import Parcel, body_of, halves, parcels, type_of
+from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of
 from connectors.http.responding import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import Contexts, NoSecret
@@ -103,14 +103,25 @@ class HttpPosting:
 
     async def _post_all(self, session: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
         config = self._config
-        waiting = parcels(blocks, 1 if config.batch == "event" else config.max_batch_events, config.max_batch_bytes)
-        waiting.reverse()
+        most = 1 if config.batch == "event" else config.max_batch_events
+        if config.order_by is None or not all(map(self._is_json, blocks)):
+            waiting = parcels(blocks, most, config.max_batch_bytes)
+            queues = [waiting] * min(config.concurrency, len(waiting))
+        else:
+            by_value = lanes(blocks, config.order_by.split("."), config.concurrency)
+            queues = [parcels(lane, most, config.max_batch_bytes) for lane in by_value]
+        for queue in {id(queue): queue for queue in queues}.values():
+            queue.reverse()
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(config.concurrency, len(waiting))):
-                    group.create_task(self._post_some(session, waiting))
+                for queue in queues:
+                    group.create_task(self._post_some(session, queue))
         finally:
-            self._fail_all(waiting, "the connector has stopped")
+            for queue in queues:
+                self._fail_all(queue, "the connector has stopped")
+
+    def _is_json(self, block: Block) -> bool:
+        return not self._inlet.encoded and block.codec.name == "json"
 
     async def _post_some(self, session: aiohttp.ClientSession, waiting: list[Parcel]) -> None:
         """The last of `waiting` first."""
@@ -130,9 +141,13 @@ class HttpPosting:
 
     async def _post(self, session: aiohttp.ClientSession, parcel: Parcel) -> Sequence[Parcel]:
         """Until it has an outcome; or, as it may be refused for one of its events, its halves."""
-        if self._config.batch != "event" and (self._inlet.encoded or parcel.blocks[0].codec.name != "json"):
-            self._reject(parcel, f'"batch": "{self._config.batch}" wants the codec json, and no postprocessors')
-            return ()
+        if not self._is_json(parcel.blocks[0]):
+            if self._config.batch != "event":
+                self._reject(parcel, f'"batch": "{self._config.batch}" wants the codec json, and no postprocessors')
+                return ()
+            if self._config.order_by is not None:
+                self._reject(parcel, "order_by wants the codec json, and no postprocessors")
+                return ()
         answer = await self._until_answered(session, parcel, parcel.key or secrets.token_hex(16))
         if answer.status in TOO_MUCH and parcel.events > 1:
             return halves(parcel)

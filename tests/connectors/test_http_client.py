@@ -13,7 +13,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from connectors.http import HttpClient
-from connectors.http.batches import parcels
+from connectors.http.batches import lanes, parcels
 from tests.system.certificates import Authority
 from walflow.codecs import STRING
 from walflow.event import Origin
@@ -373,3 +373,45 @@ def test_what_is_warned_of() -> None:
     assert "token stands in the flow file" in warnings(url="https://h/", token="t")
     assert "Authorization" in warnings(url="https://h/", headers={"Authorization": "t"})
     assert HttpClient(url="http://h/").guarantee(behind_log=False).warnings
+
+
+@pytest.mark.parametrize("batch", ["event", "lines"])
+async def test_events_of_one_value_are_sent_in_their_order(batch: str) -> None:
+    peer = Peer(*[500, 200, 503] * 5)
+    peer.hold = asyncio.Event()
+    events = [f'{{"user":{{"id":{number % 7}}},"n":{number}}}'.encode() for number in range(140)]
+    config: dict[str, Any] = {"batch": batch, "max_batch_events": 3, "concurrency": 4, "order_by": "user.id"}
+    async with peer.listening() as port, posting(port, **config) as inlet:
+        inlet.give(inlet.lines_of(*events[:70]), inlet.lines_of(*events[70:]))
+        await until(lambda: peer.at_once > 1)
+        peer.hold.set()
+        await until(lambda: len(inlet.settled) == 2)
+        got = [json.loads(line) for one in peer.got for line in one.body.splitlines()]
+    for user in range(7):
+        numbers = [event["n"] for event in got if event["user"]["id"] == user]
+        assert list(dict.fromkeys(numbers)) == [number for number in range(140) if number % 7 == user]
+
+
+def test_lanes_keep_what_is_equal_together_and_events_without_it_too() -> None:
+    inlet = MemoryInlet(VirtualScheduler())
+    block = inlet.lines_of(
+        b'{"a":{"b":1}}',
+        b'{"a":1}',
+        b"2",
+        b'{"a":{"b":1}}',
+        b'{"a":{"b":{"x":1,"y":2}}}',
+        b'{"a":{"b":{"y":2,"x":1}}}',
+    )
+    made = lanes([block], ["a", "b"], 1000)
+    assert sorted(sum(part.frames.count for part in lane) for lane in made) == [2, 2, 2]
+    for part in [part for lane in made for part in lane]:
+        part.receipt.ack()
+    assert len(inlet.settled) == 1
+
+
+async def test_an_order_by_members_wants_json() -> None:
+    peer = Peer()
+    async with peer.listening() as port, posting(port, order_by="a", concurrency=2) as inlet:
+        inlet.give(inlet.block(b"text\n", codec=STRING))
+        await until(lambda: inlet.rejected)
+        assert "order_by wants the codec json" in inlet.rejected[0][1]
