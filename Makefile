@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus
+.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,11 +29,11 @@ several = -n $(or $(JOBS),3) --dist worksteal
 quick: $(VENV)/.test ## before each commit, a minute: the tests that start no process; ARGS="-k name" for some of them
 	@$(RUN) -m pytest --tier quick -n $(or $(JOBS),2) --dist worksteal $(ARGS)
 
-test: $(VENV)/.test strace logrotate nginx java node rsyslog redis ## before each push, six minutes: those and daemons, on one event loop
+test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## before each push, six minutes: those and daemons, on one event loop
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus ## the rest: the other loop, power cuts, kills, system calls, Spark
+nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
 	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
@@ -118,6 +118,13 @@ nginx:
 	    echo "installing nginx"; { apt-get update && apt-get install --yes --no-install-recommends nginx-light; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "nginx is missing, the tests with a proxy skip: sudo apt-get install nginx-light"
+
+mosquitto:
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v mosquitto >/dev/null && command -v mosquitto_sub >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing mosquitto"; { apt-get update && apt-get install --yes --no-install-recommends mosquitto mosquitto-clients; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "mosquitto is missing, the tests with MQTT skip: sudo apt-get install mosquitto mosquitto-clients"
 
 chromium:
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \

@@ -15,6 +15,7 @@ from connectors.http import HttpClient, HttpServer
 from connectors.kafka import KafkaConsumer, KafkaProducer
 from connectors.memory import Memory
 from connectors.metronome import Metronome
+from connectors.mqtt import MqttPublisher, MqttSubscriber
 from connectors.null import Null
 from connectors.spark import Spark
 from connectors.stdio import Stdio
@@ -64,6 +65,13 @@ MADE: list[Connector] = [
     ),
     Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
+    MqttPublisher(url="mqtt://h", topic="t"),
+    MqttPublisher(url="mqtt://h", topic="t", qos=2),
+    MqttPublisher(url="mqtt://h", topic="t", qos=0),
+    MqttPublisher.model_validate({"url": "mqtt://h:1", "topic": "t", "username": "u", "password": "secret"}),
+    MqttPublisher.model_validate({"url": "mqtts://h", "topic": "t", "tls": {"cert": "c", "key_password": "secret"}}),
+    MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c"),
+    MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c", qos=0),
     Null(),
     Spark(path="s"),
     Spark(path="s", pipeline="compiled"),
@@ -114,6 +122,8 @@ WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 HTTP_CLIENT = "connectors/test_http_client.py::"
 KAFKA_CONSUMER = "connectors/test_kafka_consumer.py::"
 KAFKA_PRODUCER = "connectors/test_kafka_producer.py::"
+MQTT = "connectors/test_mqtt.py::"
+MQTT_KILLS = "system/test_mqtt.py::test_killed_under_load_every_message_that_a_broker_has_taken_arrives"
 HTTP_SERVER = "connectors/test_http_server.py::"
 HTTP_RESPONSES = "connectors/test_http_responses.py::"
 HTTP_REPLIES = "connectors/test_http_replies.py::"
@@ -283,6 +293,31 @@ HELD = {
         f"{KAFKA_PRODUCER}test_a_partition_that_does_not_exist_is_a_reject",
         f"{KAFKA_PRODUCER}test_what_a_broker_does_not_take_now_is_sent_again_in_its_place",
         f"{KAFKA_PRODUCER}test_what_is_too_large_together_is_sent_alone_before_it_is_rejected",
+    ],
+    "an event is acked when the broker has answered its message": [
+        f"{MQTT}test_an_event_is_a_message_and_acked_after_its_answer",
+        f"{MQTT}test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answered",
+        MQTT_KILLS,
+    ],
+    "best effort: an event is acked when its message is in the kernel's buffer": [
+        f"{MQTT}test_an_event_is_a_message_and_acked_after_its_answer"
+    ],
+    "with QoS 0 a message lost on its way is lost for good": [f"{MQTT}test_warnings"],
+    "what the broker has not acked when walflow stops is lost": [
+        f"{MQTT}test_what_has_no_answer_when_it_stops_fails"
+    ],
+    "the password goes to h:1 without TLS": [f"{MQTT}test_warnings"],
+    "each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then": [
+        f"{MQTT}test_the_broker_keeps_a_message_until_its_event_is_acked",
+        f"{MQTT}test_what_a_sink_fails_is_sent_again_and_bad_messages_leave_by_err",
+        f"{MQTT}test_after_a_kill_of_the_broker_it_goes_on_and_old_acks_mean_nothing",
+        MQTT_KILLS,
+    ],
+    "best effort: messages are lost while walflow is away": [
+        f"{MQTT}test_qos_0_is_dropped_and_counted_where_the_flow_accepts_none"
+    ],
+    "with QoS 0 the broker keeps nothing for walflow": [
+        f"{MQTT}test_qos_0_is_dropped_and_counted_where_the_flow_accepts_none"
     ],
     "what no broker has taken when walflow stops is lost": [
         f"{KAFKA_PRODUCER}test_when_it_stops_what_has_no_report_fails"

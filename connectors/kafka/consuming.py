@@ -6,19 +6,18 @@ the loop sees them with what was read. What is read is sent block by block, and 
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connectors.kafka.incoming import MessageRun, runs_of
+from connectors.kafka.incoming import runs_of
 from connectors.kafka.partition import AssignedPartition, HeldMessages
 from connectors.kafka.settings import KafkaAway, reason_of
-from connectors.kafka.thread import on_thread
-from walflow import Block, Outlet, Receipt, StreamId
-from walflow.relay.redelivery import InFlight, Redelivery
+from walflow import Outlet, StreamId
+from walflow.net import on_thread
+from walflow.relay.resending import Resending
 
 if TYPE_CHECKING:
     from connectors.kafka.consumer import KafkaConsumer
@@ -29,7 +28,6 @@ HOLD: Final = 1.0  # seconds that a read waits for room; then the partitions are
 LEAVE: Final = (
     2.0  # seconds that events of a revoked partition have to settle: what is acked by then does not come again
 )
-REJECT_AGAIN: Final = 1.0  # seconds, where the path behind `err` has failed
 
 _FINAL: Final = {
     KafkaError._AUTHENTICATION,
@@ -151,14 +149,10 @@ class KafkaConsuming:
     def __init__(self, config: "KafkaConsumer", out: Outlet) -> None:
         self._config = config
         self._out = out
-        self._ready: deque[InFlight[HeldMessages]] = deque()
-        self._redelivery = Redelivery[HeldMessages]()
-        self._next = 1  # the position of the next event, counted since the start
-        self._bytes = 0  # of what is not settled
-        self._pumping = self._pump_again = self._up = False
+        self._up = False
         self._room = asyncio.Event()
+        self._resending = Resending(out, self._room.set)
         self._said = ""
-        self._redelivered = out.counter("redelivered_events_total")
         self._rebalances = out.counter("rebalances_total")
 
     async def run(self) -> None:
@@ -171,7 +165,7 @@ class KafkaConsuming:
         try:
             while True:
                 self._take(await on(member.read))
-                if not self._has_room():
+                if not self._resending.has_room:
                     await self._wait_for_room(member)
         finally:
             await on(member.close)
@@ -180,15 +174,12 @@ class KafkaConsuming:
         """At first without pausing: that throws away what librdkafka has read ahead."""
         try:
             async with asyncio.timeout(HOLD):
-                while not self._has_room():
+                while not self._resending.has_room:
                     self._room.clear()
                     await self._room.wait()
         except TimeoutError:
-            while not self._has_room():
+            while not self._resending.has_room:
                 self._take(await on_thread(self._out.scheduler, member.stay))
-
-    def _has_room(self) -> bool:
-        return not self._ready and self._bytes < self._out.window
 
     def _take(self, read: Sequence[PartitionMessages]) -> None:
         """Raises KafkaAway."""
@@ -197,14 +188,12 @@ class KafkaConsuming:
         self._member.rebalances = 0
         if self._member.assigned and not self._up:
             self._up = True
-            self._out.on_ready(self._pump)
-        now = time.time_ns()
+            self._out.on_ready(self._resending.pump)
         for partition, messages in read:
-            for run in runs_of(messages, self._out):
-                self._hold(partition, run, now)
+            self._hold(partition, messages)
         if read:
             self._said = ""
-        self._pump()
+        self._resending.pump()
 
     def _look_at_troubles(self) -> None:
         troubles = self._member.troubles.copy()
@@ -217,108 +206,14 @@ class KafkaConsuming:
                 self._said = reason
                 self._out.log.warning("kafka", reason=reason)
 
-    def _hold(self, partition: AssignedPartition, run: MessageRun, now: int) -> None:
-        held = HeldMessages(partition, self._next, run.frames, run.metas, run.end, now)
-        self._next += run.frames.count
-        self._bytes += len(run.frames.data)
-        partition.hold(held)
-        if run.refused:
-            self._reject(held, run.refused)
-        else:
-            self._ready.append(InFlight(held.first, self._next - 1, held))
+    def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:
+        stream = StreamId(self._out.name, self._out.run, partition.number)
+        now = time.time_ns()
+        for run in runs_of(messages, self._out):
+            held = HeldMessages(partition, stream, run.frames, run.metas, now, run.end, self._advanced)
+            self._resending.hold(held, run.refused)
 
-    # what goes
-
-    def _pump(self) -> None:
-        """A block may settle while it is being sent."""
-        self._pump_again = True
-        if self._pumping:
-            return
-        self._pumping = True
-        try:
-            while self._pump_again:
-                self._pump_again = False
-                self._send_ready()
-        finally:
-            self._pumping = False
-        if self._has_room():
-            self._room.set()
-
-    def _send_ready(self) -> None:
-        while self._ready and not self._redelivery.blocks:
-            part = self._ready.popleft()
-            partition = part.record.partition
-            if partition.gone or partition.leaving:
-                self._forget(part)
-            elif not self._send(part):
-                self._ready.appendleft(part)
-                return
-
-    def _send(self, part: InFlight[HeldMessages]) -> bool:
-        partition = part.record.partition
-        block = self._block(part, Receipt(partial(self._settled, part), part.count, None, part.skip))
-        partition.in_flight += part.count
-        if self._out.send(block):
-            return True
-        partition.in_flight -= part.count
-        block.receipt.settled = _not_sent
-        block.receipt.ack()
-        return False
-
-    def _block(self, part: InFlight[HeldMessages], receipt: Receipt) -> Block:
-        held = part.record
-        start = part.first - held.first
-        return Block(
-            StreamId(self._out.name, self._out.run, held.partition.number),
-            held.frames.slice(start, start + part.count),
-            self._out.codec,
-            receipt,
-            ingest_ns=held.ingest_ns,
-            meta={},
-            event_metas=held.metas[start : start + part.count],
-        )
-
-    def _reject(self, held: HeldMessages, reason: str) -> None:
-        part = InFlight(held.first, held.first + held.frames.count - 1, held)
-
-        def settled(receipt: Receipt) -> None:
-            if receipt.cause is None or held.partition.gone:
-                self._done(held, part.count)
-            else:
-                self._out.scheduler.call_later(REJECT_AGAIN, lambda: self._reject(held, reason))
-
-        self._out.reject(self._block(part, Receipt(settled, part.count)), reason)
-
-    def _settled(self, part: InFlight[HeldMessages], receipt: Receipt) -> None:
-        held = part.record
-        if receipt.done:
-            self._done(held, receipt.done)
-        if receipt.cause is not None and receipt.done < part.count:
-            left = part.failed(receipt.done, receipt.delivered)
-            self._redelivered.value += left.count
-            self._out.log.warning(
-                "redelivery",
-                topic=held.partition.topic,
-                partition=held.partition.partition,
-                events=left.count,
-                attempts=left.attempts,
-                cause=str(receipt.cause),
-            )
-            self._out.scheduler.call_later(self._redelivery.add(left), self._redeliver)
-        held.partition.in_flight -= part.count  # after the offset is stored: a thread may wait for this
-        self._pump()
-
-    def _redeliver(self) -> None:
-        self._ready.extendleft(reversed(self._redelivery.take()))
-        self._pump()
-
-    def _done(self, held: HeldMessages, count: int) -> None:
-        held.left -= count
-        if not held.left:
-            self._bytes -= len(held.frames.data)
-        partition = held.partition
-        if partition.gone or not partition.advance():
-            return
+    def _advanced(self, partition: AssignedPartition) -> None:
         try:
             self._member.store(partition)
             if not self._config.commit_interval:
@@ -326,18 +221,7 @@ class KafkaConsuming:
         except (KafkaException, RuntimeError):  # it was revoked, or all is closed: these messages come again
             self._out.log.debug("offset not stored", topic=partition.topic, partition=partition.partition)
 
-    def _forget(self, part: InFlight[HeldMessages]) -> None:
-        """Another member of the group sends it."""
-        held = part.record
-        held.left -= part.count
-        if not held.left:
-            self._bytes -= len(held.frames.data)
-
 
 def _place(partition: AssignedPartition) -> TopicPartition:
     assert partition.acked is not None
     return TopicPartition(partition.topic, partition.partition, partition.acked)
-
-
-def _not_sent(receipt: Receipt) -> None:
-    """There was no room. The block is made again later."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from connectors.kafka.outcomes import MessageFate, NotProduced, ProducedBlock, of_call, of_report
+from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, parts_of
 from connectors.kafka.settings import KafkaAway, reason_of
-from connectors.kafka.thread import on_thread
 from walflow import Backoff, Block, Inlet
+from walflow.net import NotConfirmed, SentBlock, on_thread
 
 if TYPE_CHECKING:
     from connectors.kafka.producer import KafkaProducer
@@ -33,7 +33,7 @@ class _Sending:
 
     __slots__ = ("alone", "delivery", "numbers")
 
-    def __init__(self, delivery: ProducedBlock, numbers: Sequence[int], *, alone: bool = False) -> None:
+    def __init__(self, delivery: SentBlock, numbers: Sequence[int], *, alone: bool = False) -> None:
         self.delivery = delivery
         self.numbers = deque(numbers)
         self.alone = alone
@@ -48,7 +48,7 @@ class KafkaProducing:
         self._make = make
         self._waiting: deque[_Sending] = deque()
         self._failed: list[_Sending] = []  # to be sent again when the wait is over
-        self._held: dict[ProducedBlock, None] = {}
+        self._held: dict[SentBlock, None] = {}
         self._under_way = 0  # messages that librdkafka has
         self._lone = False  # the message under way is one
         self._in_wait = self._producing = self._triggered = self._closed = False
@@ -59,7 +59,7 @@ class KafkaProducing:
         self._sent = inlet.counter("messages_total")
         self._sent_again = inlet.counter("retried_messages_total")
         # written by the thread that polls, taken by the loop when no job is in the air
-        self._reports: list[tuple[ProducedBlock, int, KafkaError | None]] = []
+        self._reports: list[tuple[SentBlock, int, KafkaError | None]] = []
         self._error: KafkaError | None = None
 
     async def run(self) -> None:
@@ -107,7 +107,7 @@ class KafkaProducing:
     # the loop's half
 
     def accept(self, block: Block) -> None:
-        delivery = ProducedBlock(block, self._inlet.messages(block))
+        delivery = SentBlock(block, self._inlet.messages(block))
         self._held[delivery] = None
         self._waiting.append(_Sending(delivery, range(delivery.left)))
         if self._triggered and self._inlet.replaceable:
@@ -149,7 +149,7 @@ class KafkaProducing:
             numbers.popleft()
         return True
 
-    def _send(self, delivery: ProducedBlock, number: int) -> None:
+    def _send(self, delivery: SentBlock, number: int) -> None:
         key, partition, timestamp, headers = parts_of(delivery.meta(number), self._config.key)
         self._produce_one(
             self._config.topic,
@@ -163,7 +163,7 @@ class KafkaProducing:
         )
         self._sent.value += 1
 
-    def _not_sent(self, delivery: ProducedBlock, number: int, error: KafkaError) -> None:
+    def _not_sent(self, delivery: SentBlock, number: int, error: KafkaError) -> None:
         if of_call(error) is MessageFate.REJECT:
             self._refuse(delivery, number, f"no message: {reason_of(error)}", never=True)
         else:
@@ -199,7 +199,7 @@ class KafkaProducing:
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
         lone, confirmed = self._lone, False
-        again: dict[ProducedBlock, list[int]] = {}
+        again: dict[SentBlock, list[int]] = {}
         why = ""
         for delivery, number, error in reports:
             if delivery not in self._held:  # it was given up
@@ -228,13 +228,13 @@ class KafkaProducing:
             self._wait(why)
         return confirmed
 
-    def _refuse(self, delivery: ProducedBlock, number: int, reason: str, *, never: bool) -> None:
+    def _refuse(self, delivery: SentBlock, number: int, reason: str, *, never: bool) -> None:
         delivery.refused[number] = (never, reason)
         delivery.left -= 1
         if not delivery.left:
             self._settle(delivery)
 
-    def _settle(self, delivery: ProducedBlock) -> None:
+    def _settle(self, delivery: SentBlock) -> None:
         del self._held[delivery]
         delivery.settle(self._inlet)
 
@@ -278,7 +278,7 @@ class KafkaProducing:
         self._failed = []
         held, self._held = self._held, {}
         for delivery in held:
-            self._inlet.fail(delivery.block, NotProduced(reason))
+            self._inlet.fail(delivery.block, NotConfirmed(reason))
 
     def _end(self, reason: str) -> None:
         if not self._ended.done():
@@ -286,7 +286,7 @@ class KafkaProducing:
 
     # called by librdkafka, from `poll`
 
-    def _on_report(self, delivery: ProducedBlock, number: int, error: KafkaError | None, _message: Message) -> None:
+    def _on_report(self, delivery: SentBlock, number: int, error: KafkaError | None, _message: Message) -> None:
         self._reports.append((delivery, number, error))
 
     def _on_error(self, error: KafkaError) -> None:

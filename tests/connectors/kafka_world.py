@@ -72,11 +72,13 @@ async def producing(
 
 
 @asynccontextmanager
-async def consuming(brokers: str, topic: str, **config: object) -> AsyncIterator[MemoryOutlet]:
-    """In the group that has the topic's name."""
+async def consuming(
+    brokers: str, topic: str, *, session_ms: int = 45_000, **config: object
+) -> AsyncIterator[MemoryOutlet]:
+    """In the group that has the topic's name. `session_ms`: the mock cluster lets a second member in after so long."""
     scheduler = LoopScheduler("kafka")
     out = MemoryOutlet(cast(VirtualScheduler, scheduler))
-    mode = {"custom": {"rdkafka_options": {"session.timeout.ms": 6000, "heartbeat.interval.ms": 100}}}
+    mode = {"custom": {"rdkafka_options": {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 100}}}
     keys = {"brokers": brokers.split(","), "topics": [topic], "group_id": topic, "mode": mode, **config}
     task = asyncio.ensure_future(KafkaConsumer.model_validate(keys).run(MemoryInlet(out.scheduler), out))
     try:

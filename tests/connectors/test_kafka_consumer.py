@@ -101,8 +101,8 @@ async def test_a_breaker_pauses_it_and_the_group_keeps_it(brokers: str, topic: s
 async def test_another_member_gets_what_is_not_acked_and_no_event_that_is(brokers: str, topic: str) -> None:
     for partition in range(4):
         put(brokers, topic, *(b"%d" % (10 * partition + n) for n in range(5)), partition=partition)
-    async with consuming(brokers, topic) as other:
-        async with consuming(brokers, topic) as one:
+    async with consuming(brokers, topic, session_ms=6000) as other:
+        async with consuming(brokers, topic, session_ms=6000) as one:
             await until(lambda: len(values(one)) + len(values(other)) >= 20)
             acked = [block for out in (one, other) for block in out.sent if 0 in block.values]
             ack(acked)

@@ -9,12 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.connectors.kafka_world import cluster, put
+from tests.connectors.mosquitto import BROKER as BROKER_OF_MQTT, broker
 from tests.system.daemon import ROOT, free_port, running
 from walflow.cli import app
 
 FLOWS = ROOT / "flows"
 SHIPPED = sorted(str(path.relative_to(FLOWS)) for path in FLOWS.rglob("*.troy"))
 BROKER = "127.0.0.1:9092"
+MQTT = "mqtt://127.0.0.1:1883"
 WITH_SPARK = {"spark/hosts.troy"}  # a query, so a JVM
 
 
@@ -36,7 +38,13 @@ def on_ports_of_its_own(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("name", [marked(name) for name in SHIPPED])
 def test_it_runs(name: str, tmp_path: Path) -> None:
     with on_ports_of_its_own((FLOWS / name).read_text()) as text:
-        start_and_stop(text, name, tmp_path)
+        if MQTT not in text:
+            start_and_stop(text, name, tmp_path)
+            return
+        if BROKER_OF_MQTT is None:
+            pytest.skip("mosquitto is missing (apt install mosquitto mosquitto-clients)")
+        with broker(tmp_path) as mosquitto:
+            start_and_stop(text.replace(MQTT, f"mqtt://127.0.0.1:{mosquitto.port}"), name, tmp_path)
 
 
 def start_and_stop(text: str, name: str, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
 from walflow.net.reconnect import Reconnect
 from walflow.net.secrets import NoSecret, Secret
+from walflow.net.sent_block import NotConfirmed, SentBlock
 from walflow.net.sockets import CannotListen, SocketOptions
+from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls
 
 __all__ = [
@@ -15,11 +17,14 @@ __all__ = [
     "ClientTls",
     "Contexts",
     "NoSecret",
+    "NotConfirmed",
     "Reconnect",
     "Secret",
+    "SentBlock",
     "ServerTls",
     "SocketOptions",
     "check_host",
     "check_socket_path",
+    "on_thread",
     "parse_address",
 ]

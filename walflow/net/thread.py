@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from walflow import Scheduler
+from walflow.contract import Scheduler
 
 T = TypeVar("T")
 

@@ -1,0 +1,187 @@
+"""One connection to a broker. paho reads and writes when the loop says that the socket is ready; so there are no threads, and all
+callbacks come on the loop. Only connecting blocks, on the scheduler's thread."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from connectors.mqtt.settings import MqttAway, MqttConnector
+from walflow import Half
+from walflow.net import Contexts, on_thread
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import SocketLike
+
+CONNECT: Final = 10.0  # seconds, for each of: a connection with TLS, the broker's answer
+MISC: Final = 1.0  # seconds between looks at the keepalive
+TURN: Final = 200  # messages that are read before others have their turn
+
+
+class MqttConnection:
+    """`received`: how many messages have come."""
+
+    def __init__(self, config: MqttConnector, half: Half, contexts: Contexts | None, client_id: str, *, clean: bool):
+        self.present = False  # the broker has kept the session
+        self.received = 0
+        self.on_message: Callable[[MQTTMessage], None] = _nothing
+        self._config = config
+        self._half = half
+        self._clean = clean
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[ReasonCode] = self._loop.create_future()
+        self._lost: asyncio.Future[str] = self._loop.create_future()
+        self._five = config.version == "5"
+        self.client = client = Client(
+            CallbackAPIVersion.VERSION2,
+            client_id,
+            clean_session=None if self._five else clean,
+            protocol=MQTTProtocolVersion.MQTTv5 if self._five else MQTTProtocolVersion.MQTTv311,
+            reconnect_on_failure=False,
+            manual_ack=True,
+        )
+        client.connect_timeout = CONNECT
+        if config.username is not None:
+            password = config.password.read().get_secret_value() if config.password is not None else None
+            client.username_pw_set(config.username, password)
+        if contexts is not None:
+            use: Callable[[ssl.SSLContext], None] = getattr(client, "tls_set_context")  # noqa: B009  # it has no types
+            use(contexts.current)
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_message = self._on_message
+
+    def __repr__(self) -> str:
+        return f"<MqttConnection to {self._config.address}>"
+
+    async def open(self, session_s: int = 0, receive_maximum: int = 0) -> None:
+        """Raises MqttAway."""
+        properties = new_properties(PacketTypes.CONNECT) if self._five else None
+        if properties is not None and session_s:
+            properties.SessionExpiryInterval = session_s
+        if properties is not None and receive_maximum:
+            properties.ReceiveMaximum = receive_maximum
+        try:
+            await on_thread(self._half.scheduler, lambda: self._dial(properties))
+        except (OSError, ValueError) as error:
+            raise MqttAway(_line(error)) from error
+        sock = self.client.socket()
+        if sock is None:
+            raise MqttAway("the broker has closed the connection")
+        self._loop.add_reader(sock, self._readable)
+        self.client.on_socket_register_write = self._on_want_write
+        self.client.on_socket_unregister_write = self._on_written
+        self.client.on_socket_close = self._on_close
+        if self.client.want_write():
+            self._loop.add_writer(sock, self._writable)
+        self._lost.add_done_callback(lambda lost: self._answer.cancel())
+        try:
+            async with asyncio.timeout(CONNECT):
+                await asyncio.wait([self._answer])
+        except TimeoutError:
+            raise MqttAway(f"no answer within {CONNECT:g} s") from None
+        if self._answer.cancelled():
+            raise MqttAway(self._lost.result())
+        if self._answer.result().is_failure:
+            raise MqttAway(f"the broker refuses: {self._answer.result()}")
+
+    def _dial(self, properties: Properties | None) -> None:
+        address, keepalive = self._config.address, self._config.keepalive // 1_000_000_000
+        if self._five:
+            self.client.connect(address.host, address.port, keepalive, clean_start=self._clean, properties=properties)
+        else:
+            self.client.connect(address.host, address.port, keepalive)
+
+    async def until_lost(self) -> str:
+        """Why."""
+        while not self._lost.done():
+            self.client.loop_misc()
+            await asyncio.wait([self._lost], timeout=MISC)
+        return self._lost.result()
+
+    def close(self) -> None:
+        """With a word to the broker, if it takes one now."""
+        client, sock = self.client, self.client.socket()
+        if sock is not None:
+            client.disconnect()
+            client.loop_write()
+        client.on_socket_register_write = client.on_socket_unregister_write = client.on_socket_close = None
+        client.on_connect = client.on_disconnect = client.on_message = None
+        client.on_publish = client.on_subscribe = None
+        if sock is not None and sock.fileno() >= 0:
+            self._on_close(client, None, sock)
+            sock.close()
+
+    def _readable(self) -> None:
+        for _ in range(TURN):
+            before = self.received
+            code = self.client.loop_read()
+            sock = self.client.socket()
+            if code != MQTTErrorCode.MQTT_ERR_SUCCESS or sock is None:
+                self._lose(f"the connection broke: {_words(code)}")
+                return
+            unread = isinstance(sock, ssl.SSLSocket) and sock.pending()
+            if self.received == before and not unread:
+                return
+
+    def _writable(self) -> None:
+        self.client.loop_write()
+
+    def _lose(self, reason: str) -> None:
+        if not self._lost.done():
+            self._lost.set_result(reason)
+
+    # called by paho, on the loop
+
+    def _on_connect(
+        self, _client: Client, _data: object, flags: ConnectFlags, code: ReasonCode, _properties: Properties | None
+    ) -> None:
+        self.present = flags.session_present
+        if not self._answer.done():
+            self._answer.set_result(code)
+
+    def _on_disconnect(
+        self,
+        _client: Client,
+        _data: object,
+        _flags: DisconnectFlags,
+        code: ReasonCode,
+        _properties: Properties | None,
+    ) -> None:
+        self._lose(f"the connection ended: {code}")
+
+    def _on_message(self, _client: Client, _data: object, message: MQTTMessage) -> None:
+        self.received += 1
+        self.on_message(message)
+
+    def _on_want_write(self, _client: Client, _data: object, sock: "SocketLike") -> None:
+        self._loop.add_writer(sock, self._writable)
+
+    def _on_written(self, _client: Client, _data: object, sock: "SocketLike") -> None:
+        self._loop.remove_writer(sock)
+
+    def _on_close(self, _client: Client, _data: object, sock: "SocketLike") -> None:
+        self._loop.remove_reader(sock)
+        self._loop.remove_writer(sock)
+
+
+def new_properties(kind: int) -> Properties:
+    make: Callable[[int], Properties] = Properties  # which has no types
+    return make(kind)
+
+
+def _nothing(_message: MQTTMessage) -> None: ...
+
+
+def _line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _words(code: MQTTErrorCode) -> str:
+    return code.name.removeprefix("MQTT_ERR_").replace("_", " ").lower()

@@ -1,0 +1,58 @@
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from connectors.mqtt.publishing import MqttPublishing
+from connectors.mqtt.settings import MqttConnector, check_topic
+from walflow import Guarantee, Inlet, Outlet, Ports
+
+
+class MqttPublisher(MqttConnector):
+    """A sink that publishes each event as a message to an MQTT broker."""
+
+    ports: ClassVar[Ports] = Ports(outputs=("err",))
+
+    topic: str = Field(
+        description="The topic of each message for which `$mqtt_publisher.topic` names none.", examples=["events"]
+    )
+    qos: Literal[0, 1, 2] = Field(
+        default=1, description="0: at most once. 1: at least once. 2: with two answers for each message."
+    )
+    retain: bool = Field(
+        default=False, description="Whether the broker keeps the last message of a topic for new subscribers."
+    )
+    client_id: str = Field(
+        default="", max_length=23, description="The name of the client. Default: the broker gives it one."
+    )
+    max_unacked: int = Field(
+        default=100, ge=1, le=10_000, description="How many messages may be sent before the broker has acked them."
+    )
+
+    @field_validator("topic")
+    @classmethod
+    def _is_topic(cls, topic: str) -> str:
+        return check_topic(topic, wildcards=False)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings = self.warnings()
+        if not self.qos:
+            if behind_log:
+                warnings.append(
+                    "with QoS 0 a message lost on its way is lost for good, because a log deletes what is acked"
+                )
+            return Guarantee(
+                sink="best effort: an event is acked when its message is in the kernel's buffer",
+                warnings=tuple(warnings),
+            )
+        if not behind_log:
+            warnings.append(
+                "what the broker has not acked when walflow stops is lost: put a log upstream, which sends it again"
+            )
+        return Guarantee(
+            sink=f"an event is acked when the broker has answered its message ({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no "
+            "answer is sent again, so the broker may get it twice",
+            warnings=tuple(warnings),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await MqttPublishing(self, inlet).run()

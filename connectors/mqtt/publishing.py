@@ -1,0 +1,199 @@
+"""One run of the sink: connections, one after the other. What has no answer is published again on the next one."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from paho.mqtt.client import Client
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from connectors.mqtt.connection import MqttConnection, new_properties
+from connectors.mqtt.settings import MqttAway, check_topic
+from walflow import Block, Inlet, WalflowError
+from walflow.net import Contexts, NotConfirmed, SentBlock
+
+if TYPE_CHECKING:
+    from connectors.mqtt.publisher import MqttPublisher
+
+KEYS: Final = ("topic", "retain", "content_type", "user_properties")
+NEVER: Final = {
+    0x87,
+    0x90,
+    0x95,
+    0x99,
+    0x9A,
+    0x9B,
+}  # not authorized, topic, too large, payload, retain and QoS not supported
+
+
+class BadMqttMeta(WalflowError):
+    """`$mqtt_publisher` of an event has what no message can have."""
+
+
+class Publication(NamedTuple):
+    sent: SentBlock
+    number: int
+
+
+class MqttPublishing:
+    def __init__(self, config: "MqttPublisher", inlet: Inlet) -> None:
+        self._config = config
+        self._inlet = inlet
+        self._connection: MqttConnection | None = None
+        self._waiting: deque[Publication] = deque()
+        self._under_way: dict[int, Publication] = {}
+        self._answered_early: set[int] = set()
+        self._held: dict[SentBlock, None] = {}
+        self._publishing = False
+        self._published = inlet.counter("messages_total")
+        self._again = inlet.counter("retried_messages_total")
+        inlet.gauge("connection_up", lambda: int(self._connection is not None))
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises MqttAway after `max_retries`."""
+        tls = self._config.client_tls
+        contexts = Contexts(tls, self._inlet.log) if tls is not None else None
+        if contexts is not None:
+            self._inlet.on_reopen(contexts.renew)
+        backoff = self._config.reconnect.retry.backoff()
+        try:
+            while True:
+                try:
+                    reason = await self._one_connection(contexts, backoff.reset)
+                except MqttAway as error:
+                    reason = str(error)
+                delay = backoff.next()
+                self._inlet.log.warning(
+                    "disconnected", peer=str(self._config.address), reason=reason, retry_seconds=round(delay, 2)
+                )
+                self._inlet.trigger(reason)
+                if self._inlet.replaceable:
+                    self._fail_held(reason)
+                if backoff.gave_up:
+                    raise MqttAway(reason)
+                await asyncio.sleep(delay)
+        finally:
+            self._fail_held("walflow has stopped")
+
+    async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
+        """Why it ended. Raises MqttAway."""
+        connection = MqttConnection(self._config, self._inlet, contexts, self._config.client_id, clean=True)
+        connection.client.on_publish = self._on_publish
+        connection.client.max_inflight_messages_set(self._config.max_unacked)
+        try:
+            await connection.open()
+            good()
+            self._connection = connection
+            self._inlet.restore()
+            self._inlet.serve(self.accept)
+            self._publish()
+            return await connection.until_lost()
+        finally:
+            self._connection = None
+            connection.close()
+            self._waiting.extendleft(reversed(self._under_way.values()))
+            self._again.value += len(self._under_way)
+            self._under_way.clear()
+            self._answered_early.clear()
+
+    def accept(self, block: Block) -> None:
+        sent = SentBlock(block, self._inlet.messages(block))
+        self._held[sent] = None
+        self._waiting.extend(Publication(sent, number) for number in range(sent.left))
+        if self._connection is None and self._inlet.replaceable:
+            self._fail_held("there is no connection")
+        else:
+            self._publish()
+
+    def _publish(self) -> None:
+        if self._publishing:  # an outcome may bring the next block
+            return
+        self._publishing = True
+        try:
+            while self._waiting and self._connection is not None and len(self._under_way) < self._config.max_unacked:
+                self._publish_one(self._connection.client, self._waiting.popleft())
+        finally:
+            self._publishing = False
+
+    def _publish_one(self, client: Client, publication: Publication) -> None:
+        sent, number = publication
+        try:
+            topic, retain, properties = self._parts(sent.meta(number))
+            info = client.publish(topic, sent.messages[number], self._config.qos, retain, properties)
+        except (BadMqttMeta, ValueError) as error:
+            self._outcome(publication, (True, str(error)))
+            return
+        self._published.value += 1
+        if info.mid in self._answered_early:  # QoS 0, and it was written at once
+            self._answered_early.discard(info.mid)
+            self._outcome(publication, None)
+        else:
+            self._under_way[info.mid] = publication
+
+    def _parts(self, meta: Mapping[str, object]) -> tuple[str, bool, Properties | None]:
+        """Raises BadMqttMeta and ValueError."""
+        own = meta.get("mqtt_publisher")
+        if own is None:
+            return self._config.topic, self._config.retain, None
+        if not isinstance(own, Mapping):
+            raise BadMqttMeta("$mqtt_publisher is no record")
+        given = cast(Mapping[str, object], own)
+        unknown = given.keys() - set(KEYS)
+        if unknown:
+            raise BadMqttMeta(f"$mqtt_publisher has no key {min(unknown)}: it takes {', '.join(KEYS)}")
+        topic, retain = given.get("topic", self._config.topic), given.get("retain", self._config.retain)
+        if not isinstance(topic, str):
+            raise BadMqttMeta("$mqtt_publisher.topic is no string")
+        if not isinstance(retain, bool):
+            raise BadMqttMeta("$mqtt_publisher.retain is neither true nor false")
+        return check_topic(topic, wildcards=False), retain, self._properties(given)
+
+    def _properties(self, given: Mapping[str, object]) -> Properties | None:
+        if self._config.version != "5" or not given.keys() & {"content_type", "user_properties"}:
+            return None
+        properties = new_properties(PacketTypes.PUBLISH)
+        content_type = given.get("content_type")
+        if content_type is not None:
+            if not isinstance(content_type, str):
+                raise BadMqttMeta("$mqtt_publisher.content_type is no string")
+            properties.ContentType = content_type
+        named = given.get("user_properties", {})
+        if not isinstance(named, Mapping):
+            raise BadMqttMeta("$mqtt_publisher.user_properties is no record")
+        for name, values in cast(Mapping[str, object], named).items():
+            for value in cast(list[object], values) if isinstance(values, list) else [values]:
+                if not isinstance(value, str):
+                    raise BadMqttMeta(f"$mqtt_publisher.user_properties.{name} is no string")
+                properties.UserProperty = (name, value)
+        return properties
+
+    def _on_publish(
+        self, _client: Client, _data: object, mid: int, code: ReasonCode, _properties: Properties | None
+    ) -> None:
+        publication = self._under_way.pop(mid, None)
+        if publication is None:
+            if not self._config.qos:
+                self._answered_early.add(mid)
+            return
+        outcome = (code.value in NEVER, f"the broker refuses: {code}") if code.is_failure else None
+        self._outcome(publication, outcome)
+        self._publish()
+
+    def _outcome(self, publication: Publication, refused: tuple[bool, str] | None) -> None:
+        sent, number = publication
+        if refused is not None:
+            sent.refused[number] = refused
+        sent.left -= 1
+        if not sent.left:
+            del self._held[sent]
+            sent.settle(self._inlet)
+
+    def _fail_held(self, reason: str) -> None:
+        self._waiting.clear()
+        self._under_way.clear()
+        held, self._held = self._held, {}
+        for sent in held:
+            self._inlet.fail(sent.block, NotConfirmed(reason))

@@ -1,0 +1,74 @@
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from connectors.mqtt.settings import MqttConnector, check_topic
+from connectors.mqtt.subscribing import MqttSubscribing
+from walflow import Guarantee, Inlet, Outlet, Ports
+
+
+class MqttSubscriber(MqttConnector):
+    """A source that subscribes to topics of an MQTT broker. Each message is an event."""
+
+    ports: ClassVar[Ports] = Ports(inputs=())
+    transactional: ClassVar[bool] = True
+
+    topics: tuple[str, ...] = Field(
+        min_length=1, description="What to subscribe to, with `+` and `#` as wildcards.", examples=[["events/#"]]
+    )
+    client_id: str = Field(
+        min_length=1,
+        max_length=23,
+        description="The name of the session. It must be the same after a restart, and no other client may have it.",
+        examples=["walflow"],
+    )
+    qos: Literal[0, 1] = Field(
+        default=1,
+        description="The most that messages come with. What was published with QoS 2 comes with 1: with 2, the broker would forget "
+        "a message before its event is acked.",
+    )
+    session_expiry: int = Field(
+        default=7 * 86_400_000_000_000,
+        ge=1_000_000_000,
+        le=(2**32 - 2) * 1_000_000_000,
+        description="How long the broker keeps messages for walflow while it is away, in nanoseconds. With version 3.1.1 the broker "
+        "decides.",
+    )
+    max_unacked: int = Field(
+        default=1000,
+        ge=1,
+        le=65535,
+        description="How many messages the broker may send before they are acked. The broker may have a lower limit (mosquitto: "
+        "max_inflight_messages, 20). Version 5 only.",
+    )
+
+    @field_validator("topics")
+    @classmethod
+    def _are_topics(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        for topic in topics:
+            check_topic(topic, wildcards=True)
+        return topics
+
+    @model_validator(mode="after")
+    def _retries(self) -> Self:
+        if self.reconnect.retry.max_retries is not None:
+            raise ValueError("a source that gives up would leave the broker with its messages: leave max_retries out")
+        return self
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        warnings = self.warnings()
+        if not self.qos:
+            warnings.append("with QoS 0 the broker keeps nothing for walflow, and sends nothing again")
+            return Guarantee(
+                source="best effort: messages are lost while walflow is away, and where the flow accepts none",
+                warnings=tuple(warnings),
+            )
+        return Guarantee(
+            source="each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then the broker gets "
+            "its PUBACK. The broker keeps it meanwhile, also over a crash of walflow, and may send it twice. Messages "
+            "that were published with QoS 0 are lost while walflow is away, and where the flow accepts none",
+            warnings=tuple(warnings),
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await MqttSubscribing(self, out).run()

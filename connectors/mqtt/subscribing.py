@@ -1,0 +1,199 @@
+"""One run of the source: connections, one after the other, and the messages that are not acked."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from connectors.mqtt.connection import CONNECT, MqttConnection
+from connectors.mqtt.settings import MqttAway
+from walflow import Frames, Outlet, StreamId
+from walflow.framing import frames_of
+from walflow.net import Contexts
+from walflow.relay.resending import HeldBatch, Resending
+
+if TYPE_CHECKING:
+    from connectors.mqtt.subscriber import MqttSubscriber
+
+SAY: Final = 10.0  # seconds between lines about dropped messages
+
+
+class UnackedMessages(HeldBatch):
+    """`packets`: their packet identifiers. `done` is called once, when each of their events is settled."""
+
+    def __init__(
+        self,
+        stream: StreamId,
+        payloads: Sequence[bytes],
+        metas: Sequence[Mapping[str, object]],
+        packets: Sequence[int],
+        done: Callable[["UnackedMessages"], None],
+    ) -> None:
+        data, framing = frames_of(payloads)
+        super().__init__(stream, Frames(data, len(payloads), framing), metas, time.time_ns())
+        self.packets = packets
+        self._done = done
+
+    def settled(self) -> None:
+        self._done(self)
+
+
+class MqttSubscribing:
+    def __init__(self, config: "MqttSubscriber", out: Outlet) -> None:
+        self._config = config
+        self._out = out
+        self._resending = Resending(out, lambda: None)
+        self._connection: MqttConnection | None = None
+        self._stream = StreamId(out.name, out.run, 1)
+        self._arrived: list[MQTTMessage] = []  # in this turn of the loop
+        self._unacked: dict[int, UnackedMessages] = {}  # by their packet identifiers, on this connection
+        self._dropped = out.counter("dropped_events_total")
+        self._said = 0.0
+        self._connected = out.counter("connections_total")
+        out.gauge("unacked_messages", lambda: len(self._unacked))
+        out.gauge("connection_up", lambda: int(self._connection is not None))
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        tls = self._config.client_tls
+        contexts = Contexts(tls, self._out.log) if tls is not None else None
+        backoff = self._config.reconnect.retry.backoff()
+        while True:
+            try:
+                reason = await self._one_connection(contexts, backoff.reset)
+            except MqttAway as error:
+                reason = str(error)
+            delay = backoff.next()
+            self._out.log.warning(
+                "disconnected", peer=str(self._config.address), reason=reason, retry_seconds=round(delay, 2)
+            )
+            await asyncio.sleep(delay)
+
+    async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
+        """Why it ended. Raises MqttAway."""
+        config = self._config
+        connection = MqttConnection(config, self._out, contexts, config.client_id, clean=False)
+        connection.on_message = self._on_message
+        try:
+            await connection.open(config.session_expiry // 1_000_000_000, config.max_unacked)
+            self._connection = connection
+            await self._subscribe(connection)
+            good()
+            self._connected.value += 1
+            self._out.log.info("subscribed", peer=str(config.address), session_kept=connection.present)
+            self._out.on_ready(self._resending.pump)
+            self._resending.pump()
+            return await connection.until_lost()
+        finally:
+            self._take()
+            self._connection = None
+            self._unacked.clear()  # the broker sends them again on the next connection, perhaps by other identifiers
+            connection.close()
+
+    async def _subscribe(self, connection: MqttConnection) -> None:
+        """Raises MqttAway."""
+        granted: asyncio.Future[Sequence[ReasonCode]] = asyncio.get_running_loop().create_future()
+
+        def on_subscribe(
+            _client: Client, _data: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
+        ) -> None:
+            if not granted.done():
+                granted.set_result(codes)
+
+        connection.client.on_subscribe = on_subscribe
+        qos: int = self._config.qos
+        if self._config.version == "5":
+            connection.client.subscribe([(topic, SubscribeOptions(qos=qos)) for topic in self._config.topics])
+        else:
+            connection.client.subscribe([(topic, qos) for topic in self._config.topics])
+        try:
+            async with asyncio.timeout(CONNECT):
+                codes = await granted
+        except TimeoutError:
+            raise MqttAway("the broker does not answer a subscription") from None
+        for topic, code in zip(self._config.topics, codes, strict=False):
+            if code.is_failure:
+                raise MqttAway(f"the broker refuses the subscription to {topic}: {code}")
+
+    # what comes
+
+    def _on_message(self, message: MQTTMessage) -> None:
+        if not message.qos and not self._resending.has_room:
+            self._drop()
+            return
+        if not self._arrived:
+            self._out.scheduler.call_soon(self._take)
+        self._arrived.append(message)
+
+    def _take(self) -> None:
+        messages, self._arrived = self._arrived, []
+        good: list[MQTTMessage] = []
+        for message in messages:
+            reason = self._judge(message)
+            if reason:
+                self._hold(good)
+                good = []
+                self._hold([message], reason)
+            else:
+                good.append(message)
+        self._hold(good)
+        self._resending.pump()
+
+    def _judge(self, message: MQTTMessage) -> str:
+        """Why it is no event; "": it is one."""
+        data, framing = frames_of([bytes(message.payload)])
+        bad = self._out.codec.validate(data, framing, 1).bad
+        return bad[0][1] if bad else ""
+
+    def _hold(self, messages: Sequence[MQTTMessage], refused: str = "") -> None:
+        if not messages:
+            return
+        packets = [message.mid for message in messages if message.qos]
+        payloads = [bytes(message.payload) for message in messages]
+        metas = [_meta(message) for message in messages]
+        batch = UnackedMessages(self._stream, payloads, metas, packets, self._settled)
+        self._unacked.update(dict.fromkeys(packets, batch))
+        self._resending.hold(batch, refused)
+
+    def _settled(self, batch: UnackedMessages) -> None:
+        for packet in batch.packets:
+            if self._connection is not None and self._unacked.get(packet) is batch:
+                del self._unacked[packet]
+                self._connection.client.ack(packet, 1)
+
+    def _drop(self) -> None:
+        self._dropped.value += 1
+        now = self._out.scheduler.time()
+        if now - self._said > SAY or self._dropped.value == 1:
+            self._said = now
+            self._out.log.warning(
+                "dropped", reason="QoS 0, and the flow accepts none now", so_far=self._dropped.value
+            )
+
+
+def _given(properties: Properties) -> Mapping[str, object]:
+    read: Callable[[], object] = properties.json  # which has no types
+    return cast(Mapping[str, object], read())
+
+
+def _meta(message: MQTTMessage) -> Mapping[str, object]:
+    told: dict[str, object] = {
+        "topic": message.topic,
+        "qos": message.qos,
+        "retain": message.retain,
+        "duplicate": message.dup,
+    }
+    given: Mapping[str, object] = _given(message.properties) if message.properties is not None else {}
+    if "ContentType" in given:
+        told["content_type"] = given["ContentType"]
+    if "UserProperty" in given:
+        values: dict[str, list[str]] = {}
+        for name, value in cast(list[tuple[str, str]], given["UserProperty"]):
+            values.setdefault(name, []).append(value)
+        told["user_properties"] = values
+    return {"mqtt_subscriber": told}

@@ -1,0 +1,321 @@
+"""Both connectors, with a real mosquitto and its own programs."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pydantic import ValidationError
+
+from connectors.mqtt import MqttPublisher, MqttSubscriber
+from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
+from tests.system.certificates import Authority
+from walflow import Block
+from walflow.runtime.loop import LoopScheduler
+from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+
+PATIENCE = 100.0
+QUICK = {"retry": {"interval_ms": 1, "growth_rate": 1.0}}
+
+
+@pytest.fixture
+def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
+    with broker(tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def publishing(port: int, *, replaceable: bool = False, **config: object) -> AsyncIterator[MemoryInlet]:
+    scheduler = LoopScheduler("mqtt")
+    inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
+    keys = {"url": f"mqtt://127.0.0.1:{port}", "topic": "t", "reconnect": QUICK, **config}
+    task = asyncio.ensure_future(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)))
+    try:
+        yield inlet
+    finally:
+        await end(task, scheduler)
+
+
+@asynccontextmanager
+async def subscribing(port: int, **config: object) -> AsyncIterator[MemoryOutlet]:
+    scheduler = LoopScheduler("mqtt")
+    out = MemoryOutlet(cast(VirtualScheduler, scheduler))
+    keys = {"url": f"mqtt://127.0.0.1:{port}", "topics": ["t"], "client_id": "c", "reconnect": QUICK, **config}
+    task = asyncio.ensure_future(MqttSubscriber.model_validate(keys).run(MemoryInlet(out.scheduler), out))
+    try:
+        await until(lambda: "subscribed" in out.lines or task.done() or out.lines)
+        yield out
+    finally:
+        await end(task, scheduler)
+        ack(out.sent)
+
+
+async def end(task: asyncio.Future[None], scheduler: LoopScheduler) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await scheduler.close()
+    assert task.cancelled(), task.exception()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110  # what is waited for is in another process
+            await asyncio.sleep(0.005)
+
+
+def ack(blocks: Sequence[Block]) -> None:
+    for block in blocks:
+        if block.receipt.pending:
+            block.receipt.ack()
+
+
+def acked(out: MemoryOutlet) -> int:
+    """Acks what has come."""
+    ack(out.sent)
+    return len(values(out))
+
+
+def values(out: MemoryOutlet) -> list[object]:
+    return [value for block in out.sent for value in block.values]
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_an_event_is_a_message_and_acked_after_its_answer(mosquitto: Mosquitto, version: str, qos: int) -> None:
+    mosquitto.keep("t")
+    async with publishing(mosquitto.port, version=version, qos=qos) as inlet:
+        inlet.give(inlet.lines_of(b'{"a":1}', b"2"), inlet.lines_of(b"3"))
+        await until(lambda: len(inlet.settled) == 2)
+        assert inlet.acked == [b'{"a":1}\n2\n', b"3\n"]
+    assert mosquitto.kept("t", 3) == [b'{"a":1}', b"2", b"3"]
+
+
+@needs_mosquitto
+async def test_metadata_names_topic_retain_and_properties(mosquitto: Mosquitto) -> None:
+    meta = {
+        "mqtt_publisher": {
+            "topic": "a/b",
+            "retain": True,
+            "content_type": "text/plain",
+            "user_properties": {"one": "1", "two": ["2", "3"]},
+        }
+    }
+    async with publishing(mosquitto.port) as inlet:
+        bad = [
+            {"topic": "a/#"},
+            {"topic": 1},
+            {"retain": 1},
+            {"content_type": 1},
+            {"user_properties": {"a": 1}},
+            {"x": 1},
+        ]
+        inlet.give(
+            *(inlet.block(b"0\n", meta={"mqtt_publisher": one}) for one in bad), inlet.block(b"1\n", meta=meta)
+        )
+        await until(lambda: len(inlet.settled) == 7)
+        assert (len(inlet.rejected), inlet.acked) == (6, [b"1\n"])
+    async with subscribing(mosquitto.port, topics=["a/+"]) as out:
+        await until(lambda: out.sent)
+        (block,) = out.sent
+        assert block.event_metas is not None
+        assert block.event_metas[0]["mqtt_subscriber"] == {
+            "topic": "a/b",
+            "qos": 1,
+            "retain": True,
+            "duplicate": False,
+            "content_type": "text/plain",
+            "user_properties": {"one": ["1"], "two": ["2", "3"]},
+        }
+
+
+@needs_mosquitto
+async def test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answered(mosquitto: Mosquitto) -> None:
+    async with publishing(mosquitto.port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.acked)
+        mosquitto.end(signal.SIGKILL)
+        await until(lambda: inlet.breaker)
+        inlet.give(inlet.lines_of(b"2", b"3"))
+        mosquitto.start()
+        await until(lambda: len(inlet.acked) == 2)
+        assert inlet.breaker is None
+        assert inlet.failed == []
+
+
+@needs_mosquitto
+async def test_where_others_can_take_them_the_events_fail_while_the_broker_is_away(mosquitto: Mosquitto) -> None:
+    async with publishing(mosquitto.port, replaceable=True) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.acked)
+        mosquitto.end(signal.SIGKILL)
+        await until(lambda: inlet.breaker)
+        inlet.give(inlet.lines_of(b"2"))
+        assert [event for event, _ in inlet.failed] == [b"2\n"]
+
+
+@needs_mosquitto
+async def test_what_has_no_answer_when_it_stops_fails(mosquitto: Mosquitto) -> None:
+    async with publishing(mosquitto.port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.acked)
+        mosquitto.end(signal.SIGKILL)
+        inlet.give(inlet.lines_of(b"2"))
+    assert inlet.failed == [(b"2\n", "walflow has stopped")]
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+async def test_the_broker_keeps_a_message_until_its_event_is_acked(mosquitto: Mosquitto, version: str) -> None:
+    async with subscribing(mosquitto.port, version=version) as out:
+        mosquitto.publish("t", [b"1", b"2"], "-q", "2")
+        await until(lambda: values(out) == [1, 2])
+        sent = out.sent.copy()
+        out.sent.clear()
+    async with subscribing(mosquitto.port, version=version) as out:
+        await until(lambda: values(out) == [1, 2])
+        ack(out.sent)
+        mosquitto.publish("t", [b"3"])
+        await until(lambda: values(out) == [1, 2, 3])
+    ack(sent)
+    async with subscribing(mosquitto.port, version=version) as out:
+        mosquitto.publish("t", [b"4"])
+        await until(lambda: 4 in values(out))
+        assert values(out) in ([4], [3, 4]), "1 and 2 were acked"
+
+
+@needs_mosquitto
+async def test_after_a_kill_of_the_broker_it_goes_on_and_old_acks_mean_nothing(mosquitto: Mosquitto) -> None:
+    async with subscribing(mosquitto.port) as out:
+        mosquitto.publish("t", [b"1"])
+        await until(lambda: values(out) == [1])
+        mosquitto.end(signal.SIGKILL)
+        await until(lambda: out.lines.count("disconnected"))
+        mosquitto.start()
+        await until(lambda: out.lines.count("subscribed") == 2)
+        mosquitto.publish("t", [b"2"])
+        await until(lambda: 2 in values(out))
+        out.sent[0].receipt.ack()  # perhaps by the identifier that 2 has now
+        two = out.sent.copy()
+        out.sent.clear()
+    async with subscribing(mosquitto.port) as out:
+        await until(lambda: 2 in values(out))
+        ack(two)
+
+
+@needs_mosquitto
+async def test_what_a_sink_fails_is_sent_again_and_bad_messages_leave_by_err(mosquitto: Mosquitto) -> None:
+    async with subscribing(mosquitto.port, topics=["t/#", "$share/group/u"]) as out:
+        mosquitto.publish("t", [b"1"])
+        await until(lambda: out.sent)
+        out.sent[0].receipt.fail(OSError("no"))
+        await until(lambda: values(out) == [1, 1])
+        mosquitto.publish("t/a/b", [b"bad", b"2"])
+        mosquitto.publish("u", [b"3"])
+        await until(lambda: values(out) == [1, 1, 2, 3])
+        assert [event for event, _ in out.rejected] == [b"bad\n"]
+        ack(out.sent)
+        await until(lambda: not out.gauges["unacked_messages"]())
+
+
+@needs_mosquitto
+async def test_qos_0_is_dropped_and_counted_where_the_flow_accepts_none(mosquitto: Mosquitto) -> None:
+    async with subscribing(mosquitto.port, qos=0) as out:
+        out.pause()
+        mosquitto.publish("t", [b"%d" % number for number in range(1000)])
+        mosquitto.publish("t", [b"1"])
+        await until(lambda: out.counters["dropped_events_total"].value)
+        out.resume()
+        assert "dropped" in out.lines
+
+
+@needs_mosquitto
+async def test_a_password_that_is_wrong_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "acl").write_text("user nobody\n")
+    with broker(tmp_path, f"acl_file {tmp_path}/acl", "allow_anonymous false") as mosquitto:
+        async with subscribing(mosquitto.port, username="u", password="p") as out:
+            assert "refuses" in out.logged[0]["reason"]
+        async with publishing(mosquitto.port, username="u", password="p") as inlet:
+            await until(lambda: inlet.breaker)
+            assert "refuses" in str(inlet.breaker)
+
+
+@needs_mosquitto
+@pytest.mark.filterwarnings(
+    "ignore:.*SSLSocket:pytest.PytestUnraisableExceptionWarning"
+)  # paho leaves it to the collector
+async def test_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    server = authority.issue("127.0.0.1")
+    lines = [
+        f"cafile {authority.file}",
+        f"certfile {server['cert']}",
+        f"keyfile {server['key']}",
+        "require_certificate true",
+    ]
+    made = Mosquitto(tmp_path, *lines)
+    made.start()
+    try:
+        url, own = f"mqtts://127.0.0.1:{made.port}", authority.issue("edge-1")
+        tls = {"cafile": authority.file, **own}
+        async with subscribing(made.port, url=url, tls=tls) as out, publishing(made.port, url=url, tls=tls) as inlet:
+            inlet.give(inlet.lines_of(*(b"%d" % number for number in range(500))))
+            await until(lambda: acked(out) >= 500)
+            assert values(out) == list(range(500))
+        async with publishing(made.port, url=url, tls={"cafile": other.file, **own}) as inlet:
+            await until(lambda: inlet.breaker)
+            assert "certificate" in str(inlet.breaker)
+    finally:
+        made.end()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"url": "tcp://h:1"}, "is not host:port"),
+        ({"url": "mqtt://u:p@h"}, "is not host:port"),
+        ({"tls": True}, "write mqtts://"),
+        ({"url": "mqtts://h", "tls": {"domain": "i"}}, "leave domain out"),
+        ({"password": "p"}, "password needs username"),
+        ({"keepalive": 1}, "greater than or equal"),
+    ],
+)
+def test_bad_keys(keys: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        MqttPublisher.model_validate({"url": "mqtt://h", "topic": "t", **keys})
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("topic", ["", "a/#/b", "a#", "a/b+", "\0", "x" * 65536])
+def test_topics_that_are_none(topic: str) -> None:
+    with pytest.raises(ValidationError):
+        MqttSubscriber.model_validate({"url": "mqtt://h", "topics": [topic], "client_id": "c"})
+    with pytest.raises(ValidationError):
+        MqttPublisher.model_validate({"url": "mqtt://h", "topic": topic or "+"})
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("keys", "warns"),
+    [
+        ({}, []),
+        ({"username": "u", "password": {"file": "f"}, "url": "mqtts://h"}, []),
+        ({"username": "u", "password": {"file": "f"}, "url": "mqtt://127.0.0.1"}, []),
+        ({"username": "u", "password": {"file": "f"}}, ["without TLS"]),
+        ({"username": "u", "password": "p", "url": "mqtts://h"}, ["the password stands in the flow file"]),
+        (
+            {"url": "mqtts://h", "tls": {"cert": "c", "key_password": "p"}},
+            ["the key_password stands in the flow file"],
+        ),
+        ({"qos": 0}, ["lost for good"]),
+    ],
+)
+def test_warnings(keys: dict[str, object], warns: list[str]) -> None:
+    made = MqttPublisher.model_validate({"url": "mqtt://h", "topic": "t", **keys})
+    found = made.guarantee(behind_log=True).warnings
+    assert len(found) == len(warns)
+    assert all(part in said for part, said in zip(warns, found, strict=True))
