@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Status
+from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Shut, Status
 from walflow.cli import app
 from walflow.cli.status import report
 
@@ -52,9 +52,10 @@ def test_a_log_that_fills_names_who_holds_its_events(full_in: float | None, said
     log: dict[str, int | float] = {"backlog_events": 5, "backlog_bytes": 1200, "oldest_seconds": 2.0}
     if full_in is not None:
         log["full_in_seconds"] = full_in
+    gate = [Shut("main::away", "Connection refused"), Shut("window", "is full")]
     connector = ConnectorStatus(
-        "log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log, held_by=["main::peer holds 1,200 bytes"]
+        "log", "wal", "up", "", 0, {}, {}, 0, 0, gate, log=log, held_by=["main::peer holds 1,200 bytes"]
     )
     known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
-    lines = [str(line) for line in report(known) if "full" in str(line)]
-    assert lines == ([said] if said else [])
+    lines = [str(line) for line in report(known) if str(line).startswith(("log will", "log is"))]
+    assert lines == ([f"{said}; main::away stops it"] if said else [])

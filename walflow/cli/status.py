@@ -138,7 +138,8 @@ def troubles(connector: "ConnectorStatus") -> list[Text]:
     name = printable(connector.name)
     full_in = connector.log.get("full_in_seconds") if connector.log is not None else None
     if full_in is not None and full_in < SOON:
-        held = "".join(f"; {printable(line)}" for line in connector.held_by)
+        shut = [f"{shut.by} stops it" for shut in connector.gate if shut.by not in ("window", "drain")]
+        held = "".join(f"; {printable(line)}" for line in [*connector.held_by, *shut])
         when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
         lines.append(Text(f"{name} {when}{held}", "yellow"))
     if connector.reason:

@@ -1,5 +1,16 @@
 """The log engine. It stores bytes at positions. They are durable before they are acked, and deleted when all sinks have
-acked them. It knows no codec and no event loop. docs/reference/wal-format.md describes every byte."""
+acked them. It knows no codec and no event loop. docs/reference/wal-format.md describes every byte.
+
+    log       append, commit, read, ack, checkpoint: begin here
+    commit    what one flush writes and syncs
+    chunk     a file of records; format has the bytes
+    space     what the files take of the budget, and spares
+    unsynced  what a relaxed log has written and not synced
+    cursor    acked positions, in memory and on disk
+    reader    records in order; cache has the newest ones
+    opening/  what a start finds and repairs
+    tools/    what the commands `walflow wal ...` do
+"""
 
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
 from walflow.wal.commit import Commit, Sync
