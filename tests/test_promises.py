@@ -157,7 +157,7 @@ HELD = {
         "system/test_state.py::test_each_result_comes_and_each_event_counts_once_until_a_kill",
     ],
     "each event of f is sent until every sink has acked or rejected it, also after a crash of walflow.": [
-        "system/test_file_follow.py::test_twenty_kills_and_nothing_is_skipped",
+        "system/test_file_follow.py::test_fifty_kills_and_nothing_is_skipped",
         f"{FOLLOW}test_a_restart_goes_on_behind_what_is_acked",
         f"{FOLLOW}test_what_is_acked_counts_from_the_beginning_on_only",
         f"{FOLLOW}test_what_a_sink_fails_is_read_again_in_order_and_other_files_go_on",
