@@ -5,6 +5,7 @@ the loop sees them with what was read. What is read is sent block by block, and 
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 POLL: Final = 0.25  # seconds; it returns at the first message
 READ: Final = 2000  # messages at most
 HOLD: Final = 1.0  # seconds that a read waits for room; then the partitions are paused, and read anew later
-LEAVE: Final = (
-    2.0  # seconds that events of a revoked partition have to settle: what is acked by then does not come again
-)
+CLOSE: Final = 5.0  # seconds to commit and to leave the group when the run ends
+LEAVE: Final = 2.0  # seconds that events of a revoked partition have to settle, so that they do not come again
 
 _FINAL: Final = {
     KafkaError._AUTHENTICATION,
@@ -84,9 +84,14 @@ class GroupMember:
         """Now, without waiting for it."""
         self._client.commit(offsets=[_place(partition)], asynchronous=True)
 
-    def close(self) -> None:
+    def close(self) -> bool:
+        """Commits what is stored, and leaves the group. False: no broker has answered in time, and librdkafka would wait for a
+        minute."""
         self.closing = True
-        self._client.close()
+        closing = threading.Thread(target=self._client.close, name="kafka close", daemon=True)
+        closing.start()
+        closing.join(CLOSE)
+        return not closing.is_alive()
 
     def lag(self) -> int:
         """Messages that are not acked, as far as is known without asking."""
@@ -168,7 +173,11 @@ class KafkaConsuming:
                 if not self._resending.has_room:
                     await self._wait_for_room(member)
         finally:
-            await on(member.close)
+            if not await on(member.close):
+                self._out.log.warning(
+                    "group not left",
+                    reason=f"no broker has answered for {CLOSE:g} s: what was not committed comes again",
+                )
 
     async def _wait_for_room(self, member: GroupMember) -> None:
         """At first without pausing: that throws away what librdkafka has read ahead."""

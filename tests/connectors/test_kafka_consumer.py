@@ -1,5 +1,8 @@
 """A member of a group: which offsets it commits, and what comes to another member."""
 
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 
@@ -119,6 +122,35 @@ async def test_a_topic_that_is_not_there_is_one_line(brokers: str, topic: str) -
     async with consuming(brokers, topic, topics=[f"{topic}-missing"]) as out:
         await until(lambda: out.logged)
     assert [f"{topic}-missing" in line["reason"] for line in out.logged] == [True]
+
+
+MOCK = """
+from confluent_kafka import Producer
+broker = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock:1", "log_level": 0})
+print(*(f"{each.host}:{each.port}" for each in broker.list_topics(timeout=60).brokers.values()), flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def process() -> "Iterator[subprocess.Popen[bytes]]":
+    """A mock cluster that can be stopped. Its first line names the brokers."""
+    with subprocess.Popen([sys.executable, "-c", MOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.send_signal(signal.SIGCONT)
+        process.communicate(b"\n")
+
+
+@pytest.mark.nightly
+async def test_brokers_that_hang_do_not_hold_up_the_end(process: "subprocess.Popen[bytes]", topic: str) -> None:
+    assert process.stdout is not None
+    brokers = process.stdout.readline().decode().strip()
+    put(brokers, topic, b"0")
+    async with consuming(brokers, topic) as out:
+        await until(lambda: values(out) == [0])
+        ack(out.sent)
+        process.send_signal(signal.SIGSTOP)
+    assert "group not left" in out.lines
 
 
 @pytest.mark.quick

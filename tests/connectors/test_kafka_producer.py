@@ -1,7 +1,12 @@
 """Messages to brokers on real sockets, and what becomes of the events."""
 
+import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -9,7 +14,12 @@ from pydantic import ValidationError
 
 from connectors.kafka import KafkaProducer
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
-from tests.connectors.kafka_world import cluster, messages_of, producing, until
+from connectors.kafka.producing import KafkaProducing
+from connectors.kafka.settings import KafkaAway
+from tests.connectors.kafka_world import PATIENCE, cluster, messages_of, producing, until
+from tests.system.certificates import Authority
+from walflow.runtime.loop import LoopScheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +220,55 @@ def options(**keys: object) -> KafkaProducer:
 def test_bad_keys(keys: dict[str, object], says: str) -> None:
     with pytest.raises(ValidationError, match=says.replace("(", "[(]")):
         options(**keys)
+
+
+@contextmanager
+def behind_tls(authority: Authority) -> Iterator[tuple[int, threading.Event]]:
+    """A port, and whether a client with a certificate of the authority has sent anything."""
+    own, heard = authority.issue("127.0.0.1"), threading.Event()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own["cert"], own["key"])
+    context.load_verify_locations(authority.file)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    def serve() -> None:
+        with suppress(OSError):  # it is shut down
+            while True:
+                plain, _ = server.accept()
+                with plain, suppress(OSError), context.wrap_socket(plain, server_side=True) as client:
+                    if client.recv(1):
+                        heard.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1], heard
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(PATIENCE)
+
+
+async def test_it_speaks_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    tls = {"cafile": authority.file, **authority.issue("edge-1", password="x"), "key_password": "x"}
+    with behind_tls(authority) as (port, heard):
+        async with producing(f"127.0.0.1:{port}", tls=tls):
+            await until(heard.is_set)
+
+
+async def test_to_a_broker_that_is_not_trusted_nothing_is_sent_and_the_reason_is_one_line(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    with behind_tls(authority) as (port, heard):
+        config = options(brokers=[f"127.0.0.1:{port}"], tls={"cafile": other.file})
+        scheduler = LoopScheduler("kafka")
+        try:
+            with pytest.raises(KafkaAway, match="certificate") as raised:
+                await KafkaProducing(config, MemoryInlet(cast(VirtualScheduler, scheduler))).run()
+        finally:
+            await scheduler.close()
+    assert "\n" not in str(raised.value)
+    assert not heard.is_set()
 
 
 def test_tls_and_sasl_are_librdkafkas() -> None:

@@ -12,11 +12,10 @@ from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.plugins import known_keys
 from walflow_kernel.extractors.contract import NO_MATCH
-from walflow_kernel.extractors.influx import extractor
+from walflow_kernel.extractors.influx import MEMBERS, extractor
 from walflow_kernel.values import kind_of
 
 _read = extractor("")
-MEMBERS: Final = 4096  # tags and fields; the parser compares each with each: 100,000 of them take it 45 s
 LATEST: Final = (1 << 63) - 2  # nanoseconds; InfluxDB keeps the last one for itself
 _in_key = re.compile(r"[,= ]")
 _in_measurement = re.compile(r"[, ]")
