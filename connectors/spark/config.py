@@ -60,7 +60,7 @@ class SparkConfig(Connector):
     )
     consumer_timeout: int = Field(
         default=86_400_000_000_000,
-        gt=0,
+        ge=1_000_000_000,
         description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events before it '
         "and commits none. Then events that only it had not committed are deleted.",
     )

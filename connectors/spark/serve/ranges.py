@@ -61,6 +61,7 @@ class LogRanges:
 
     def committed(self, commit: Commit) -> None:
         """Remembers the place of a record, and when its events arrived."""
+        self._arrivals.forget(self._log.low + 1)
         times = [record.ingest_ns for record, _, _ in commit.entries]
         last = commit.entries[-1][0]
         self._arrivals.note(
@@ -134,7 +135,6 @@ class LogRanges:
     async def locate(self, first: int, end: int, since: int, before: int) -> tuple[int, int]:
         """The part of the range with all events that arrived from `since` on and before `before`; it may have others.
         Raises RequestRefused."""
-        self._arrivals.forget(first)
         async with self._locating:
             for low, high in [*self._arrivals.unknown(first, end)]:
                 await self._find_arrivals(low, high)

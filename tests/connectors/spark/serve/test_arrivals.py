@@ -5,10 +5,14 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
+from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import Arrivals, Arrived, arrived
+from connectors.spark.serve.ranges import LogRanges
 from pyspark_walflow.wire import FrameKind
 from tests.connectors.spark.bridge_world import World
 from tests.pyspark_walflow.logs import Given, records, write
+from walflow.testing import MemoryOutlet, VirtualScheduler
+from walflow.wal import Log, LogOptions
 
 TIMES = st.lists(st.integers(0, 50), min_size=1, max_size=40)
 
@@ -49,6 +53,23 @@ def test_what_is_not_known_is_asked_for_once() -> None:
 def test_records_say_when_they_arrived(tmp_path: Path) -> None:
     _, data = records(tmp_path / "log", [Given([b"a", b"b"], ingest_ns=-3), Given([b"cc"], ingest_ns=70)])
     assert arrived(data, 1, 3) == Arrived(1, 3, -3, 70, len(data))
+
+
+def test_what_is_acked_is_forgotten(tmp_path: Path) -> None:
+    """Also if no client ever asks for a time."""
+    log = Log(LogOptions(str(tmp_path / "log")))
+    ranges = LogRanges(log, DurableEnd(log), MemoryOutlet(VirtualScheduler()))
+    for position in range(1, 6):
+        log.append(b"", b"x" * 900_000, 1, 7)
+        commit = log.commit()
+        assert commit is not None
+        commit.flush()
+        log.committed(commit)
+        ranges.committed(commit)
+        log.ack(1, position)
+    assert repr(ranges._arrivals) == "<Arrivals, 1 stretches>"
+    ranges.close()
+    log.close()
 
 
 async def test_a_log_of_an_earlier_life_is_read_once(tmp_path: Path) -> None:
