@@ -131,7 +131,7 @@ def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: St
         stopping = stop.wait(LOOK) if not stop.is_set() else True
         for each in list(progress.values()):
             for batch in each.new():
-                if plan.query is not None and not kept:
+                if plan.job is None and not kept:
                     keep_query(plan)
                     kept = True
                 report.say("batch", **batch)

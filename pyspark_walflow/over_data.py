@@ -9,8 +9,6 @@ It works the same over a stream. walflow is imported here, on the driver, when `
 goes to the executors is generated source, `walflow_kernel` and this package.
 """
 
-import base64
-import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -118,12 +116,6 @@ def _kept(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
     dealt = stream.mapInArrow(partial(deal_packed, packed), PACKED)
     step: Any = partial(keep_packed, packed)  # Spark's type of it knows pandas' frames only
     return dealt.groupBy("bucket").applyInPandasWithState(step, RESULTS, STATE, "append", GroupStateTimeout.NoTimeout)
-
-
-def shipped_of(text: str) -> ShippedPipeline:
-    """What the daemon has compiled."""
-    found: ShippedPipeline = pickle.loads(base64.b64decode(text))
-    return found
 
 
 def enveloped(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":

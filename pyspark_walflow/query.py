@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
 from pyspark_walflow import bundle
 from pyspark_walflow.condense import JobRefusal
+from pyspark_walflow.quiet import CLOSES, LEAST
+from walflow_kernel.shipping import Keeping, shipped_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 QUERY_FILE: Final = "query.sql"  # in the checkpoint: what it was made by
+PIPELINE_FILE: Final = "pipeline.txt"
+MOST_SHUFFLED: Final = 200  # tasks of a batch, unless `conf` says so
 PROCESSORS: Final = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -51,6 +55,11 @@ class Plan(NamedTuple):
     def chosen_master(self) -> str:
         # local[N] never tries a task again; the second number says how often it may
         return self.master or self.conf.get("spark.master") or f"local[{PROCESSORS},4]"
+
+    @property
+    def keeping(self) -> Keeping | None:
+        """Of a pipeline with state."""
+        return None if self.pipeline is None else shipped_of(self.pipeline).keeping
 
     @classmethod
     def parse(cls, text: str) -> "Plan":
@@ -89,13 +98,17 @@ def _defaults(plan: Plan, local: str) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(plan.scratch, "warehouse")),
     }
+    keeping = plan.keeping
+    if keeping is not None:
+        everywhere["spark.sql.shuffle.partitions"] = str(min(keeping.buckets, MOST_SHUFFLED))
     if not plan.local:
         return everywhere | {"spark.submit.pyFiles": str(bundle.write(Path(plan.scratch)))}
     return everywhere | {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": local,
-        "spark.sql.shuffle.partitions": str(PROCESSORS),  # 200 would be 200 tasks a batch
+        # 200 would be 200 tasks a batch
+        "spark.sql.shuffle.partitions": str(PROCESSORS if keeping is None else min(PROCESSORS, keeping.buckets)),
     }
 
 
@@ -110,13 +123,14 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
     """What runs from here on."""
     from pyspark_walflow.acks import attach
 
-    stream = spark.readStream.format("walflow").options(**reading(plan, spark.sparkContext.defaultParallelism)).load()
+    options = reading(plan, spark.sparkContext.defaultParallelism)
+    stream = spark.readStream.format("walflow").options(**options, **_ticks(plan)).load()
     attach(spark, **plan.options)
     if plan.query is not None:
         stream.createOrReplaceTempView("in")
         return [_send(spark.sql(plan.query), plan)]
     if plan.pipeline is not None:
-        from pyspark_walflow.over_data import enveloped, shipped_of
+        from pyspark_walflow.over_data import enveloped
 
         return [_send(enveloped(shipped_of(plan.pipeline), stream), plan)]
     assert plan.job is not None
@@ -146,13 +160,21 @@ def _number(plan: Plan, key: str) -> int:
     return int(value) if value.isascii() and value.isdecimal() and len(value) < 6 else 0
 
 
+def _ticks(plan: Plan) -> dict[str, str]:
+    """How long the source goes on telling the time where nothing comes."""
+    keeping = plan.keeping
+    if keeping is None or not keeping.closes_ns:
+        return {}
+    return {CLOSES: str(keeping.closes_ns), LEAST: str(keeping.least_ns)}
+
+
 def check(spark: "SparkSession", plan: Plan) -> None:
     """Raises what `start` would, without a daemon. A job is loaded and not called: it may do anything."""
     if plan.job is not None:
         load_job(plan.job)
         return
     if plan.pipeline is not None:
-        from pyspark_walflow.over_data import refuse_missing, shipped_of
+        from pyspark_walflow.over_data import refuse_missing
 
         refuse_missing(spark, shipped_of(plan.pipeline))
         return
@@ -189,8 +211,8 @@ def load_job(job: str) -> "Callable[[SparkSession, DataFrame], object]":
 
 
 def keep_query(plan: Plan) -> None:
-    """Beside Spark's own files lies the query that made them: the last one that did a batch with them."""
-    kept = Path(plan.checkpoint, QUERY_FILE)
+    """Beside Spark's own files lies what made them: the last query, or pipeline, that did a batch with them."""
+    kept = _kept(plan)
     kept.parent.mkdir(parents=True, exist_ok=True)
     new = kept.with_suffix(".new")
     new.write_text(_kept_text(plan))
@@ -200,18 +222,30 @@ def keep_query(plan: Plan) -> None:
 def refuse_change(plan: Plan) -> None:
     """Spark would go on with another query's windows as long as their columns fit, and count wrongly without a word.
     Raises JobRefusal."""
-    kept = Path(plan.checkpoint, QUERY_FILE)
-    if kept.exists() and kept.read_text() != _kept_text(plan) and Path(plan.checkpoint, "state").exists():
+    kept = _kept(plan)
+    if not kept.exists() or kept.read_text() == _kept_text(plan) or not Path(plan.checkpoint, "state").exists():
+        return
+    anew = "name another `checkpoint` to begin anew without them behind what is committed (rows of the last batch may come twice)"
+    if plan.pipeline is not None:
         raise JobRefusal(
-            f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
-            f"put back the query in {kept}, or name another `checkpoint` to begin anew without them behind what is "
-            "committed (rows of the last batch may come twice), or "
-            f"`rm {kept}` to go on with them as they are",
+            f"the checkpoint in {plan.checkpoint} holds windows and `state` of this pipeline before it was changed",
+            f"put back the pipeline, its args and `buckets`, or {anew}",
         )
+    raise JobRefusal(
+        f"the checkpoint in {plan.checkpoint} holds windows and counts of another query",
+        f"put back the query in {kept}, or {anew}, or `rm {kept}` to go on with them as they are",
+    )
+
+
+def _kept(plan: Plan) -> Path:
+    return Path(plan.checkpoint, QUERY_FILE if plan.pipeline is None else PIPELINE_FILE)
 
 
 def _kept_text(plan: Plan) -> str:
-    return f"{plan.output_mode}\n{(plan.query or '').strip()}\n"
+    if plan.pipeline is None:
+        return f"{plan.output_mode}\n{(plan.query or '').strip()}\n"
+    keeping = plan.keeping
+    return f"{'without state' if keeping is None else keeping.identity}\n"
 
 
 def _send(frame: "DataFrame", plan: Plan) -> "StreamingQuery":

@@ -1,6 +1,7 @@
 """What Spark calls: the driver plans ranges of positions, the workers fetch them.
 
-An offset is {"log": uuid, "position": next, "consumer": name, "scan": name}, and a range half-open. The same range
+An offset is {"log": uuid, "position": next, "consumer": name, "scan": name}, with a "time" where nothing came
+(pyspark_walflow.quiet), and a range half-open. The same range
 gives the same rows until it is committed. The scan names the checkpoint: it is drawn where a checkpoint
 begins, and every start from that checkpoint finds it again in its offsets.
 """
@@ -22,15 +23,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from pyspark_walflow.columns import Columns
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.fetching import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
 from pyspark_walflow.planner import ANEW, KnownHead, Planned, Planner, Unreachable
 from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed
+from pyspark_walflow.quiet import Quiet, now_ns
 from pyspark_walflow.wire import Right, WireKey
 
 PARTITION_BYTES: Final = 16 << 20
 ALL: Final = (1 << 63) - 1
+
+TIME: Final = "time"  # in an offset
 
 Offset = dict[str, object]
 
@@ -47,8 +52,10 @@ class OffsetPlace(NamedTuple):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in the planner's process, one for each query; workers get a copy for `read` alone."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, quiet: Quiet | None = None) -> None:
         self._options = options
+        self._quiet = quiet
+        self._came = 0  # when an event came last, by this machine's clock
         self._planner: Planner | None = None
         self._target: int | None = None
         self._planned: tuple[int, Planned] | None = None
@@ -57,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._began = float("-inf")  # the last batch; so the first one of a start does not wait for minRowsPerBatch
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_options": self._options}
+        return {"_options": self._options, "_quiet": self._quiet}
 
     def initialOffset(self) -> Offset:
         """The same one each time: Spark asks when it plans the first batch, and again when it runs it."""
@@ -99,7 +106,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._below_floor(position)
         begin = max(position, head.floor)
         if until <= begin:
-            return start if until <= position else self._offset(until)
+            return self._later(start) if until <= position else self._offset(until)
+        self._came = now_ns()
         if isinstance(limit, ReadAllAvailable):
             return self._offset(until)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL
@@ -111,6 +119,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned = begin, Planned(end, planned.size)
         self._began = time.monotonic()
         return self._offset(end)
+
+    def _later(self, start: Offset) -> Offset:
+        """The same position; where windows may be open, and some time has passed, with what time it is."""
+        if self._quiet is None or self._target is not None:
+            return start
+        now, told = now_ns(), time_of(start)
+        self._came = self._came or now
+        tick = self._quiet.next(told or self._came, self._came, now)
+        return start if tick is None or tick <= told else start | {TIME: tick}
 
     def _needed(self, limit: ReadLimit) -> tuple[int, int]:
         """How many rows are worth a batch now, and how many milliseconds the daemon may wait for them."""
@@ -128,7 +145,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planner, last = self._at(end)
         first = self._place(start).position
         if first >= last:
-            return []
+            tick = time_of(end)
+            return [TickRange(tick, planner.log, self._options.key())] if tick > time_of(start) else []
         head = planner.head()
         if first < head.floor:
             self._below_floor(first)
@@ -141,6 +159,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
+        if isinstance(partition, TickRange):
+            return iter([tick_row(self._options, partition.time)])
         return fetch(self._options, partition, self._options.consumer)
 
     def commit(self, end: Offset) -> None:
@@ -251,6 +271,27 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         return fetch(self._options, partition, "")
+
+
+def time_of(offset: Offset) -> int:
+    """The time that an offset tells, 0 where it tells none."""
+    told = offset.get(TIME)
+    return told if isinstance(told, int) else 0
+
+
+class TickRange(Range):
+    """No position: only what time it is, in nanoseconds."""
+
+    def __init__(self, time: int, log: str, key: WireKey) -> None:
+        super().__init__(0, 0, log, key.ticket(Right.READ, log))
+        self.time = time
+
+
+def tick_row(options: Options, time: int) -> pa.RecordBatch:
+    schema = Columns(binary=options.binary, crc=None, metadata=options.metadata).schema
+    row = {"ingest_ns": time} if options.metadata else {}
+    made: pa.RecordBatch = pa.RecordBatch.from_pylist([row], schema=schema)  # pyright: ignore[reportUnknownMemberType]
+    return made
 
 
 def place_of(offset: Mapping[str, object]) -> OffsetPlace:

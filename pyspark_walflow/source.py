@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource
 
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import COMMITTED, EARLIEST, Options, of_table
+from pyspark_walflow.quiet import Quiet, without_own
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -50,7 +51,7 @@ class DefaultSource(DataSource):
     def streamReader(self, schema: "StructType") -> "StreamReader":
         from pyspark_walflow.reader import StreamReader
 
-        return StreamReader(self._options(schema, COMMITTED))
+        return StreamReader(self._options(schema, COMMITTED), Quiet.of(self.options))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
         from pyspark_walflow.writer import BatchWriter
@@ -65,7 +66,7 @@ class DefaultSource(DataSource):
         return StreamWriter(Options.of(self.options, SPARKS))
 
     def _options(self, schema: "StructType", starting: str) -> Options:
-        given = {**_options_of(schema), **self.options}
+        given = {**_options_of(schema), **without_own(self.options)}
         asked = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
         if asked.replace("bigint", "long") != _schema(given):
             raise WalflowError(f"the schema is always ({_schema(given)}): leave out ({asked})")
@@ -73,7 +74,7 @@ class DefaultSource(DataSource):
 
 
 def _schema(given: Mapping[str, str]) -> str:
-    options = Options.of(given)
+    options = Options.of(without_own(given))
     return (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
 
 

@@ -5,6 +5,7 @@ The source goes as text. What its names stand for goes as a pickle of the kernel
 refuses what is not the kernel's. `revive` needs this package, and what `needs` lists.
 """
 
+import base64
 import io
 import pickle
 from collections.abc import Iterable, Mapping
@@ -57,7 +58,8 @@ class Keeping(NamedTuple):
     of them, packed (`walflow_kernel.kept`). `dealers`: what gives the group of an event, by the port that it comes to; an
     event of another port is of the first bucket. `dropping`: an event that has no group leaves nothing. `identity`: what
     was compiled and how it is dealt; a state is of one identity. `single`: why there is one bucket, None where there may be
-    several."""
+    several. `closes_ns`: after so much time without an event no window is open that time closes; 0 where time closes none.
+    `least_ns`: the shortest of their intervals."""
 
     buckets: int
     begins: bytes
@@ -65,6 +67,8 @@ class Keeping(NamedTuple):
     dropping: bool
     identity: str
     single: str | None
+    closes_ns: int = 0
+    least_ns: int = 0
 
 
 class ShippedPipeline(NamedTuple):
@@ -83,6 +87,12 @@ class ShippedPipeline(NamedTuple):
 
     def packed(self) -> bytes:
         return pickle.dumps(self, protocol=5)
+
+
+def shipped_of(text: str) -> ShippedPipeline:
+    """What was packed, in base64."""
+    found: ShippedPipeline = pickle.loads(base64.b64decode(text))
+    return found
 
 
 class Revived(NamedTuple):

@@ -19,6 +19,7 @@ from walflow.net import Address, SocketOptions
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
+from walflow_kernel.shipping import shipped_of
 
 BACKLOG: Final = 128  # connections that wait to be accepted
 
@@ -83,15 +84,25 @@ class Spark(SparkConfig):
         """What is different from the daemon for a pipeline that runs here."""
         if self.pipeline is None:
             return ()
+        keeping = shipped_of(self.pipeline).keeping
         tasks = (
             f"{self.options['numPartitions']} tasks" if "numPartitions" in self.options else "a task for each 16 MiB"
         )
-        told = (
+        begin = (
             "the pipeline runs on Spark. An event leaves it at the end of the batch that it is read in, which takes some tenths "
-            "of a second at least. At each output the events leave in the order of the log. A crash repeats what the log in "
-            f"front of it repeats, and no more; a batch has {tasks}"
+            "of a second at least. "
         )
-        return (told,)
+        repeats = f"A crash repeats what the log in front of it repeats, and no more; a batch has {tasks}"
+        if keeping is None:
+            return (f"{begin}At each output the events leave in the order of the log. {repeats}",)
+        kept = "What windows and scripts keep is in Spark's checkpoint, and survives a crash. "
+        if keeping.single is None:
+            order = "Within a group the events leave in the order of the log; between groups there is no order. "
+            dealt = f" to read, and at most {keeping.buckets} for the groups, which are dealt to {keeping.buckets} buckets"
+        else:
+            order = "At each output the events leave in the order of the log. "
+            dealt = f" to read, and one for the rest: {keeping.single}"
+        return (f"{begin}{kept}{order}{repeats}{dealt}",)
 
     def probe(self) -> Sequence[Objection]:
         return probe(self)

@@ -1,5 +1,6 @@
 """A query and the checkpoint it finds. Nothing here needs Spark; what does is tests/system/test_spark_pipeline.py."""
 
+import base64
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from pyspark_walflow.condense import JobRefusal
 from pyspark_walflow.query import PROCESSORS, Plan, compile_job, keep_query, load_job, reading, refuse_change
+from walflow.plan.second_host import load_pipeline
 
 PLAN = Plan(
     name="main::counts",
@@ -48,6 +50,37 @@ def test_another_query_does_not_go_on_with_the_windows_of_the_first(plan: Plan, 
     refuse_change(plan)  # it was put back
     kept.unlink()
     refuse_change(plan._replace(**change))  # somebody who knows said so
+
+
+FLOW = """
+define pipeline p
+pipeline
+  define window few from tumbling with size = 3 end;
+  select aggr::stats::count() from in[few] where event.x > %d group by event.host into out;
+end;
+"""
+
+
+def packed(directory: Path, least: int, buckets: int = 8) -> str:
+    file = directory / "flow.troy"
+    file.write_text(FLOW % least)
+    shipped, found = load_pipeline(file, "p", {}, buckets)
+    assert shipped is not None, found
+    return base64.b64encode(shipped.packed()).decode()
+
+
+def test_a_changed_pipeline_does_not_go_on_with_the_windows_of_the_old_one(plan: Plan, tmp_path: Path) -> None:
+    plan = plan._replace(query=None, pipeline=packed(tmp_path, 1))
+    keep_query(plan)
+    refuse_change(plan._replace(pipeline=packed(tmp_path, 2)))  # there are no windows yet
+    Path(plan.checkpoint, "state").mkdir()
+    refuse_change(plan._replace(pipeline=packed(tmp_path, 1)))
+    for changed in (packed(tmp_path, 2), packed(tmp_path, 1, buckets=4)):
+        with pytest.raises(
+            JobRefusal, match="holds windows and `state` of this pipeline before it was changed"
+        ) as refused:
+            refuse_change(plan._replace(pipeline=changed))
+        assert "put back the pipeline, its args and `buckets`, or name another `checkpoint`" in refused.value.hint
 
 
 def test_where_nothing_is_remembered_any_query_may_go_on(plan: Plan) -> None:

@@ -45,7 +45,21 @@ def keeping(regions: Sequence[KeptRegion], buckets: int) -> Keeping | None:
         bool(dealt) and all(_leaves_by_windows_alone(one.region) for one in regions),
         identity_of([one.region for one in regions], count),
         single,
+        *_closing(regions),
     )
+
+
+def _closing(regions: Sequence[KeptRegion]) -> tuple[int, int]:
+    """After how long all windows are closed that time closes, and the shortest interval of one. The windows of one select may
+    be open one after the other."""
+    found = [
+        [frame.interval for frame in rule.windows.frames if frame.interval is not None and frame.measure is None]
+        for one in regions
+        for _, rule in _windowed(one.region)
+        if rule.windows is not None
+    ]
+    # what leaves a window may go into windows further on
+    return sum(map(sum, found)), min((interval for intervals in found for interval in intervals), default=0)
 
 
 def _why_single(one: KeptRegion) -> str | None:

@@ -52,6 +52,12 @@ class SparkSettings(BaseModel):
     partitions: int | None = Field(
         default=None, ge=1, description="Number of tasks of a batch. Default: one for each 16 MiB."
     )
+    buckets: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Number of parts into which the groups of windows are dealt. Each is one task of a batch at most. Default: 8.",
+    )
     python: str | None = Field(
         default=None,
         min_length=1,
@@ -94,7 +100,7 @@ def lowered(
         hint = "a pipeline on Spark has one input: put the selects that bring them together into a pipeline before it"
         report(error(f"pipeline `{plan.id}` has several inputs", config.defined, hint))
         return plan
-    shipped = ship_pipeline(plan, report)
+    shipped = ship_pipeline(plan, report, None if settings is None else settings.buckets)
     if settings is None or of is None or shipped is None or not plan.inputs:
         return plan
     port = plan.inputs[0]
