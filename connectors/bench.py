@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 
 from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Scheduler, WalflowError
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
+from walflow.size import Size
 
 NANOS: Final = 1_000_000_000
 BATCH_BYTES: Final = 64 << 10  # what is given to the flow at once, as a busy socket's read would be
@@ -54,7 +55,7 @@ class Bench(Connector):
         description="Nanoseconds from one event to the next. An event that is late is sent at once. Default: as fast "
         "as the flow accepts events.",
     )
-    chunk_size: int | None = Field(
+    chunk_size: Size | None = Field(
         default=None,
         ge=1,
         description="Sends this many bytes at a time instead of lines. Preprocessors then have to find the events in "

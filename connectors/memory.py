@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, WalflowError
 from walflow.relay.redelivery import InFlight, Redelivery
+from walflow.size import Size
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
@@ -29,7 +30,7 @@ class Memory(Connector):
         description="The most events it holds. An event counts until every sink has acked it.",
         examples=[1000],
     )
-    max_bytes: int | None = Field(
+    max_bytes: Size | None = Field(
         default=None,
         ge=1,
         description="The most bytes that these events have together. At least one of "

@@ -18,6 +18,7 @@ from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, 
 from walflow.needs import made_directory, unlocked
 from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer, recall
 from walflow.relay.tag import Tags
+from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 
 
@@ -32,7 +33,7 @@ class Wal(Connector):
         validation_alias=AliasChoices("path", "dir"),
         description="Directory of the log. It is made with mode 0700 if it is missing. `dir` is its older name.",
     )
-    chunk_size: int = Field(
+    chunk_size: Size = Field(
         default=64 << 20, ge=1024, le=1 << 40, description="Size in bytes after which a new file begins."
     )
     max_chunks: int = Field(

@@ -34,6 +34,7 @@ from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worke
 from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
+from walflow.size import Size
 
 __version__ = "0.1.0"
 
@@ -77,6 +78,7 @@ __all__ = [
     "Refused",
     "Risk",
     "Scheduler",
+    "Size",
     "Step",
     "Stream",
     "StreamId",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
 
@@ -20,6 +20,9 @@ class Hidden(str):
 
     def __repr__(self) -> str:
         return "'********'"
+
+
+HIDDEN: Final = "hidden"  # in the context of a validation: the texts that were `Hidden`
 
 
 class Position(NamedTuple):
@@ -142,8 +145,9 @@ def _place(diagnostic: Diagnostic) -> tuple[int, str, int]:
     return (span.source.order, span.source.name, span.start) if span else (-1, "", 0)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """`cutoff`: how alike, from 0 to 1."""
+    close = get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"did you mean `{close[0]}`?" if close else None
 
 

@@ -99,10 +99,40 @@ TREMORS: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 
 
+# What users of other programs call it.
+FOREIGN: Final[Mapping[str, str]] = {
+    "amqp": _QUEUE,
+    "aws_s3": _UPLOAD,
+    "blackhole": "`null`",
+    "demo_logs": "`metronome`",
+    "exec": "`stdio`, with the program in a pipe: `program | walflow run …`",
+    "http": "`http_server` as a source, `http_client` as a sink",
+    "journald": "`stdio`: `journalctl -f -o json | walflow run …`",
+    "kafka": "`kafka_consumer` as a source, `kafka_producer` as a sink",
+    "mqtt": _QUEUE,
+    "nats": _QUEUE,
+    "postgres": "later; until then a job on `spark` that writes to the database",
+    "prometheus": "the daemon's address `/metrics`, see `--admin`",
+    "pulsar": _QUEUE,
+    "redis": _QUEUE,
+    "socket": "`tcp_server`, `udp_server` or `unix_socket_server`",
+    "stdin": "`stdio`",
+    "stdout": "`stdio`",
+    "syslog": '`tcp_server` or `udp_server`, with `codec = "syslog"`',
+    "tcp": "`tcp_server` as a source, `tcp_client` as a sink",
+    "udp": "`udp_server` as a source, `udp_client` as a sink",
+    "unix": "`unix_socket_server` as a source, `unix_socket_client` as a sink",
+    "websocket": "`ws_server` as a source, `ws_client` as a sink",
+}
+
+
 def substitute(kind: str, name: str) -> str | None:
     """A hint for a name that walflow does not have."""
     for of, known in SUBSTITUTES.items():
         if of == kind and name in known:
             text = known[name]
             return f"tremor has it; here {'it comes ' if text.startswith('later') else 'there is '}{text}"
+    if kind == "connector" and name in FOREIGN:
+        text = FOREIGN[name]
+        return f"it comes {text}" if text.startswith("later") else f"there is {text}"
     return None

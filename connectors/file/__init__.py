@@ -15,6 +15,7 @@ from connectors.file.writing import FileWriter
 from walflow import Claim, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.disk import RealDisk
 from walflow.needs import directory, made_directory, readable_file, writable_file
+from walflow.size import Size
 
 __all__ = ["File"]
 
@@ -79,7 +80,7 @@ class File(Connector):
         "content after that. `append`: writes after its content, and stores in `.NAME.walflow` beside it which events "
         "are in it."
     )
-    chunk_size: int = Field(
+    chunk_size: Size = Field(
         default=8192,
         ge=1,
         description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "

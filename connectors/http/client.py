@@ -9,6 +9,7 @@ from walflow import CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, 
 from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
+from walflow.size import Size
 
 OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect"}
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
@@ -47,7 +48,7 @@ class HttpClient(Connector):
         "`array`: events as a JSON array. For the last two, the codec must be json, without postprocessors.",
     )
     max_batch_events: int = Field(default=1000, ge=1, description="The most events of a batch.")
-    max_batch_bytes: int = Field(
+    max_batch_bytes: Size = Field(
         default=1 << 20, ge=1, description="The most bytes of a batch. A single larger event is sent alone."
     )
     concurrency: int = Field(

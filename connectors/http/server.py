@@ -12,6 +12,7 @@ from walflow.net.files import warn_if_open
 from walflow.net.needs import to_listen, to_read
 from walflow.net.over_tcp import Exposed
 from walflow.net.sockets import listen_tcp
+from walflow.size import Size
 
 
 class HttpServer(Exposed):
@@ -52,14 +53,16 @@ class HttpServer(Exposed):
         "event for each element (`split`) or is one event (`keep`). With `application/x-ndjson` each line is an event. "
         "With any other type the body is one event. Preprocessors, if there are any, decide instead of the type.",
     )
-    max_body_bytes: int = Field(
+    max_body_bytes: Size = Field(
         default=4 << 20,
         ge=1,
         le=1 << 30,
         description="The largest body of a request, in bytes after decompression (Content-Encoding gzip, deflate or "
         "zstd). A larger one is answered with 413.",
     )
-    max_event_bytes: int = Field(default=1 << 20, ge=1, description="The largest event. A larger one is a bad event.")
+    max_event_bytes: Size = Field(
+        default=1 << 20, ge=1, description="The largest event. A larger one is a bad event."
+    )
     max_events: int = Field(
         default=65_536, ge=1, description="The most events of a request. A request with more is answered with 413."
     )

@@ -10,6 +10,7 @@ from pyspark_walflow.wire import DEFAULT_PORT
 from walflow import Claim, CodecUse, Connector
 from walflow.net import Address, ServerTls, parse_address
 from walflow.net.secrets import Secret
+from walflow.size import Size
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -26,7 +27,7 @@ class SparkConfig(Connector):
         description="Directory of the log. It is made with mode 0700 if it is missing. The token, the consumers' "
         "positions, results and checkpoints are in it too.",
     )
-    chunk_size: int = Field(
+    chunk_size: Size = Field(
         default=64 << 20, ge=1024, le=1 << 40, description="Size in bytes after which a new file begins."
     )
     max_chunks: int = Field(
@@ -119,7 +120,7 @@ class SparkConfig(Connector):
         description="Nanoseconds between the starts of batches. Default: a batch begins when the one before ends.",
     )
     max_rows_per_batch: int = Field(default=200_000, ge=1, description="The most events that one batch reads.")
-    max_bytes_per_batch: int = Field(
+    max_bytes_per_batch: Size = Field(
         default=64 << 20, ge=1, description="The most bytes that one batch reads, about."
     )
     stop_grace: int = Field(
@@ -135,7 +136,7 @@ class SparkConfig(Connector):
         description="Names of further environment variables for the driver; `*` stands for any text. The driver gets "
         "these, the variables that Spark, Java and Python read, and no others.",
     )
-    max_result_bytes: int = Field(
+    max_result_bytes: Size = Field(
         default=64 << 20,
         ge=1,
         description="The most bytes of results of one batch. A larger batch is refused, and "

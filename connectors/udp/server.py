@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
 from walflow import Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer
 from walflow.net import Address, parse_address
+from walflow.size import Size
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
 TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block
@@ -25,10 +26,10 @@ class UdpServer(Connector):
     messages: ClassVar[bool] = True
 
     url: str = Field(description="host:port to listen on. Without a port, any free one.")
-    buf_size: int = Field(
+    buf_size: Size = Field(
         default=8192, ge=1, description="A key of tremor's, accepted and not used: no datagram is cut off."
     )
-    receive_buffer: int = Field(
+    receive_buffer: Size = Field(
         default=8 << 20,
         ge=1,
         lt=1 << 30,

@@ -15,6 +15,7 @@ from walflow.net.address import check_brackets
 from walflow.net.client import StreamClient
 from walflow.net.dial import Dial
 from walflow.net.needs import to_reach, to_read
+from walflow.size import Size
 
 OURS: Final = {  # headers that the handshake itself has
     "host",
@@ -71,7 +72,7 @@ class WsClient(Ws):
         description='For `"ack": "message"`: nanoseconds without a returned event after which the connection is '
         "closed, and all events that were not returned fail.",
     )
-    write_buffer: int = Field(
+    write_buffer: Size = Field(
         default=64 << 20,
         ge=1,
         description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "

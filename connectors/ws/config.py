@@ -12,6 +12,7 @@ from websockets.typing import Subprotocol
 from connectors.ws.wire import is_utf8, runs
 from walflow import Block, Connector, Inlet
 from walflow.net import Secret
+from walflow.size import Size
 
 TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110
 TEXT_CODECS: Final = ("json", "string")
@@ -41,7 +42,7 @@ class Ws(Connector):
         description="Offers (client) or accepts (server) permessage-deflate: it sends fewer bytes and uses more CPU "
         "and memory.",
     )
-    max_event_bytes: int = Field(
+    max_event_bytes: Size = Field(
         default=1 << 20,
         ge=1,
         description="The largest message. A larger one is rejected, and its connection is closed with code 1009, "

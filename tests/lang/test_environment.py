@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from connectors.http import HttpClient
 from tests.lang.world import REGISTRY
 from walflow import lang
 from walflow.cli.promises import promises
-from walflow.diagnostics import Hidden, render_all
+from walflow.diagnostics import render_all
 from walflow.net import Secret
 from walflow.plan import load
 
@@ -33,6 +34,26 @@ flow
   create pipeline way from pipelines::passthrough;
   connect /connector/in to /pipeline/way;
   connect /pipeline/way to /connector/null;
+end;
+deploy flow main;
+"""
+
+HTTP = """
+define flow main
+flow
+  define connector ticks from metronome with config = {"interval": 1_000_000_000} end;
+  define connector log from wal with config = {"path": "state"} end;
+  define connector out from http_client with config = {"url": "http://127.0.0.1:1", "token": secret("token")} end;
+  define pipeline way pipeline select event from in into out; end;
+  create connector ticks;
+  create connector log;
+  create connector out;
+  create pipeline before from way;
+  create pipeline after from way;
+  connect /connector/ticks to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
 end;
 deploy flow main;
 """
@@ -161,5 +182,10 @@ def test_check_says_which_are_used_without_their_values() -> None:
 
 def test_a_token_from_a_file_does_not_stand_in_the_flow_file() -> None:
     assert Secret.model_validate("hunter2").inline
-    assert not Secret.model_validate(Hidden("hunter2")).inline
-    assert Secret.model_validate(Hidden("hunter2")).read().get_secret_value() == "hunter2"
+    Path("f.troy").write_text(HTTP)
+    assembly, found = load(["f.troy"], reads_secrets=True)
+    assert assembly is not None, render_all(found)
+    assert promises(assembly).warnings == []
+    (out,) = [plan.connector for plan in assembly.connectors if isinstance(plan.connector, HttpClient)]
+    assert out.token is not None
+    assert out.token.read().get_secret_value() == "hunter2"

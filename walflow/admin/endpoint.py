@@ -27,6 +27,8 @@ def parse_endpoint(text: str) -> Endpoint | None:
     """None for `off`. Raises ValueError with a line that quotes what was given."""
     if text == OFF:
         return None
+    if text.isascii() and text.isdigit():
+        raise ValueError(f"{text!r} is no host; write 127.0.0.1:{text}")
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path.startswith("/") or "\0" in path:

@@ -68,6 +68,7 @@ def app() -> typer.Typer:
     from walflow.cli.check import check
     from walflow.cli.connectors import connectors_app
     from walflow.cli.doc import doc
+    from walflow.cli.fmt import fmt
     from walflow.cli.graph import graph
     from walflow.cli.new import new
     from walflow.cli.repl import repl
@@ -88,6 +89,7 @@ def app() -> typer.Typer:
     program.callback()(_program)
     program.command(help=flowing(run.__doc__ or ""))(run)
     program.command()(check)
+    program.command()(fmt)
     program.command()(graph)
     program.command()(new)
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)

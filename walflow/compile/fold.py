@@ -144,7 +144,8 @@ def report_doubled(written: Expr, key: str, scope: Scope) -> None:
 
 def _root(node: Root, scope: Scope) -> Constant | None:
     if node.word != "args":
-        scope.report(_not_at_load(node.word, node.span))
+        hint = f"an environment variable is `env.{shown(node.span)[1:]}`" if node.word == "$" else None
+        scope.report(_not_at_load(node.word, node.span)._replace(hint=hint))
         return None
     args = scope.args(node)
     if args is None:

@@ -16,6 +16,7 @@ from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
 from walflow.lang.scan import TOO_DEEP, scan, words
 from walflow.lang.syntax import explain
+from walflow.lang.unclosed import unclosed
 from walflow.lang.unsupported import unsupported
 
 MOST_ERRORS = 20  # in one file; with so many errors it is probably no flow file
@@ -31,7 +32,7 @@ _STRUCTURE = {
 def parse(source: Source, report: Report) -> SourceFile:
     reading = _Reading(source, report)
     tree = reading.tree()
-    for diagnostic in unsupported(tree, source):
+    for diagnostic in () if reading.muted > len(source.text) else unsupported(tree, source):
         report(diagnostic)
     return SourceFile(build(tree, source, report), whole=not reading.errors)
 
@@ -65,6 +66,7 @@ class _Reading:
         self.tokens = [*scan(source), _end_of(source)]
         self.automaton = Automaton(start)
         self.errors = 0
+        self.muted = 0  # up to this place, no error is reported
 
     def tree(self) -> Tree[Token]:
         at = 0
@@ -101,7 +103,7 @@ class _Reading:
         token = self.tokens[at]
         # after a statement that was given up, an early end of the file is no error: an `end` may be lost with the statement
         if token.type != "$END" or not self.errors:
-            self.report(explain(self.source, self.tokens, at, self.automaton.accepts()))
+            self._tell(at)
         self.errors += 1
         if self.errors == MOST_ERRORS or token.type in {TOO_DEEP, "$END"}:
             return self._stop(at)
@@ -110,6 +112,25 @@ class _Reading:
         for kind in missing:
             self.automaton.feed(_nowhere(kind))
         return at if missing else self._give_up(at)
+
+    def _tell(self, at: int) -> None:
+        if (self.tokens[at].start_pos or 0) < self.muted:
+            return
+        expected = self.automaton.accepts()
+        opened = unclosed(self.source, self.tokens, at, may_end="END" in expected)
+        if opened is not None and opened.span is not None and opened.span.start < self.muted:
+            return  # its end was lost with that of the string
+        if opened is not None:
+            self.muted = self._end_of_what_follows(opened.span)
+        self.report(opened or explain(self.source, self.tokens, at, expected))
+
+    def _end_of_what_follows(self, opened: Span | None) -> int:
+        """Up to here, an error may follow from what is not closed. A string ends with its line."""
+        text = self.source.text
+        if opened is None or opened.text.startswith('"""') or not opened.text.startswith('"'):
+            return len(text) + 1
+        end = text.find("\n", opened.start)
+        return end if end >= 0 else len(text) + 1
 
     def _missing(self, token: Token) -> Sequence[str]:
         """The tokens that are missing, if reading can continue once they are supplied."""
@@ -147,7 +168,7 @@ class _Reading:
     def _stop(self, at: int) -> int:
         """Ends as if the file ended here."""
         token = self.tokens[at]
-        if self.errors == MOST_ERRORS:
+        if self.errors == MOST_ERRORS and (token.start_pos or 0) >= self.muted:
             begin = token.start_pos or 0
             message = f"more than {MOST_ERRORS} syntax errors: the rest of this file is not read"
             self.report(error(message, Span(self.source, begin, begin)))

@@ -37,12 +37,12 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
                 opened.pop()
             elif skipping and may_end and _closes_body(tokens, here):
                 return here
-        elif _opens(tokens, here, opened):
+        elif opens(tokens, here, opened):
             opened.append(kind)
     return len(tokens) - 1
 
 
-def _opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
+def opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
     kind = tokens[at].type
     if kind == "SCRIPT":  # in a window, the `with` before it counts for the one `end`
         return tokens[at - 1].type not in _NAMED and opened[-1:] != ["WITH"]

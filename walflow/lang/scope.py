@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 from secrets import randbits
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
@@ -11,7 +13,7 @@ from walflow.compile.functions import intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
-from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -26,6 +28,7 @@ from walflow.lang.ast import (
     Setting,
 )
 from walflow.lang.environment import ENV, ONLY_IN_CONFIG, WORDS
+from walflow.lang.files import shipped_modules
 from walflow.lang.modules import ModuleBlock
 from walflow.plugins import NotLoadable
 from walflow_kernel.functions import Function, When
@@ -214,9 +217,20 @@ def _here(
         known += _defined(place, kind)
         place = place.outer
     if whole:
-        hint = hint or did_you_mean(name.text, known) or _meant(block, name, kind)
+        roots = _ROOTS if kind is DefineConst else ()
+        hint = (
+            hint or _LITERALS.get(name.text) or did_you_mean(name.text, [*known, *roots]) or _meant(block, name, kind)
+        )
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
+
+
+_ROOTS: Final = ("event", "args", "state", "group", "window")
+_LITERALS: Final = {
+    **dict.fromkeys(("True", "TRUE", "yes"), "write `true`"),
+    **dict.fromkeys(("False", "FALSE", "no"), "write `false`"),
+    **dict.fromkeys(("None", "nil", "NULL", "undefined"), "write `null`"),
+}
 
 
 def _meant(block: ModuleBlock, name: Name, kind: type[Definition]) -> str | None:
@@ -228,7 +242,17 @@ def _meant(block: ModuleBlock, name: Name, kind: type[Definition]) -> str | None
             if text == name.text:
                 return f"there is a {_WORDS[other]} of that name"
         place = place.outer
+    if kind is DefineConnector and name.text in connector_types():
+        return (
+            f"`{name.text}` is a type: `define connector NAME from {name.text} …;`, and then `create connector NAME;`"
+        )
     return None
+
+
+@cache
+def connector_types() -> frozenset[str]:
+    """The names alone: no class is loaded."""
+    return frozenset(point.name for point in entry_points(group="walflow.connectors"))
 
 
 def _in_module(
@@ -265,9 +289,26 @@ def _module(block: ModuleBlock, name: Name, report: Report, *, outward: bool) ->
     meant = did_you_mean(name.text, known)
     # `use lib::copi; … copy::x`: the `use` is the mistake, and was reported
     if whole and (meant is None or meant not in {did_you_mean(alias, [alias]) for alias in failed}):
-        hint = meant or f"is a `use …::{name.text};` missing?"
+        hint = (
+            _to_use(name.text)
+            or meant
+            or _other_module(name.text)
+            or f"no module of that name is shipped; one of your own needs `use …::{name.text};`"
+        )
         report(error(f"unknown module `{name.text}`", name.span, hint))
     return None
+
+
+def _to_use(name: str) -> str | None:
+    found = [module for module in shipped_modules() if module.split("::")[-1] == name]
+    return f"add {one_of(f'use {module};' for module in found)}" if found else None
+
+
+def _other_module(name: str) -> str | None:
+    meant = did_you_mean(name, {module.split("::")[-1] for module in shipped_modules()}, cutoff=0.75)
+    if meant is None:
+        return None
+    return f"{meant} Then {_to_use(meant.split('`')[1])}"
 
 
 def _defined(block: ModuleBlock, kind: type[Definition]) -> list[str]:

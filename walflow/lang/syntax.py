@@ -6,9 +6,10 @@ from lark import Token
 from lark.lexer import PatternStr
 
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error
+from walflow.lang.foreign import example, foreign
 from walflow.lang.grammar import grammar
 from walflow.lang.mistakes import remedy
-from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, UNCLOSED, words
+from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, words
 
 _WORDS = {
     "IDENT": "a name",
@@ -36,6 +37,7 @@ _AT_TOP = {
     "SELECT": "it belongs into a pipeline: `define pipeline p pipeline … end;`",
     "END": "nothing is open here that it could end",
 }
+_BEGINS_ITEM = {"STRING_START", "HEREDOC_START", "INT", "FLOAT", "LBRACE", "LSQB"}
 _STARTS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 
 
@@ -43,13 +45,12 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
     token = tokens[at]
     begin = token.start_pos or 0
     span = Span(source, begin, max(begin + len(token), begin))
-    if token.type == UNCLOSED:
-        quote = '"""' if token.startswith('"""') else '"'
-        return error("this string is not closed", span, f"its `{quote}` is missing")
     if token.type == TOO_DEEP:
         return error(f"nested more than {DEEPEST} deep", span)
     if token.type == ILLEGAL and token == "`":
         return error("this name is not closed", span, "its `` ` `` is missing")
+    if known := foreign(source, tokens, at):
+        return error(known.message, span, known.hint)
     if token.type == ILLEGAL:
         return error(f"unexpected character {_shown(token)}", span)
     if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "END" in expected:
@@ -58,7 +59,16 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error("a query declares no flow", span, "put it into a .troy file")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     hint = _end_too_many(source, tokens, at) if "DEPLOY" in expected else None
-    return error(message, span, hint or remedy(tokens, at, expected) or _hint(token, expected))
+    hint = hint or remedy(tokens, at, expected) or _hint(token, expected) or example(tokens, at)
+    return error(message, span, hint or _elsewhere(token, expected))
+
+
+def _elsewhere(token: Token, expected: AbstractSet[str]) -> str:
+    if token.type == "END":
+        return _AT_TOP["END"]
+    if "DEPLOY" in expected:
+        return "a file declares flows by `define flow NAME flow … end;` and starts them by `deploy flow NAME;`"
+    return "the language is described at docs/reference/troy.md"
 
 
 def _end_too_many(source: Source, tokens: Sequence[Token], at: int) -> str | None:
@@ -122,6 +132,10 @@ def _shown(token: Token) -> str:
     return f"`{shown}`" if shown.isprintable() else f"U+{ord(token[0]):04X}"
 
 
+def _link_end(token: Token, expected: AbstractSet[str]) -> str | None:
+    return f"write `/connector/{token}`, or `/pipeline/{token}`" if expected == {"SLASH"} else None
+
+
 def _missing(expected: AbstractSet[str]) -> str | None:
     if expected >= _VALUE:
         return "a value"
@@ -137,9 +151,14 @@ def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
     if token.type == "IDENT":
         keywords = [_word(name).strip("`") for name in expected if _word(name).startswith("`")]
         wanted = [word for word in keywords if word.isalpha()]
-        return did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
+        meant = did_you_mean(str(token), wanted) or ("is `with` missing?" if "with" in wanted else None)
+        return meant or ("is `,` missing before it?" if "COMMA" in expected else None) or _link_end(token, expected)
     if token.type in _STARTS and (missing := _missing(expected)):
         return f"is {missing} missing before it?"
+    if token.type == "SEMICOLON" and expected == {"COMMA", "END"}:
+        return "`with` ends with `end`: write `end;`"
+    if "COMMA" in expected and token.type in _BEGINS_ITEM:
+        return "is `,` missing before it?"
     if "IDENT" in expected and token.type in words():
         return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
     if "DEPLOY" in expected:

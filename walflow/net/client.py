@@ -14,6 +14,7 @@ from walflow.net.client_sink import ClientSink
 from walflow.net.connection import CONNECTS_WITHIN, Connection, words_of
 from walflow.net.deadline import within
 from walflow.net.reconnect import Reconnect
+from walflow.size import Size
 
 SWEEP: Final = 1.0  # seconds between looks at what is overdue
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
@@ -28,13 +29,13 @@ LOSES: Final = Risk(
 class ClientConnector(Connector):
     """Keys of every client of a byte stream."""
 
-    buf_size: int = Field(
+    buf_size: Size = Field(
         default=8192,
         ge=1,
         description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
         "to 256 KiB at a time.",
     )
-    max_event_bytes: int = Field(
+    max_event_bytes: Size = Field(
         default=1 << 20,
         ge=1,
         description="The largest event from the peer. A larger one is rejected, and the stream continues after it.",
@@ -50,7 +51,7 @@ class ClientConnector(Connector):
         description="Nanoseconds without an echo after which the connection is closed, and all events without an echo "
         "fail.",
     )
-    write_buffer: int = Field(
+    write_buffer: Size = Field(
         default=64 << 20,
         ge=1,
         description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "

@@ -5,9 +5,18 @@ import os
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, SecretStr, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    model_validator,
+)
 
-from walflow.diagnostics import Hidden
+from walflow.diagnostics import HIDDEN
 from walflow.errors import WalflowError
 from walflow.net.files import open_plain
 
@@ -44,9 +53,11 @@ class Secret(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _plain_text(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:  # any value of the flow file
+    def _plain_text(cls, given: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        # `given` is any value of the flow file
+        context: Any = info.context or {}
         secret = validate({"text": str(given)} if isinstance(given, str) else given)
-        secret._outside = isinstance(given, Hidden)
+        secret._outside = isinstance(given, str) and given in context.get(HIDDEN, ())
         return secret
 
     @model_validator(mode="after")

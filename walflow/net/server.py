@@ -17,6 +17,7 @@ from walflow.net.listener import Listener
 from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol
 from walflow.net.tls import Contexts, ServerTls, check_name
+from walflow.size import Size
 
 SWEEP: Final = 1.0  # seconds between looks for idle and slow clients
 CLOSING: Final = 1.0  # seconds a stopping server gives its clients to take what is written to them
@@ -32,7 +33,7 @@ SINK: Final = (
 class ServerConnector(Connector):
     """Keys of every server of byte streams."""
 
-    buf_size: int = Field(
+    buf_size: Size = Field(
         default=8192,
         ge=1,
         description="A key of tremor's (bytes per read), accepted and not used: walflow reads up "
@@ -52,7 +53,7 @@ class ServerConnector(Connector):
         "is none, it replaces the one that sent its last byte first. If there is none either, the new client is "
         "closed at once.",
     )
-    max_event_bytes: int = Field(
+    max_event_bytes: Size = Field(
         default=1 << 20,
         ge=1,
         description="The largest event. A larger one is rejected, and the stream continues after it.",
@@ -68,7 +69,7 @@ class ServerConnector(Connector):
         description="Nanoseconds after which a client is closed if no byte was sent in either direction. Default: "
         "never.",
     )
-    write_buffer: int = Field(
+    write_buffer: Size = Field(
         default=1 << 20,
         ge=1,
         description="Bytes that may wait for one client. Beyond them the client counts as slow, and walflow stops "

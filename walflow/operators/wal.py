@@ -4,6 +4,7 @@ from typing import ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from walflow.operators.operator import Operator, StandIn
+from walflow.size import Size
 
 MIB: Final = 1 << 20
 LARGEST_FILE: Final = 64 * MIB
@@ -37,7 +38,7 @@ select event from on_disk into out;
     max_elements: int | None = Field(
         default=None, ge=1, description="The most events it holds. An event counts until every sink has acked it."
     )
-    max_bytes: int | None = Field(
+    max_bytes: Size | None = Field(
         default=None,
         ge=1,
         le=1 << 60,

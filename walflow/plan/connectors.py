@@ -33,7 +33,7 @@ def plan_connector(
     if of is None:
         hint = (
             substitute("connector", kind)
-            or did_you_mean(kind, registry)
+            or did_you_mean(kind, registry, cutoff=0.8)
             or f"there are {one_of(sorted(registry)).replace(' or ', ' and ')}"
         )
         # tremor's own words, which programs search for

@@ -4,6 +4,7 @@ Pydantic checks. Its messages are for programmers, and its places are paths of k
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from walflow.compile.constant import Constant
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error
+from walflow.diagnostics import HIDDEN, Diagnostic, Hidden, Span, did_you_mean, error
 from walflow_kernel.values import kind_of
 
 _EXPECTED = {
@@ -58,10 +59,21 @@ def configure(
     except TypeError:
         return None, [error("a configuration holds no binary data", config.span if config else defined)]
     try:
-        return of.model_validate_json(text, strict=True), []
+        hidden = set(_hidden(config.value)) if config else set[str]()
+        return of.model_validate_json(text, strict=True, context={HIDDEN: hidden}), []
     except ValidationError as invalid:
         place = config or Constant({}, defined)
         return None, list(_translated(invalid, kind, of, place, defined, bare=bare))
+
+
+def _hidden(value: object) -> Iterator[str]:
+    """The secrets in it: JSON would make plain text of them."""
+    if isinstance(value, Hidden):
+        yield str(value)
+    whole: Any = value
+    members: Any = whole.values() if isinstance(value, dict) else whole if isinstance(value, list) else ()
+    for one in members:
+        yield from _hidden(one)
 
 
 def _translated(
@@ -76,6 +88,11 @@ def _translated(
                 yield _unknown(str(detail["loc"][-1]), kind, config.key_span(path), siblings)
             case "missing":
                 yield _missing(detail, kind, config, path, defined, bare=bare)
+            case "literal_error":
+                choices = re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected")))
+                yield error(
+                    _sentence(detail, path, kind), config.find(path).span, did_you_mean(str(detail["input"]), choices)
+                )
             case _:
                 yield error(_sentence(detail, path, kind), config.find(path).span)
 

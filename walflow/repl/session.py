@@ -23,6 +23,7 @@ from walflow.lang.ast import DefineScript, Use
 from walflow.lang.documented import NotDocumented, text_of
 from walflow.lang.files import search_path
 from walflow.lang.parser import parse_script
+from walflow.lang.unclosed import UNFINISHED
 from walflow.plan.alone import load_script
 from walflow.plan.regions import region_of
 from walflow_kernel.moment import Moment
@@ -161,7 +162,7 @@ class ReplSession:
         said: list[Diagnostic] = []
         parse_script(source, NAME, (), said.append)
         end = len(source.text)
-        return not any(one.span is not None and one.span.start >= end for one in said[:1])
+        return not any(one.name == UNFINISHED or (one.span is not None and one.span.start >= end) for one in said[:1])
 
     def _with_uses(self, text: str) -> str:
         """Shipped modules are at hand."""

@@ -1,0 +1,136 @@
+"""What people write who know another language: words, signs, quotes. Each with what it is here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from lark import Token
+
+from walflow.diagnostics import Source
+
+
+class Remedy(NamedTuple):
+    """The message, and what to write."""
+
+    message: str
+    hint: str | None
+
+
+_SIGNS: Final[Sequence[tuple[str, str, str]]] = (
+    ("&&", "`&&` is no operator", "write `and`"),
+    ("||", "`||` is no operator", "write `or`"),
+    ("=~", "`=~` is no operator", "`event.text ~= re|…|` asks whether a pattern matches"),
+    ("===", "`===` is no operator", "write `==`"),
+    ("!==", "`!==` is no operator", "write `!=`"),
+    ("<>", "`<>` is no operator", "write `!=`"),
+    ("//", "a comment does not begin with `//`", "write `#`"),
+    ("/*", "a comment does not begin with `/*`", "write `#` at the beginning of each line"),
+    ("--", "a comment does not begin with `--`", "write `#`"),
+)
+_COMMENTS: Final = ("//", "/*", "--")
+_WORDS: Final[Mapping[str, str]] = {
+    "import": "write `use`: `use std::string;`",
+    "include": "write `use`: `use std::string;`",
+    "let": "`let` belongs into a script: `define script s script … end;`",
+    "var": "`let` in a script assigns: `let event.key = 1;`",
+    "if": "`match` chooses: `match … of case … => … default => … end`; a select has `where`",
+    "like": "`event.text ~= glob|err*|` asks whether a pattern matches",
+    "LIKE": "`event.text ~= glob|err*|` asks whether a pattern matches",
+    "matches": "`event.text ~= re|…|` asks whether a pattern matches",
+    "link": "write `connect /connector/… to /pipeline/…;`",
+}
+_QUOTES: Final = "'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
+_OF_STATEMENTS: Final[Mapping[tuple[str, str], str]] = {
+    ("DEFINE", "FLOW"): "define flow NAME flow … end;",
+    ("DEFINE", "CONNECTOR"): "define connector NAME from TYPE with config = { … } end;",
+    ("DEFINE", "PIPELINE"): "define pipeline NAME pipeline … end;",
+    ("DEFINE", "OPERATOR"): "define operator NAME from TYPE with … end;",
+    ("DEFINE", "SCRIPT"): "define script NAME script … end;",
+    ("DEFINE", "TUMBLING"): "define window NAME from tumbling with … end;",
+    ("DEFINE", ""): "define connector NAME from TYPE with … end;",
+    ("CREATE", ""): "create connector NAME [from DEFINITION] [with arg = value end];",
+    ("CONNECT", ""): "connect /connector/NAME to /pipeline/NAME;",
+    ("DEPLOY", ""): "deploy flow NAME [from DEFINITION] [with arg = value end];",
+    ("SELECT", ""): "select VALUE from PORT [where CONDITION] into PORT [having CONDITION];",
+    ("USE", ""): "use std::string;",
+    ("CONST", ""): "const NAME = VALUE;",
+}
+_STARTERS: Final = {starter for starter, _ in _OF_STATEMENTS}
+
+
+def foreign(source: Source, tokens: Sequence[Token], at: int) -> Remedy | None:
+    """What the token at `at` means elsewhere."""
+    token = tokens[at]
+    begin = token.start_pos or 0
+    word = str(token)
+    for sign, message, hint in _SIGNS:
+        starts = [place for place in range(begin - len(sign) + 1, begin + 1) if source.text.startswith(sign, place)]
+        if starts and (sign not in _COMMENTS or _begins_line(source, starts[0])):
+            return Remedy(message, hint)
+    if word in _QUOTES and word:
+        return Remedy(f'strings take `"`, not `{word}`', _quoted(source, begin))
+    if source.text.startswith("->", begin) and at and _statement(tokens, at) == "CONNECT":
+        return Remedy("`connect` takes `to`, not `->`", "write `connect /connector/… to /pipeline/…;`")
+    if word == ">" and source.text.startswith("->", begin - 1):
+        return Remedy("`->` is no operator", "a member follows a dot: `event.level`")
+    if token.type in {"IDENT", "LET"} and word in _WORDS:
+        return Remedy(f"`{word}` does not stand here", _WORDS[word])
+    if token.type == "IDENT" and word.isupper() and word.lower() in _LOWER:
+        return Remedy(f"words of the language are lower case: `{word.lower()}`", f"write `{word.lower()}`")
+    if token.type == "DOT" and _statement(tokens, at) == "USE":
+        return Remedy("the parts of a module's name are joined by `::`, not by `.`", _path(source, tokens, at))
+    if token.type == "STAR" and tokens[at - 1].type == "SELECT":
+        return Remedy("`*` is no value", "`select event` sends the whole event")
+    if token.type == "LSQB" and at == 0:
+        return Remedy("this is no flow file", "it looks like TOML; a flow file begins with `define flow main`")
+    if token.type == "WHERE" and _statement(tokens, at) == "SELECT":
+        return Remedy("`where` stands behind `from`", "write `select … from in where … into out;`")
+    if token.type == "COMMA" and _statement(tokens, at) in {"CONNECT", "CREATE"}:
+        name = _statement(tokens, at).lower()
+        return Remedy(
+            f"one `{name}` is for one {'link' if name == 'connect' else 'node'}", f"write a `{name} …;` for each"
+        )
+    return None
+
+
+_LOWER: Final = {
+    *("select", "from", "into", "where", "and", "or", "not", "define", "create", "connect", "deploy", "with", "end"),
+    *("having", "group", "by", "flow", "pipeline", "connector", "use"),
+}
+
+
+def example(tokens: Sequence[Token], at: int) -> str | None:
+    """The form of the statement that the token stands in, for a hint."""
+    for here in range(at, -1, -1):
+        kind = tokens[here].type
+        if kind == "SEMICOLON" and here < at:
+            return None
+        if kind in _STARTERS:
+            behind = tokens[here + 1].type if here + 1 < len(tokens) else ""
+            form = _OF_STATEMENTS.get((kind, behind)) or _OF_STATEMENTS.get((kind, ""))
+            return f"its form is `{form}`"
+    return None
+
+
+def _statement(tokens: Sequence[Token], at: int) -> str:
+    """The word that the statement begins with."""
+    for here in range(at - 1, -1, -1):
+        if tokens[here].type == "SEMICOLON":
+            return ""
+        if tokens[here].type in _STARTERS:
+            return tokens[here].type
+    return ""
+
+
+def _begins_line(source: Source, place: int) -> bool:
+    return not source.text[source.text.rfind("\n", 0, place) + 1 : place].strip()
+
+
+def _quoted(source: Source, begin: int) -> str:
+    found = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\"\n]{{0,60}})[{_QUOTES}]").match(source.text, begin)
+    return f'write `"{found[1]}"`' if found else 'write `"…"`'
+
+
+def _path(source: Source, tokens: Sequence[Token], at: int) -> str:
+    found = re.compile(r"[\w.]+").match(source.text, tokens[at - 1].start_pos or 0)
+    return f"write `use {found[0].replace('.', '::')};`" if found else "write `use std::string;`"
