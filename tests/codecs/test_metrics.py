@@ -8,11 +8,12 @@ from hypothesis import given, settings, strategies as st
 from tests.codecs.adversarial import linear, look_at, repeated
 from walflow.codecs.dogstatsd import DOGSTATSD
 from walflow.codecs.graphite import GRAPHITE_PLAINTEXT
-from walflow.codecs.influx import INFLUX, MEMBERS
+from walflow.codecs.influx import INFLUX
 from walflow.codecs.per_event import EventCodec
 from walflow.codecs.statsd import STATSD
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.framing import LINES
+from walflow_kernel.extractors.influx import MEMBERS
 
 Vector = tuple[EventCodec, str, object, str | None]
 
