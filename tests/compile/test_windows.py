@@ -367,3 +367,24 @@ def test_a_block_stops_where_the_results_of_its_windows_are_large() -> None:
     outcome = compiled.run(Decoded(range(100), [*events]), call, state, room)
     assert 50 < room[1] < 60
     assert len(left(outcome)) == room[1] - 50
+
+
+@settings(deadline=None)
+@given(streams, st.integers(1, 4))
+def test_a_window_with_a_state_that_counts_is_a_window_by_size(given: list[tuple[int, str, int]], most: int) -> None:
+    """In blocks of any size, with a state that goes through JSON between them; and it leaves no bytes behind."""
+    target = "select [group[0], window, aggr::stats::count(), aggr::stats::sum(event.x)] from in[w] group by event.g into out;"
+    by_size = query(f"define window w from tumbling with size = 3 end; {target}")
+    script = "let state.n = state.n + 1; let state.seen = event.g; state.n == 3"
+    by_state = query(f'define window w from tumbling state {{"n": 0, "seen": ""}} script {script} end; {target}')
+    events = stamped(given)
+    plain, state = by_size.new_state(), by_state.new_state()
+    empty = kept_bytes(state)
+    for at, alike in groupby(events, attrgetter("at")):
+        some = [{"g": one.group, "x": one.x} for one in alike]
+        for begin in range(0, len(some), most):
+            part = some[begin : begin + most]
+            assert left(block(by_state, at, part, state)) == left(block(by_size, at, part, plain))
+            state = json.loads(json.dumps(state))
+    assert left(by_state.flush(state, END)) == left(by_size.flush(plain, END))
+    assert kept_bytes(state) == empty

@@ -18,14 +18,18 @@ function of its own, one for each window of the select, as events and time close
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
-from walflow.compile.effects import Effects
+from walflow.compile.effects import Effects, ScriptExits
 from walflow.compile.expressions import Base, Here, checked
 from walflow.compile.listing import Listing
-from walflow.compile.program import AggregateInput, FrameOf, WholeTerm, WindowsOf, walk
+from walflow.compile.program import AggregateInput, FrameOf, VerdictOf, WholeTerm, WindowsOf, walk
+from walflow.diagnostics import Span
+from walflow_kernel.state import Cell, cell as cell_of
 from walflow_kernel.windows import groups
 from walflow_kernel.windows.frame import COUNT, FILL, NEXT, SLOTS
+from walflow_kernel.windows.measure import AFTER, BEFORE
 
 Result = Callable[[Here], None]
 
@@ -73,6 +77,11 @@ class WindowNames(NamedTuple):
 def begin_of(of: WindowsOf) -> dict[str, object]:
     """What a select with windows keeps at first."""
     return {"groups": {}, "waiting": [[] for _ in of.frames], "late": 0}
+
+
+def begin_with(value: object) -> Callable[[], Cell]:
+    """Makes the state of a window anew."""
+    return partial(cell_of, value)
 
 
 class WindowCode:
@@ -179,7 +188,7 @@ class WindowCode:
             result(here)
             if at + 1 < len(self.of.frames):
                 self._feed(at + 1)
-            listing.put(f"w[{COUNT}] = w[{FILL}] = 0")
+            listing.put(f"w[{COUNT}] = 0" if frame.verdict else f"w[{COUNT}] = w[{FILL}] = 0")
             if self._growing:
                 listing.put(f"{self.names.cell}[1] -= h")
             if self.of.start:
@@ -229,7 +238,7 @@ class WindowCode:
                 result(inside)
                 return
             measures = [self._measure(frame, inside) for frame in self.of.frames]
-            self._added(group, measures, self._values(inside))
+            self._added(group, measures, self._values(inside), inside)
 
     @contextmanager
     def _grouped(self, here: Here) -> Generator[_Grouped]:
@@ -286,7 +295,7 @@ class WindowCode:
         full = f"number({make.table.constant(one.name)}, {checked(found)})"
         return make.put(f"{name} if {whole} or type({name}) is float else {full}", span).name
 
-    def _added(self, group: "_Grouped", measures: Sequence[str], values: Sequence[str]) -> None:
+    def _added(self, group: "_Grouped", measures: Sequence[str], values: Sequence[str], here: Here) -> None:
         make, listing, names, table = self._make, self._listing, self.names, self._make.table
         first = self.of.frames[0]
         frame = make.temporary("w")
@@ -297,6 +306,7 @@ class WindowCode:
             with listing.block(f"if {frame} is None:", self.of.span):
                 listing.put(f"{frame} = {names.open}({group.values})", self.of.span)
         handed = f"({', '.join(measures)},)" if any(one.measure for one in self.of.frames[1:]) else "None"
+        verdict = None if first.verdict is None else self._verdict(frame, first.verdict, first.span, here)
         if first.interval is not None:
             self._due(frame, 0, "at" if first.measure is None else measures[0], handed)
         if self._growing:
@@ -311,9 +321,19 @@ class WindowCode:
             if one.aggregate.check is not None:
                 span = one.value.span
                 listing.put(f"{table.add('f', one.aggregate.check)}({frame}, {one.at}, {value})", span)
+        if verdict is not None:
+            with listing.block(f"if {verdict} == {BEFORE} and {frame}[{COUNT}]:"):
+                listing.put(f"{names.close(0)}(i, {frame}, {handed})")
         listing.put(f"{frame}[{COUNT}] += 1")
         for one, value in zip(self.of.inputs, values, strict=True):
             self._add(one, frame, value)
+        if verdict is not None:
+            with listing.block(f"if {verdict} == {AFTER}:"):
+                listing.put(f"{names.close(0)}(i, {frame}, {handed})")
+                listing.put(f"{names.cell}[1] -= {frame}[{FILL}][1]")
+                listing.put(f"{frame}[{FILL}] = 0")
+                with listing.block(f"if holds_nothing({frame}):"):
+                    listing.put(self.forget(frame))
         if first.size is None:
             return
         filled = COUNT
@@ -324,6 +344,27 @@ class WindowCode:
             listing.put(f"{names.close(0)}(i, {frame}, {handed})")
             with listing.block(f"if holds_nothing({frame}):"):
                 listing.put(self.forget(frame))
+
+    def _verdict(self, frame: str, of: VerdictOf, span: Span, here: Here) -> str:
+        """The local that says whether the window closes, and before or after this event."""
+        make, listing, cell = self._make, self._listing, self.names.cell
+        kept = f"{frame}[{FILL}]"
+        with listing.block(f"if not {kept}:"):
+            begins = make.table.add("f", begin_with(of.begins))
+            listing.put(f"{kept} = {begins}()")
+            listing.put(f"{cell}[1] += {kept}[1]")
+        before, state = make.temporary("g"), make.temporary("a")
+        listing.put(f"{before} = {kept}[1]")
+        listing.put(f"{state} = {kept}[0]")
+        for slot in of.unsure:
+            listing.put(f"{make.slot(slot)} = ABSENT")
+        exits = make.exits = ScriptExits(make.temporary("o"), make.temporary("w"))
+        make.cell, make.bound = kept, self.of.max_bytes
+        with listing.block("try:"), listing.block("while True:"):
+            make.operand(of.body, replace(here, state=Base(state)))
+        with listing.block("finally:"):
+            listing.put(f"{cell}[1] += {kept}[1] - {before}")
+        return make.put(f"verdict_of({exits.made})", span).name
 
     def _add(self, one: AggregateInput, frame: str, value: str) -> None:
         at, put, make = one.at, self._listing.put, self._make
@@ -369,6 +410,9 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
                     for number in range(len(code.of.frames)):
                         with listing.block(f"if frame[{COUNT}]:"):
                             listing.put(f"{code.names.close(number)}(i, frame, {(0,) * len(code.of.frames)})")
+                        if code.of.frames[number].verdict is not None:
+                            with listing.block(f"if frame[{FILL}]:"):
+                                listing.put(f"{code.names.cell}[1] -= frame[{FILL}][1]")
                         listing.put(f"frame[{FILL}] = 0")
                         if number + 1 < len(code.of.frames):
                             listing.put(f"frame = frame[{NEXT}]")

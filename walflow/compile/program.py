@@ -322,15 +322,25 @@ class AggregateInput(NamedTuple):
     takes_number: bool
 
 
+class VerdictOf(NamedTuple):
+    """The script of a window with a `state`: it ends in whether the window closes. `begins`: the first value of the
+    state. `unsure`: as a script's."""
+
+    body: "Term"
+    unsure: tuple[int, ...]
+    begins: object
+
+
 class FrameOf(NamedTuple):
-    """A window of a select: of `size`, or of `interval` nanoseconds. `measure`: what its script says of an event: when it
-    was, or how much of the size it takes."""
+    """A window of a select: of `size`, of `interval` nanoseconds, or with a `verdict`. `measure`: what its script says of an
+    event: when it was, or how much of the size it takes."""
 
     name: str
     size: int | None
     interval: int | None
     measure: "Term | None"
     span: Span
+    verdict: VerdictOf | None = None
 
 
 class GroupKey(NamedTuple):
@@ -356,6 +366,7 @@ class WindowsOf(NamedTuple):
     def event_terms(self) -> "list[Term]":
         """What sees the event."""
         measures = [frame.measure for frame in self.frames if frame.measure is not None]
+        measures += [frame.verdict.body for frame in self.frames if frame.verdict is not None]
         return [*(key.value for key in self.keys), *measures, *(one.value for one in self.inputs)]
 
 

@@ -10,10 +10,10 @@ from walflow.compile.constant import Constant
 from walflow.compile.depends import depends_on_event
 from walflow.compile.fold import fold
 from walflow.compile.nodes import Expr, Name, Root
-from walflow.compile.program import Const, FunctionOf, ScriptOf, Term
+from walflow.compile.program import Const, DropOf, EmitOf, FunctionOf, ScriptOf, Term, VerdictOf, walk
 from walflow.compile.scope import Scope
 from walflow.compile.terms import term_of
-from walflow.diagnostics import Span
+from walflow.diagnostics import Span, error
 from walflow_kernel.state import BOUND
 
 
@@ -58,6 +58,25 @@ def script(
         begins,
         bound,
     )
+
+
+def verdict(statements: Sequence[Expr], scope: Scope, span: Span, begins: object) -> VerdictOf | None:
+    """The script of a window with a `state`. None: it has an error, which was reported."""
+    body = Body(scope, "script", statements)
+    term = body.outcome_of(statements, span)
+    if term is None:
+        return None
+    leaves = [
+        one
+        for one in walk(term)
+        if isinstance(one, DropOf) or (isinstance(one, EmitOf) and (one.port != "out" or one.value is None))
+    ]
+    if leaves or body.sets & {"event", "$"}:
+        hint = "it ends in `true` where the window closes, `false` where it does not, or `[true, false]`"
+        message = "the script of a window changes its `state` alone, and no event leaves by it"
+        scope.report(error(message, leaves[0].span if leaves else span, hint))
+        return None
+    return VerdictOf(term, tuple(body.unsure), begins)
 
 
 def function(

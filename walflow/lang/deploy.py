@@ -394,6 +394,9 @@ class _Instance:
         """The script of a window looks at the event that has closed the one before it: time alone must not close that."""
         timed = None
         for window, path in zip(windows, select.windows, strict=True):
+            if window.frame.verdict is not None and window is not windows[0]:
+                hint = f"`in[{spelled(path)}, …]`"
+                self._report(error("a window with a `state` stands before all others", path_span(path), hint))
             if timed is not None and window.frame.measure is not None:
                 hint = f"give `{spelled(timed)}` a script too, or take the one of `{spelled(path)}` away"
                 message = (

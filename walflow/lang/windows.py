@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from walflow.compile.constant import Constant
+from walflow.compile.fold import fold
 from walflow.compile.nodes import DropNode, EmitNode, LetNode, Name
 from walflow.compile.program import FrameOf, Term
-from walflow.compile.resolve import resolved
+from walflow.compile.resolve import resolved, verdict
 from walflow.compile.scope import Scope
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
 from walflow.lang.ast import DefineWindow
@@ -32,6 +33,8 @@ def read_window(
     numbers = {name: _number(name, value, said) for name, value in values.items() if name in SETTINGS}
     size, interval = numbers.get("size"), numbers.get("interval")
     _check_settings(definition, values, said)
+    if definition.state is not None:
+        return _with_state(definition, numbers, scope, said)
     measure = None if definition.script is None else _measure(definition, scope, said)
     most = numbers.get("max_groups", DEFAULT_MAX_GROUPS)
     max_bytes = numbers.get("max_bytes", DEFAULT_MAX_BYTES)
@@ -49,6 +52,23 @@ def read_window(
         hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
         report(warning(f"this window is {interval:,} ns long", given.span, hint, name="short-window"))
     return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most, max_bytes)
+
+
+def _with_state(
+    definition: DefineWindow, numbers: Mapping[str, int | None], scope: Scope, said: "_Count"
+) -> KnownWindow | None:
+    assert definition.state is not None
+    begins = fold(definition.state, scope)
+    if definition.script is None:
+        if definition.whole:
+            said("a window with a `state` needs a `script`, which says when it closes", definition.name.span)
+        return None
+    of = None if begins is None else verdict(definition.script, scope, definition.span, begins.value)
+    most, max_bytes = numbers.get("max_groups", DEFAULT_MAX_GROUPS), numbers.get("max_bytes", DEFAULT_MAX_BYTES)
+    if said.errors or most is None or max_bytes is None or of is None or not definition.whole:
+        return None
+    name = definition.name
+    return KnownWindow(FrameOf(name.text, None, None, None, name.span, of), most, max_bytes)
 
 
 def unused_window(name: Name) -> Diagnostic:
@@ -73,8 +93,8 @@ def _check_kind(definition: DefineWindow, said: Said) -> None:
     if definition.kind.text != "tumbling":
         hint = "a tumbling one has each event once: `from tumbling`"
         said("there are tumbling windows only", definition.kind.span, hint)
-    if definition.state is not None:
-        said("windows with a `state` are not supported yet", definition.state.span)
+    if definition.inputs and definition.state is not None:
+        said("`script from` in a window is not supported yet", definition.inputs[0].port.span)
     elif definition.inputs:
         said("`script from` stands in a window with a `state` only", definition.inputs[0].port.span)
 
@@ -85,6 +105,10 @@ def _check_settings(definition: DefineWindow, values: Mapping[str, object], said
             hint = did_you_mean(setting.name.text, SETTINGS) or f"it has {one_of(SETTINGS)}"
             said(f"a window has no setting `{setting.name.text}`", setting.name.span, hint)
     if definition.state is not None:
+        for one in definition.settings:
+            if one.name.text in {"size", "interval"}:
+                hint = "its script says when it closes"
+                said(f"a window with a `state` has no `{one.name.text}`", one.name.span, hint)
         return
     if "size" in values and "interval" in values:
         both = [one for one in definition.settings if one.name.text in {"size", "interval"}]

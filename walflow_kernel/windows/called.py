@@ -6,7 +6,7 @@ from typing import Final
 from walflow_kernel.state import size_of
 from walflow_kernel.windows import groups, ticks
 from walflow_kernel.windows.frame import holds_nothing
-from walflow_kernel.windows.measure import measured, number
+from walflow_kernel.windows.measure import measured, number, verdict_of
 
 CALLED: Final[Mapping[str, object]] = {
     "check_room": groups.check_room,
@@ -21,6 +21,7 @@ CALLED: Final[Mapping[str, object]] = {
     "remember": groups.remember,
     "size_of": size_of,
     "too_large": groups.too_large,
+    "verdict_of": verdict_of,
     "wait": ticks.wait,
     "with_text": groups.with_text,
 }
