@@ -298,6 +298,8 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "kafka_lag_messages": Family(
         "gauge", "Messages of these partitions that are not acked yet, as far as the client knows."
     ),
+    "connection_up": Family("gauge", "1 while the connector is connected to its MQTT broker."),
+    "unacked_messages": Family("gauge", "Messages that the MQTT broker has sent and that are not acked to it."),
     "kafka_paused": Family("gauge", "1 while the partitions are paused because a sink is away."),
     "kafka_queued_messages": Family("gauge", "Messages that librdkafka has and that no broker has confirmed."),
     "rebalances_total": Family("counter", "How often the group dealt the partitions anew."),
