@@ -129,8 +129,9 @@ class Measures(RuleBasedStateMachine):
     @precondition(lambda self: self.whole.sent)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        block = self.take(data)
-        done = data.draw(st.integers(0, block.frames.count - 1))
+        number = data.draw(st.integers(0, len(self.whole.sent) - 1))
+        done = data.draw(st.integers(0, self.whole.sent[number].frames.count - 1))  # may end the example
+        block = self.whole.sent.pop(number)
         assert block.origin is not None
         if block.origin.last in self.owed:  # or else it was dropped
             left = block.frames.slice(done, block.frames.count)
