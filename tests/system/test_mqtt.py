@@ -88,15 +88,20 @@ def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(qos: in
         publisher = Publisher(mosquitto, stop)
         publisher.start()
         dice = random.Random(7)
-        for _ in range(KILLS):
-            goal = len(found) + dice.randrange(1, 4 * LINES)
-            wait_until(partial(reached, found, goal))
+        try:
+            for _ in range(KILLS):
+                goal = len(found) + dice.randrange(1, 4 * LINES)
+                wait_until(partial(reached, found, goal))
+                daemon.kill()
+                daemon = Daemon(flow, tmp_path)
+            stop.set()
+            publisher.join(PATIENCE)
+            wait_until(lambda: found.issuperset(publisher.answered))
+            assert daemon.terminate() == 0, daemon.raw
+        except BaseException:
+            stop.set()
             daemon.kill()
-            daemon = Daemon(flow, tmp_path)
-        stop.set()
-        publisher.join(PATIENCE)
-        wait_until(lambda: found.issuperset(publisher.answered))
-        assert daemon.terminate() == 0, daemon.raw
+            raise
 
 
 @pytest.mark.nightly
