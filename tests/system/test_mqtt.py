@@ -34,7 +34,6 @@ def test_a_message_goes_from_broker_to_broker_under_another_topic(tmp_path: Path
             daemon.wait_for("subscribed")
             mosquitto.publish("edge/room-1/temperature", [b'{"celsius":21.5}', b"no JSON", b"2"])
             assert mosquitto.kept("central/edge/#", 2) == [b'{"celsius":21.5}', b"2"]
-            wait_until(lambda: b"no JSON" in (tmp_path / "refused.jsonl").read_bytes())
             assert daemon.terminate() == 0, daemon.raw
 
 
