@@ -27,6 +27,7 @@ from connectors.ws import WsClient, WsServer
 from walflow.cli.promises import lost_state
 from walflow.contract import Connector
 from walflow.plan.assembly import StateDomain
+from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
 
 TESTS = Path(__file__).parent
 
@@ -74,7 +75,13 @@ MADE: list[Connector] = [
     MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c", qos=0),
     Null(),
     Spark(path="s"),
-    Spark(path="s", pipeline="compiled"),
+    Spark(path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0))),
+    Spark(
+        path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0, Keeping(8, b"", {}, False, "", None)))
+    ),
+    Spark(
+        path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0, Keeping(1, b"", {}, False, "", "why")))
+    ),
     Spark.model_validate(
         {"path": "s", "url": "0.0.0.0:1", "insecure": "a VPN", "token": "secret", "socket_url": "127.0.0.1:1"}
     ),

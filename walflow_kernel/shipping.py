@@ -89,8 +89,18 @@ class ShippedPipeline(NamedTuple):
         return pickle.dumps(self, protocol=5)
 
 
+class PackedText(str):
+    """What was packed, in base64. Reading it runs what it names, so it is never a text of a flow file's."""
+
+    __slots__ = ()
+
+
+def packed_text(shipped: ShippedPipeline) -> PackedText:
+    return PackedText(base64.b64encode(shipped.packed()).decode())
+
+
 def shipped_of(text: str) -> ShippedPipeline:
-    """What was packed, in base64."""
+    """Only of what `packed_text` made."""
     found: ShippedPipeline = pickle.loads(base64.b64decode(text))
     return found
 

@@ -11,6 +11,7 @@ from walflow import Claim, CodecUse, Connector
 from walflow.net import Address, ServerTls, parse_address
 from walflow.net.secrets import Secret
 from walflow.size import Size
+from walflow_kernel.shipping import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -149,6 +150,13 @@ class SparkConfig(Connector):
         if url is not None:
             parse_address(url, scheme="tcp", default_port=DEFAULT_PORT)
         return url
+
+    @field_validator("pipeline", mode="before")
+    @classmethod
+    def _is_ours(cls, pipeline: object) -> object:
+        if pipeline is not None and not isinstance(pipeline, PackedText):
+            raise ValueError('walflow alone sets this key: write `#!config engine = "spark"` in the pipeline')
+        return pipeline
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

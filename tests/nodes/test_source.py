@@ -369,3 +369,12 @@ def test_what_a_connector_rejects_is_a_record_also_if_it_cannot_be_decoded(data:
     block = Block(StreamId("f::source", 1, 1), Frames(data, 1, LINES), JSON, receipt, ingest_ns=1, meta={})
     out.reject(block, "why")
     assert [one.get("event") for one in errors(err)] == [event]  # type: ignore[attr-defined]
+
+
+def test_of_the_events_that_a_connector_rejects_one_that_cannot_be_decoded_costs_no_other_its_record() -> None:
+    err = Taker(ack=True)
+    out = World().source(Taker(), err)
+    receipt = Receipt(lambda _: None, 3)
+    frames = Frames(b"1\nno JSON\n3\n", 3, LINES)
+    out.reject(Block(StreamId("f::source", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}), "why")
+    assert [one.get("event") for one in errors(err)] == [1, None, 3]  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
 from walflow.codecs.json import within_record
+from walflow.errors import CannotDecode
 from walflow.event import Block, Codec, Frames, Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
@@ -21,16 +22,24 @@ ERROR_META: Final = {"rejected": True}  # an error event that is rejected is not
 
 
 class RejectedEvents(NamedTuple):
-    """The events that a connector rejects, with the codec that they are valid in."""
+    """The events that a connector rejects, with their codec. `valid`: they are known to be so. Of one that is not, the record
+    has no event: it would be no record."""
 
     codec: Codec
     payloads: Sequence[bytes]
+    valid: bool = True
 
     def at(self, number: int) -> None:
         """No place in a flow file has failed."""
 
     def event(self, number: int) -> bytes | None:
-        return within_record(self.codec, self.payloads[number])
+        payload = self.payloads[number]
+        if not self.valid:
+            try:
+                self.codec.decode(payload)
+            except CannotDecode:
+                return None
+        return within_record(self.codec, payload)
 
 
 class ErrPort:

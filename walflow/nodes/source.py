@@ -195,12 +195,8 @@ class RunOutlet(RunHalf, SendWindow):
         return cut(message, self._node.ports.incoming, self.max_event_bytes)
 
     def reject(self, block: Block, reason: str) -> None:
-        frames = block.frames
-        bad = block.codec.validate(frames.data, frames.framing, frames.count).bad
-        events = (
-            None if bad else RejectedEvents(block.codec, frames.payloads())
-        )  # bytes that are no JSON would be no record
-        self._node.ports.err.take(block, [reason] * frames.count, events)
+        events = RejectedEvents(block.codec, block.frames.payloads(), valid=False)
+        self._node.ports.err.take(block, [reason] * block.frames.count, events)
 
     def recalled(self) -> Sequence[Recalled]:
         return self._node.recall()

@@ -7,7 +7,6 @@ The log and the driver are one connector of type `spark`, which stands in the pi
 makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
 
-import base64
 from pathlib import PurePath
 from typing import Final, Literal
 
@@ -23,6 +22,7 @@ from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan
 from walflow.plan.second_host import ship_pipeline
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find
+from walflow_kernel.shipping import packed_text
 
 Engine = Literal["spark"]
 
@@ -109,7 +109,7 @@ def lowered(
     given = {
         "path": settings.dir or folder,
         "url": settings.url,
-        "pipeline": base64.b64encode(shipped.packed()).decode(),
+        "pipeline": packed_text(shipped),
         "master": settings.master,
         "conf": settings.conf,
         "checkpoint": settings.checkpoint,

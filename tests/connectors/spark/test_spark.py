@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from connectors.spark import Spark
 from pyspark_walflow import wire
@@ -222,3 +223,9 @@ def test_what_check_says() -> None:
     assert "stays there until each of a, b has committed it" in said.sink
     assert any("open to the network without TLS: a lab" in one for one in said.warnings)
     assert any("the token stands in the flow file" in one for one in said.warnings)
+
+
+def test_what_walflow_compiled_is_no_key_of_a_flow_file() -> None:
+    """Reading it runs what it names: `check` of a stranger's flow must not."""
+    with pytest.raises(ValidationError, match="walflow alone sets this key"):
+        Spark.model_validate({"path": "w", "pipeline": "gASVAAAAAA=="})
