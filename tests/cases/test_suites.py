@@ -100,7 +100,7 @@ BAD = [
     ('test::suite({"name": 1, "tests": [test::test({"test": true})]})', "2:22: error: `name` is a string"),
     ('test::suite({"tags": ["a", 1], "tests": [test::test({"test": true})]})', "2:22: error: `tags` is an array of strings"),
     ('test::suite({"tests": []}); event', "2:29: error: beside `let`, a file of suites has calls of `test::suite` alone"),
-    ("test::suite({", "3:1: error: expected a name, a string or `}`, found the end of the file"),
+    ("test::suite({", "2:13: error: this `{` is never closed"),
 ]  # fmt: skip
 
 

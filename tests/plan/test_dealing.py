@@ -17,6 +17,7 @@ pipeline
   define window few from tumbling with size = 3 end;
   define window soon from tumbling with interval = 1_000_000_000 end;
   define window bounded from tumbling with size = 3, max_groups = 5 end;
+  define window small from tumbling with size = 3, max_bytes = 5000 end;
   define script counter
   script
     let state = match state of case null => 0 default => state + 1 end;
@@ -53,6 +54,7 @@ def keeping(directory: Path, body: str, args: str = "", **given: object) -> Keep
         (f"select {COUNT} from in[few] into out;".replace("group[0]", "1"), "all events are one group"),
         (f"select {COUNT} from in[few] group by each(event.hosts) into out;", "by `each`"),
         (f"select {COUNT} from in[bounded] group by event.host into out;", "`max_groups` counts all groups"),
+        (f"select {COUNT} from in[small] group by event.host into out;", "`max_bytes` counts what all groups keep"),
         (
             'select {"n": win::cardinality()} from in[few] group by event.host into out;',
             "`win::cardinality` counts all groups",

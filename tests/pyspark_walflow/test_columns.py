@@ -189,7 +189,7 @@ def test_many_streams_in_one_piece(tmp_path: Path) -> None:
 def test_nanoseconds_and_metadata_on_demand(tmp_path: Path) -> None:
     blocks = [
         Given([b"1", b"2"], key="a", keys=[None, "b"], ingest_ns=1_800_000_000_123_456_789),
-        Given([b"3"], ingest_ns=7),
+        Given([b"3"], ingest_ns=1_800_000_000_123_456_790),
     ]
     seed, data = records(tmp_path / "log", blocks)
     columns = Columns(binary=False, crc=find_crc(), metadata=True)
@@ -197,5 +197,5 @@ def test_nanoseconds_and_metadata_on_demand(tmp_path: Path) -> None:
     assert [(row["ingest_ns"], row["meta"]) for row in found] == [
         (1_800_000_000_123_456_789, '{"spark":{"key":"a"}}'),
         (1_800_000_000_123_456_789, '{"spark":{"key":"b"}}'),
-        (7, None),
+        (1_800_000_000_123_456_790, None),
     ]

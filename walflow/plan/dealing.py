@@ -16,7 +16,7 @@ from walflow.compile.region import Region, Rule
 from walflow.compile.shipping import ship
 from walflow_kernel.kept import pack
 from walflow_kernel.shipping import Keeping
-from walflow_kernel.windows.groups import DEFAULT_MAX_GROUPS
+from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
 BUCKETS: Final = 8
 GROUP: Final = "(group)"  # an exit; no file can name it
@@ -82,6 +82,8 @@ def _why_single(one: KeptRegion) -> str | None:
         return "selects with windows have different `group by`"
     if any(windows.most != DEFAULT_MAX_GROUPS for windows in (first, *others)):
         return "`max_groups` counts all groups"
+    if any(windows.max_bytes != DEFAULT_MAX_BYTES for windows in (first, *others)):
+        return "`max_bytes` counts what all groups keep"
     if any(_counts_groups(rule) for _, rule in windowed):
         return "`win::cardinality` counts all groups"
     if one.compiled.draws or any(_draws(key.value) for windows in (first, *others) for key in windows.keys):
