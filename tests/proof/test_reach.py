@@ -16,6 +16,7 @@ UNREACHED = {
     ("directory.py", "Directory.release"): "twice: where opening failed, and the log was closed all the same",
     ("directory.py", "Directory.failure"): "asked by the daemon alone, after a close: tests/faults/test_eio.py",
     ("log.py", "Log.failure"): "the same",
+    ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/relay/test_recalling.py",
     (
         "log.py",
         "Log._give_up",

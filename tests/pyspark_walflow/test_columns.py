@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,9 +59,10 @@ def read(
 @settings(max_examples=50)  # each of them is written to the disk
 @given(st.lists(given_blocks(), min_size=1, max_size=8), st.data())
 def test_a_range_of_a_log(blocks: list[Given], data: st.DataObject) -> None:
+    stamps = accumulate((block.ingest_ns for block in blocks), max)  # time in a log never goes back
     events = [
-        (block.ingest_ns // 1000, key, event)
-        for block in blocks
+        (stamp // 1000, key, event)
+        for stamp, block in zip(stamps, blocks, strict=True)
         for key, event in zip(keys_of(block), block.events, strict=True)
     ]
     expected = [(position, *event) for position, event in enumerate(events, 1)]
