@@ -80,7 +80,7 @@ def _unlinked(assembly: Assembly) -> list[str]:
 def lost_state(domain: StateDomain) -> str:
     names = [f"`{name}`" for name in domain.keeps if WINDOWS not in name]
     several = len(names) > 1
-    lost = "and with it the results that no sink has acked. If it must survive, keep it in a query of Spark: connector `spark`"
+    lost = 'and with it the results that no sink has acked. If it must survive, run the pipeline on Spark: `#!config engine = "spark"`'
     if len(names) == len(domain.keeps):
         listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
         return (
