@@ -81,7 +81,9 @@ def test_the_page_shows_the_flow_and_pauses_a_connector(tmp_path: Path, browser:
         _click(browser, "gone")
         browser.until("document.getElementById('pause').textContent == 'Pause'")
         browser.evaluate("document.getElementById('pause').click()")
-        browser.until("document.querySelector('#nodes').innerText.includes('paused main::gone')")  # the click was answered
+        browser.until(
+            "document.querySelector('#nodes').innerText.includes('paused main::gone')"
+        )  # the click was answered
         client.send(HOSTILE * 1000)
         browser.until("document.querySelector('#logs').innerText.includes('1,000')")
         browser.until("document.querySelectorAll('#chart path').length")
