@@ -7,6 +7,7 @@ of JSON for each row that leaves: `[pipeline, port, position, nth, ingest_ns, me
 
 import base64
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
@@ -34,6 +35,7 @@ _compute: Any = pyarrow.compute
 _parquet: Any = pyarrow.parquet
 OUTPUT: Final = f"pipeline int, {SCHEMA}"
 BUCKETS: Final = 64  # of one pipeline, at most
+FIRST_SECOND: Final = 1_000_000_000  # since 1970; any
 _FIELDS: Final = (
     ("pipeline", pa.int32()),
     ("port", pa.string()),
@@ -104,14 +106,22 @@ def _numbered(number: int, made: Any) -> pa.RecordBatch:
     return out
 
 
+def write_batches(batches: Sequence[Sequence[Row]], folder: Path) -> None:
+    """A file each, which Spark reads in this order. `folder` is made."""
+    folder.mkdir()
+    for number, batch in enumerate(batches):
+        file = folder / f"{number:06}.parquet"
+        _parquet.write_table(pa.Table.from_batches([table(batch)]), file)
+        # Spark takes files by the millisecond of their last change, and two of one millisecond in any order
+        os.utime(file, (FIRST_SECOND + number, FIRST_SECOND + number))
+
+
 def run_request(spark: "SparkSession", request: Mapping[str, Any], scratch: Path) -> list[Row]:
     """`scratch`: an empty directory."""
     packed = {number: base64.b64decode(text) for number, text in enumerate(request["pipelines"])}
     stateful = frozenset(number for number, one in packed.items() if unpacked(one).keeping is not None)
     given = scratch / "given"
-    given.mkdir()
-    for number, batch in enumerate(request["batches"]):
-        _parquet.write_table(pa.Table.from_batches([table(batch)]), given / f"{number:06}.parquet")
+    write_batches(request["batches"], given)
     rows: list[Row] = []
     if len(stateful) < len(packed):
         others = {number: one for number, one in packed.items() if number not in stateful}
