@@ -23,12 +23,16 @@ def regions(plan: PipelinePlan) -> Iterator[Region]:
     exits = [exit for operator in plan.operators for exit in operator.exits]
     errors = dict.fromkeys(plan.errs[operator.name] for operator in plan.operators if operator.name in plan.errs)
     waiting = [*plan.inputs, *exits, *errors]
+    seen = set(waiting)
+    streams = set(plan.streams)
     for entry in waiting:
         selects = plan.selects_from(entry)
         if not selects:
             continue
         if is_plain(plan, selects):
-            waiting += [one.target for one in selects if one.target in plan.streams and one.target not in waiting]
+            fresh = [to for to in dict.fromkeys(one.target for one in selects) if to in streams and to not in seen]
+            seen.update(fresh)
+            waiting += fresh
         else:
             yield region_of(plan, entry)
 
@@ -45,6 +49,8 @@ def _scripts(plan: PipelinePlan) -> Mapping[str, Sequence[str]]:
 
 
 def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
+    if len(selects) == 1:  # where pipelines lie within pipelines this is nearly each place: their reach is not looked up
+        return False
     seen: set[str] = set()
     for select in selects:
         reached = {select.target}
