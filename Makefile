@@ -33,9 +33,10 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark
+nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
+	$(call tests,--tier quick --tier test -m "hypothesis and not alone" --hypothesis-profile full $(several)); \
 	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long

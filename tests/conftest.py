@@ -14,14 +14,14 @@ import uvloop
 from hypothesis import settings
 
 from pyspark_walflow.java import NoJava, find_java
+from tests.examples import profile
 from tests.tiers import TIERS, processes_ended, tier
-
-settings.register_profile("walflow", deadline=None)
-settings.load_profile("walflow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What runs in the background ignores SIGINT and hands that down; here it is somebody's Ctrl-C."""
+    """What runs in the background ignores SIGINT and hands that down; here it is a user's Ctrl-C."""
+    if config.getoption("hypothesis_profile") is None:
+        settings.load_profile(profile(config.getoption("tier") or ()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, run
+from tests.examples import examples
 from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, read
 from walflow.cli.wal.lines import LineWriter, encode, read_line, record_of
 from walflow.wal import Log, LogOptions, Record
@@ -158,7 +159,7 @@ def test_an_unclean_log_goes_round(tmp_path: Path) -> None:
     assert what_a_daemon_sends(again) == what_a_daemon_sends(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(tag=st.binary(max_size=80), payload=st.binary(max_size=80), count=st.integers(1, 9))
 def test_any_record_is_its_line(tag: bytes, payload: bytes, count: int) -> None:
     record = Record(7, count, tag, payload, -5)

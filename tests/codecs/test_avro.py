@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import linear, look_at, repeated
+from tests.examples import examples
 from walflow.codecs import make
 from walflow.codecs.avro import Avro, avro_codec
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
@@ -233,14 +234,14 @@ VALUE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(VALUE, st.sampled_from(["container", "datum"]))
 def test_values_come_back(value: object, form: str) -> None:
     codec = make("avro", {"schema": SCHEMA, "format": form})
     assert codec.decode(codec.encode(value)) == value
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
     look_at(make("avro", {"schema": SCHEMA, "format": "datum"}), payload)

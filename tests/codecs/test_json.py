@@ -8,6 +8,7 @@ import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Codec
@@ -106,7 +107,7 @@ def test_what_the_encoder_writes_is_valid_and_comes_back(values: list[object]) -
     assert [JSON.decode(payload) for payload in verdict.good.payloads()] == values
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(st.binary(max_size=12) | st.sampled_from([b'{"a":1}', b"[1,2]", b'"x"', b"7"]), max_size=90))
 def test_arbitrary_bytes_among_good_lines(pieces: list[bytes]) -> None:
     check(b"".join(piece + b"\n" for piece in pieces))
@@ -127,7 +128,7 @@ def nested(kinds: list[str], level: int) -> bytes:
     return text + b"0" + b"".join(b"]" if kinds[at % len(kinds)] in "[," else b"}" for at in reversed(range(level)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(DEEP | LONG | SHORT, max_size=12))
 @pytest.mark.test
 def test_what_nests_too_deep_is_found_among_long_lines_and_short_ones(lines: list[bytes]) -> None:

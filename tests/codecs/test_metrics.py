@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import linear, look_at, repeated
+from tests.examples import examples
 from walflow.codecs.dogstatsd import DOGSTATSD
 from walflow.codecs.graphite import GRAPHITE_PLAINTEXT
 from walflow.codecs.influx import INFLUX
@@ -340,7 +341,7 @@ INFLUX_EVENT = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @pytest.mark.parametrize(
     ("codec", "events"),
     [
@@ -365,7 +366,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @pytest.mark.parametrize("codec", [STATSD, DOGSTATSD, GRAPHITE_PLAINTEXT, INFLUX], ids=lambda codec: codec.name)
 @given(payload=st.lists(FRAGMENTS, max_size=12).map("".join).map(str.encode) | st.binary(max_size=20))
 def test_any_bytes_are_an_event_or_refused(codec: EventCodec, payload: bytes) -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from walflow.codecs import JSON, MSGPACK
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.framing import MESSAGES
@@ -63,7 +64,7 @@ def test_what_is_refused(payload: bytes, reason: str) -> None:
     assert reason in said
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.binary(max_size=30) | st.binary(max_size=8).map(lambda tail: b"\x92\xcb\x7f\xf0" + tail))
 def test_arbitrary_bytes_are_refused_or_can_be_written(payload: bytes) -> None:
     try:

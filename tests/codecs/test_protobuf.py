@@ -10,6 +10,7 @@ from google.protobuf import descriptor_pb2 as pb
 from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import linear, look_at, repeated
+from tests.examples import examples
 from walflow.codecs import make
 from walflow.codecs.protobuf import Protobuf
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
@@ -122,7 +123,7 @@ EVENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EVENT)
 def test_every_scalar_comes_back(event: object) -> None:
     assert ALL.decode(ALL.encode(event)) == event
@@ -182,7 +183,7 @@ def test_a_text_is_written_as_bytes() -> None:
     assert (read["bytes"], read["float"]) == ("caf\xe9".encode(), 1.0)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=30))
 def test_any_bytes_are_a_message_or_refused(payload: bytes) -> None:
     look_at(TEST, payload)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import linear, look_at, repeated
+from tests.examples import examples
 from walflow.codecs import make
 from walflow.codecs.syslog import SYSLOG, Syslog
 from walflow.codecs.syslog.names import FACILITIES, SEVERITIES
@@ -379,7 +380,7 @@ EVENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(EVENT)
 def test_events_come_back(event: dict[str, object]) -> None:
     codec = make("syslog", {"newlines": "keep"})
@@ -388,7 +389,7 @@ def test_events_come_back(event: dict[str, object]) -> None:
     assert codec.decode(codec.encode(event)) == event
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(EVENT, min_size=1, max_size=5))
 def test_in_either_framing_of_rfc_6587_each_message_is_one(events: list[dict[str, object]]) -> None:
     written = [SYSLOG.encode(event) for event in events]
@@ -416,7 +417,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.sampled_from(PARTS) | st.text(max_size=3))
     .map("".join)

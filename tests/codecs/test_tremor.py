@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import linear, look_at, repeated
 from tests.codecs.test_msgpack import VALUE
+from tests.examples import examples
 from walflow.codecs import make
 from walflow.codecs.null import NULL
 from walflow.codecs.tremor import TREMOR
@@ -39,7 +40,7 @@ def test_vectors(data: bytes, value: object) -> None:
     assert TREMOR.encode(value) == b"\0\0" + data
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(VALUE)
 def test_values_come_back(value: object) -> None:
     again = TREMOR.decode(TREMOR.encode(value))
@@ -83,7 +84,7 @@ def test_what_cannot_be_written(value: object) -> None:
         TREMOR.encode(value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=40).map(lambda tail: b"\0\0" + tail))
 def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
     look_at(TREMOR, payload)

@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.codecs.adversarial import SIZE, linear, look_at, repeated
 from tests.codecs.test_msgpack import INTEGER
+from tests.examples import examples
 from walflow.codecs.yaml import DEEPEST, YAML
 from walflow.errors import CannotDecode, CannotEncode
 
@@ -99,7 +100,7 @@ VALUE = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(VALUE)
 def test_values_come_back(value: object) -> None:
     assert YAML.decode(YAML.encode(value)) == value

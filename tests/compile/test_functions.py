@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.compile.windows import query
 from tests.compile.world import INGEST_NS, configured, expression, read
+from tests.examples import examples
 from walflow.compile.functions import _guarded, intrinsic, registered
 from walflow.compile.reference import constants, declared, modules, page
 from walflow_kernel.calendar import zone
@@ -105,7 +106,7 @@ def test_the_reference_is_up_to_date() -> None:
     assert written == page(), "make it: python -m walflow.compile.reference > docs/reference/functions.md"
 
 
-@settings(max_examples=700)  # there are 170 functions
+@settings(max_examples=examples(700))  # there are 170 functions
 @given(st.data())
 @pytest.mark.test
 def test_whatever_is_given_there_is_a_value_or_a_reason(data: st.DataObject) -> None:

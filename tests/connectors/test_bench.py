@@ -16,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from connectors.bench import LONGEST, Bench, CannotReplay, Measuring, SendPace
+from tests.examples import examples
 from tests.system.daemon import Daemon, running as daemon_running
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -24,7 +25,7 @@ MICROSECOND, SECOND = 1_000, 1_000_000_000
 LATENCIES = st.lists(st.tuples(st.integers(1, LONGEST), st.integers(1, 1000)), min_size=1, max_size=200)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LATENCIES, st.integers(1, 4), st.sampled_from([1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0]))
 def test_a_percentile_is_the_exact_one_to_so_many_figures(
     recorded: list[tuple[int, int]], figures: int, percent: float

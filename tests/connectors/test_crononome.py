@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from connectors.crononome import Crononome, Ringing, Times
+from tests.examples import examples
 from tests.system.daemon import running
 from walflow.contract import CodecUse
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
@@ -198,7 +199,7 @@ def some(low: int, high: int) -> st.SearchStrategy[set[int]]:
     return st.sets(st.integers(low, high), min_size=1, max_size=4) | st.just(set(range(low, high + 1)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.tuples(some(0, 59), some(0, 59), some(0, 23), some(1, 31), some(1, 12), some(1, 7)),
     st.datetimes(datetime(2000, 1, 1), datetime(2060, 1, 1)),
@@ -245,7 +246,7 @@ def test_expressions_that_are_none(expr: str, message: str) -> None:
         Crononome.model_validate({"entries": [{"name": "e", "expr": expr}]})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.text("0123456789*/-,?abcdefjlmnoprstuwy#", max_size=6), min_size=6, max_size=7).map(" ".join))
 def test_no_expression_is_a_crash(expr: str) -> None:
     try:

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pydantic import ValidationError
 
 from connectors.memory import Buffer, Memory
+from tests.examples import examples
 from walflow import Block
 from walflow.errors import WalflowError
 from walflow.event import Receipt
@@ -217,4 +218,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestModel.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

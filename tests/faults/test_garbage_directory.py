@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.faults.damage import OPTIONS, PATH, small_logs
 from tests.system.daemon import Client, echo_flow, running
 from tests.wal.tools import EVERYTHING, works
@@ -84,7 +85,7 @@ def among(garbage: dict[str, bytes], beside: str | None) -> None:
     starts_or_refuses(real | {f"{PATH}/{name}": data for name, data in garbage.items()})
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(directories, st.sampled_from([None, *LOGS]))
 @pytest.mark.test
 def test_any_bytes(garbage: dict[str, bytes], beside: str | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.framing.streams import LIMIT, cut, events_of, written
 from walflow.errors import WalflowError
 from walflow.event import Frames, Framing
@@ -253,7 +254,7 @@ CHAINS = sorted({str(pre): pre for _, pre, _ in PAIRS}.values(), key=str)
 
 
 @pytest.mark.parametrize("pre", CHAINS, ids=str)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_garbage_never_raises(pre: Sequence[str | Named], data: st.DataObject) -> None:
     post = next(post for post, other, _ in PAIRS if other == pre)

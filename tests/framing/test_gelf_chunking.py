@@ -6,6 +6,7 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.framing.streams import LIMIT, events_of
 from walflow.framing import BadChainOrder, Named, incoming
 from walflow.framing.gelf_chunking import CHUNK, CHUNKS, HELD, MESSAGES, GelfChunking
@@ -36,7 +37,7 @@ def test_compressed_messages_with_and_without_chunks() -> None:
     assert events_of(chain, [packed, *chunks(packed, 7), text]) == ([text] * 3, [])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.binary(max_size=400), min_size=1, max_size=6), st.integers(5, 50), st.randoms(use_true_random=False)
 )
@@ -119,7 +120,7 @@ def test_a_flood_of_small_ones_holds_a_bounded_number() -> None:
     assert sum(isinstance(item, Refused) for item in items) == MESSAGES
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.binary(max_size=20).map(lambda tail: CHUNK + tail) | st.binary(max_size=20), max_size=8))
 def test_any_datagrams(datagrams: list[bytes]) -> None:
     events, refused = read(*datagrams)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.examples import examples
 from tests.lang.world import REGISTRY
 from walflow.diagnostics import Source, has_errors, render_all
 from walflow.lang.scan import scan
@@ -57,7 +58,9 @@ STRANGE = [
     ),
 ]
 
-fuzzed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def holds(text: str) -> None:

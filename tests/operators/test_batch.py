@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from connectors.memory import Buffer, Memory
+from tests.examples import examples
 from tests.operators.flows import Running
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, Receipt, StreamId
@@ -182,7 +183,7 @@ def test_several_that_hold_the_same_source_do_not_stop_it(bounds: str) -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30), st.integers(1, 9), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_order_count_and_outcomes_whatever_comes(blocks: list[int], count: int, seed: int) -> None:
     running, chance, given_so_far = Running(BODY.format(count=count, more="")), Random(seed), 0
     for size in blocks:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.operators.flows import LOST, Running
 from walflow.codecs import JSON
 from walflow.disk import RealDisk
@@ -292,7 +293,7 @@ def test_another_bound_keeps_the_newest(most: int) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 200), st.integers(0, 200))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_it_opens_whatever_is_in_its_file(garbage: bytes, at: int, cut: int) -> None:
     file = SeenFile("keys", 100)
     kept = [b"%016d" % number for number in range(5)]
@@ -312,7 +313,7 @@ def test_it_opens_whatever_is_in_its_file(garbage: bytes, at: int, cut: int) -> 
 
 
 @given(st.integers(0, 2**32), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_each_key_once_among_failures_and_repeats_and_none_missing(seed: int, on_disk: bool) -> None:
     """Against a plain reading: a log that sends again what failed, a source that repeats itself, a sink that acks,
     fails and partly fails in any order. What the sink acked is each key, once."""

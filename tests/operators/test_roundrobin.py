@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.examples import examples
 from tests.lang.world import assembled
 from tests.operators.flows import FLOW, Running
 from walflow.cli.promises import promises
@@ -231,7 +232,7 @@ class Outcomes(RuleBasedStateMachine):
 
 
 TestOutcomes = Outcomes.TestCase
-TestOutcomes.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestOutcomes.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 def test_check_says_who_stops_whom() -> None:

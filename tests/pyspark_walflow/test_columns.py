@@ -15,6 +15,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 from pyspark_walflow.columns import Columns, find_crc
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.wire import Damaged
+from tests.examples import examples
 from tests.pyspark_walflow.logs import FAR, Given, records, whole
 from walflow.event import Framing
 from walflow.framing import LINES, MESSAGES, WHOLE, Separate
@@ -56,7 +57,7 @@ def read(
 
 
 @pytest.mark.nightly
-@settings(max_examples=50)  # each of them is written to the disk
+@settings(max_examples=examples(50))  # each of them is written to the disk
 @given(st.lists(given_blocks(), min_size=1, max_size=8), st.data())
 def test_a_range_of_a_log(blocks: list[Given], data: st.DataObject) -> None:
     stamps = accumulate((block.ingest_ns for block in blocks), max)  # time in a log never goes back

@@ -6,6 +6,7 @@ from random import Random
 from hypothesis import given, settings, strategies as st
 
 from connectors.wal import Wal
+from tests.examples import examples
 from tests.relay.whole import LOST, Whole
 from walflow.testing import MemoryDisk
 
@@ -53,7 +54,7 @@ def test_a_larger_block_comes_in_parts() -> None:
 
 
 @given(blocks=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_no_more_events_are_with_the_sinks_than_may_be(blocks: list[int], seed: int) -> None:
     whole = Whole(Wal(path="w", read_count=5), MemoryDisk())
     chance = Random(seed)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from connectors.wal import Wal
+from tests.examples import examples
 from tests.relay.whole import LOST, Whole
 from walflow import Block, Frames, Receipt, StreamId
 from walflow.codecs import JSON
@@ -338,7 +339,7 @@ class Measures(RuleBasedStateMachine):
 
 TestMeasures = Measures.TestCase
 TestMeasures.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(100), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

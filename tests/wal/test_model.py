@@ -5,6 +5,7 @@ from random import Random
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.examples import examples
 from tests.proof.judge import charged, positions
 from tests.wal.tools import EVERYTHING, checkpoint
 from walflow.testing import SimulatedDisk
@@ -204,5 +205,5 @@ def positions_of(records: list[Record]) -> set[int]:
 
 TestModel = Model.TestCase
 TestModel.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(120), stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

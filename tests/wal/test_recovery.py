@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.examples import examples
 from tests.wal.conftest import Open
 from tests.wal.tools import (
     EVERYTHING,
@@ -220,7 +221,7 @@ def test_a_chunk_without_a_header_is_read_through_the_next_one(small_log: Files,
     assert lost == set()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.sampled_from(["meta", "cursor", "LOCK", f"{1:020d}.wal", f"{7:020d}.wal", "spare.1", "x.wal", "notes"]),

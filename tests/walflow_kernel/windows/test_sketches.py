@@ -8,6 +8,7 @@ from ddsketch import DDSketch
 from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.walflow_kernel.windows.test_aggregates import filled, merged
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.windows import sketches
@@ -35,7 +36,7 @@ def test_hdr_says_what_hdrhistogram_says(parts: list[list[float]]) -> None:
     assert found["percentiles"] == {text: library.get_value_at_percentile(float(text) * 100) for text in WANTED}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(parts_of_numbers)
 def test_dds_says_what_ddsketch_says(parts: list[list[float]]) -> None:
     library = DDSketch(0.01)

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results.results_world import PATH, Bench, rows_of
+from tests.examples import examples
 from walflow.testing import PowerCut, SimulatedDisk
 
 T = TypeVar("T")
@@ -152,4 +153,4 @@ async def _everyone_goes() -> None:
 
 
 def test_any_order_of_events() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=examples(60), stateful_step_count=30))
