@@ -21,4 +21,5 @@ def profile(tiers: Collection[str]) -> str:
 
 def examples(full: int) -> int:
     """Read when a test module is imported; the profile is chosen before."""
+    assert settings.default is not None
     return full * settings.default.max_examples // FULL

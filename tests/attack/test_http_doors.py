@@ -248,6 +248,7 @@ def test_what_does_not_end_around_the_events_is_refused(shared: tuple[Daemon, in
     assert daemon.memory - before < GROWTH
 
 
+@pytest.mark.nightly
 def test_answers_that_are_not_read_do_not_swell(tmp_path: Path) -> None:
     """Requests in one write after the other, and no answer is read."""
     with attacked(tmp_path, write_timeout=1_000_000_000) as (daemon, port), attackers(port, 20) as made:

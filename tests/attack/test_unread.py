@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.late import late
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running, wait_until
 
@@ -113,8 +114,7 @@ def send_unread(sockets: list[socket.socket], size: int) -> None:
     ("kind", "clients", "unread"),
     [
         ("tcp_server", 9, UNREAD),
-        ("tcp_server", 60, UNREAD),
-        ("unix_socket_server", 60, UNREAD),
+        *late(("tcp_server", 60, UNREAD), ("unix_socket_server", 60, UNREAD)),
         ("unix_socket_server", 500, 60_000),
     ],
 )

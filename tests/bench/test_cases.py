@@ -17,8 +17,8 @@ EACH_PUSH = ("look-where", "look-misfits")  # of the rows that look at events; t
 
 
 def row(case: Loaded) -> object:
-    late = case.table == LOOKS and case.key not in EACH_PUSH
-    return pytest.param(case, id=case.key, marks=[pytest.mark.nightly] if late else [])
+    at_night = (case.table == LOOKS and case.key not in EACH_PUSH) or case.key.startswith("tap-")
+    return pytest.param(case, id=case.key, marks=[pytest.mark.nightly] if at_night else [])
 
 
 @pytest.mark.parametrize("case", [row(case) for case in (*SYSTEMS.values(), *OTHERS.values())])

@@ -135,7 +135,7 @@ def test_what_nests_too_deep_is_found_among_long_lines_and_short_ones(lines: lis
     check(b"".join(line + b"\n" for line in lines))
 
 
-@pytest.mark.test
+@pytest.mark.nightly
 def test_a_million_mutated_lines_are_judged_as_by_another_parser() -> None:
     """Differential: 10^6 lines in reads of 50, cut and spliced from valid JSON, newlines inside values included."""
     chance = random.Random(20261121)

@@ -11,6 +11,7 @@ from tests.faults.failures import FAILING, FAILING_NAMES, sweep
 from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import Tracer, injections, needs_strace, options
 from tests.faults.test_kill_at_syscall import SCRIPTS
+from tests.late import late
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
 
 pytestmark = needs_strace
@@ -42,9 +43,7 @@ DAEMON = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "number"), [DAEMON[0], *(pytest.param(*one, marks=pytest.mark.nightly) for one in DAEMON[1:])]
-)
+@pytest.mark.parametrize(("call", "name", "number"), [DAEMON[0], *late(*DAEMON[1:])])
 def test_a_daemon_whose_disk_fails(tmp_path: Path, call: str, name: str, number: int) -> None:
     flow = echo_flow(tmp_path, chunk_size=4096, max_chunks=64)
     log, state = tmp_path / "strace", tmp_path / "state"

@@ -21,6 +21,7 @@ def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.nightly
 def test_it_goes_on_where_it_ended_and_prints_a_ledger(tmp_path: Path) -> None:
     state = tmp_path / "ledger.json"
     arguments = ("--minutes", "0.02", "--state", str(state), "--only", "generated", "--jobs", "2")

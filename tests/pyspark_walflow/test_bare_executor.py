@@ -32,6 +32,7 @@ def run_bare(trial: SparkTrial, directory: Path) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, timeout=120)
 
 
+@pytest.mark.nightly
 def test_the_language_by_the_standard_library(tmp_path: Path) -> None:
     bare = SparkTrial([one.case for one in trial().hosted if not needs(one.shipped.needs)])
     assert len(bare.hosted) >= 370

@@ -33,7 +33,7 @@ encode = msgspec.msgpack.encode
 @example(
     [0, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**64 - 1, -1, -32, -33, -128, -129, -32769, -(2**31) - 1]
 )
-@pytest.mark.test
+@pytest.mark.nightly
 def test_it_decodes_what_msgspec_encodes(value: object) -> None:
     assert decode(encode(value)) == value
 

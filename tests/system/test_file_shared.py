@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.late import late
 from tests.system.daemon import Daemon, echo_flow, running, wait_until
 from tests.system.ledger import Sender, load
 
@@ -88,7 +89,7 @@ def remove(out: Path) -> None:
     out.unlink()
 
 
-@pytest.mark.parametrize("replace", [sed, move, remove_and_touch, remove])
+@pytest.mark.parametrize("replace", [move, *late(sed, remove_and_touch, remove)])
 def test_a_file_that_is_replaced_gets_what_is_acked_from_then_on(
     tmp_path: Path, replace: Callable[[Path], None]
 ) -> None:
@@ -207,6 +208,7 @@ def appending(out: Path) -> Iterator[list[bytes]]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_what_another_process_appends_meanwhile_is_all_there(tmp_path: Path) -> None:
     flow, out = echo_flow(tmp_path), tmp_path / "out.log"
     senders = [Sender(number) for number in range(CLIENTS)]
@@ -250,7 +252,7 @@ def hangup(pid: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     "rule",
-    ["create", *(pytest.param(rule, marks=pytest.mark.nightly) for rule in ("nocreate", "dateext\ndateformat -%s"))],
+    ["create", *late("nocreate", "dateext\ndateformat -%s")],
 )
 def test_logrotate_renames_and_sends_sighup(tmp_path: Path, logrotate: str, rule: str) -> None:
     flow, out = echo_flow(tmp_path), tmp_path / "out.log"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.late import late
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_client import flow_of
@@ -194,9 +195,7 @@ def test_a_client_that_wants_tls_from_a_server_without(tmp_path: Path) -> None:
             assert client.process.poll() is None
 
 
-@pytest.mark.parametrize(
-    "place", ["file", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("env", "credential", "inline"))]
-)
+@pytest.mark.parametrize("place", ["file", *late("env", "credential", "inline")])
 def test_a_secret_is_shown_nowhere(tmp_path: Path, place: str) -> None:
     authority = Authority(tmp_path)
     certificate = authority.issue("localhost", password=CANARY)
