@@ -1,6 +1,6 @@
 """The ports of connectors and pipelines, which can be watched while the flow runs.
 
-Without a watcher, `accept` of a port is that of the node behind it: the port costs nothing. With watchers, a block
+Without a watcher, `accept` of a port is that of the node behind it: the port is not called. With watchers, a block
 costs one call for each of them. A watcher only looks: it never has the receipt, and it cannot refuse.
 """
 
