@@ -62,10 +62,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("one Spark session"))
     wanted = config.getoption("tier")
-    others = [item for item in items if wanted and tier(item) not in wanted]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if tier(item) in wanted]
+    if wanted:
+        chosen = {item for item in items if tier(item) in wanted}
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
 
 
 def pytest_collection_finish() -> None:
