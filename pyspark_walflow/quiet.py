@@ -16,10 +16,12 @@ LATE_NS: Final = 1_000_000_000  # an event may have been stamped so long before 
 SHORTEST_NS: Final = 500_000_000  # between two ticks: a batch takes some tenths of a second
 TICK_NS: Final = 100_000_000
 STEPS: Final = 4  # ticks in the shortest interval of a window
+RARER: Final = 10  # without an interval, the step is such a part of the time without an event
 
 
 class Quiet(NamedTuple):
-    """`closes_ns`: after so long a time without an event no window is open. `least_ns`: the shortest interval of one."""
+    """`closes_ns`: after so long a time without an event no window is open. `least_ns`: the shortest interval of one; 0 where
+    scripts for ticks say when a window closes. Then time is told without an end, and ever more rarely."""
 
     closes_ns: int
     least_ns: int
@@ -37,6 +39,8 @@ class Quiet(NamedTuple):
             return None
         due = now - LATE_NS
         step = max(SHORTEST_NS, self.least_ns // STEPS)
+        if not self.least_ns:
+            step = max(step, (told - since) // RARER)
         return due if due >= told + step or due > last else None
 
 

@@ -102,7 +102,7 @@ def replaced(cell: Cell, value: object, bound: int) -> Any:
     came = taken_apart(value)
     if came.size > bound:
         raise too_much(bound)
-    cell[:] = came.value, came.size, 0
+    cell[:3] = came.value, came.size, 0
     return came.value
 
 

@@ -40,10 +40,11 @@ steps = st.tuples(
 chains = st.sampled_from(CHAINS)
 streams = st.lists(steps, max_size=40)
 END = 3600 * 1000 * MS
+NOW = 1_700_000_000_000_000_000
 
 
 def stamped(steps: Sequence[tuple[int, str, int]]) -> list[Stamped]:
-    found, now = list[Stamped](), 1_700_000_000_000_000_000
+    found, now = list[Stamped](), NOW
     for step, group, x in steps:
         now += step
         found.append(Stamped(now, group, x))

@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 
-from tests.compile.windows import WindowSpec, windowed
+from tests.compile.windows import WindowSpec, query, windowed
 from walflow.codecs import JSON
 from walflow.compile.compiled import Compiled
 from walflow.event import Block, Frames, Receipt, StreamId
@@ -218,6 +218,45 @@ def test_at_a_stop_windows_are_closed_in_parts_that_wait_for_room() -> None:
         parts.append(len(stand.sink.counts))
     assert len(parts) > 3
     assert stand.sink.counts == [(0, 1)] * 40_000
+
+
+TICKS = """
+    define window w from tumbling
+    state 0
+    script from tick
+      let state = state + 1;
+      false
+    script
+      event.g == "close"
+    end;
+    select {"count": aggr::stats::count()} from in[w] group by event.x into out;
+"""
+
+
+def test_a_script_at_ticks_runs_while_no_event_comes() -> None:
+    compiled = query(TICKS.replace("false\n    script\n", "state == 3\n    script\n"))
+    stand = Stand(compiled=compiled)
+    stand.send(0)
+    stand.scheduler.advance(0.25)
+    assert stand.sink.counts == []
+    stand.scheduler.advance(0.1)
+    assert stand.sink.counts == [(0, 1)]
+    assert stand.scheduler.timers == []
+
+
+def test_a_log_that_says_nothing_of_a_week_lets_other_nodes_run() -> None:
+    """And what comes behind waits for its ticks."""
+    stand = Stand(compiled=query(TICKS))
+    stand.send(0, *(b'{"g": "a", "x": %d}' % number for number in range(100)))
+    stand.send(7 * 24 * 3600, *(b'{"g": "close", "x": %d}' % number for number in range(100)))
+    assert len(stand.acked) == 1
+    assert stand.sink.counts == []
+    stand.scheduler.advance(0)
+    assert len(stand.acked) == 2
+    assert stand.sink.counts == [(7 * 24 * 3600, 2)] * 100
+    stand.node.drain()
+    stand.node.end()
+    assert stand.scheduler.timers == []
 
 
 def test_the_age_of_the_oldest_window_is_known() -> None:

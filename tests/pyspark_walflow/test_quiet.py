@@ -33,6 +33,15 @@ def test_the_last_time_is_late_enough(closes: int, least: int, step: int) -> Non
     assert quiet.next(found[-1], 0, found[-1] + 1000 * S) is None
 
 
+def test_a_script_for_ticks_is_told_the_time_without_an_end_and_ever_more_rarely() -> None:
+    quiet = Quiet(closes_ns=1 << 62, least_ns=0)
+    found = told(quiet, [at * S // 2 for at in range(2 * 3600)])
+    assert found[:4] == [S // 2, S, S * 3 // 2, 2 * S]
+    assert found[-1] > 3000 * S
+    assert len(found) < 100
+    assert all(later - time <= max(SHORTEST_NS, time // 9) + S // 2 for time, later in pairwise(found))
+
+
 def test_a_time_is_told_when_no_older_event_can_come() -> None:
     assert Quiet(S, S).next(0, 0, LATE_NS + S) == S
 

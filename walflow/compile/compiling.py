@@ -291,7 +291,9 @@ class _Compiling:
             local = self._cell(place, cell(frames.begin_of(of)))
             code = self._codes[place] = WindowCode(of, place, len(self._codes), local, self._expressions)
             outer = self._listing
-            self._streams += code.functions(lambda here: self._closed(source, rule, here))
+            self._streams += code.functions(
+                lambda here: self._closed(source, rule, here), lambda meta: self._at_tick(source, meta)
+            )
             self._listing = outer
         self._codes[place].event(came.here, self._never)
 
@@ -302,6 +304,13 @@ class _Compiling:
         result = _Event(Base("None"), "None", here.meta, kept=False)
         with self._failing(source, result, None):
             self._make(rule, result, here, taken)
+
+    @contextmanager
+    def _at_tick(self, source: str, meta: Base) -> Generator[None]:
+        """A script for ticks, whose error has no event."""
+        self._listing = self._expressions.listing
+        with self._failing(source, _Event(Base("None"), "None", meta, kept=False), None):
+            yield
 
     def _never(self, here: Here) -> None:
         raise AssertionError("a window gives something when it is closed")

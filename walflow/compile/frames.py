@@ -16,7 +16,7 @@ function of its own, one for each window of the select, as events and time close
 """
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -24,14 +24,17 @@ from typing import Final, NamedTuple
 from walflow.compile.effects import Effects, ScriptExits
 from walflow.compile.expressions import Base, Here, checked
 from walflow.compile.listing import Listing
-from walflow.compile.program import AggregateInput, FrameOf, VerdictOf, WholeTerm, WindowsOf, walk
+from walflow.compile.program import AggregateInput, FrameOf, TickedOf, VerdictOf, WholeTerm, WindowsOf, walk
 from walflow.diagnostics import Span
 from walflow_kernel.state import Cell, cell as cell_of
 from walflow_kernel.windows import groups
-from walflow_kernel.windows.frame import COUNT, FILL, NEXT, SLOTS
-from walflow_kernel.windows.measure import AFTER, BEFORE
+from walflow_kernel.windows.frame import COUNT, FILL, HEARD, NEXT, NEXT_TICK, SLOTS
+from walflow_kernel.windows.measure import AFTER, BEFORE, OPEN
+from walflow_kernel.windows.ticks import RUN_BYTES, ticked_cell
 
 Result = Callable[[Here], None]
+Failing = Callable[[Base], AbstractContextManager[None]]
+"""What stands within may fail, without an event. It is given the local of the metadata."""
 
 RESULT_BYTES: Final = 256  # of a window, beside what its aggregates have collected: an estimate
 
@@ -73,15 +76,19 @@ class WindowNames(NamedTuple):
     def close(self, frame: int) -> str:
         return f"D{self.number}_{frame}"
 
+    @property
+    def tick(self) -> str:
+        return f"T{self.number}"
+
 
 def begin_of(of: WindowsOf) -> dict[str, object]:
     """What a select with windows keeps at first."""
     return {"groups": {}, "waiting": [[] for _ in of.frames], "late": 0}
 
 
-def begin_with(value: object) -> Callable[[], Cell]:
+def begin_with(of: VerdictOf | TickedOf) -> Callable[[], Cell]:
     """Makes the state of a window anew."""
-    return partial(cell_of, value)
+    return partial(ticked_cell if isinstance(of, TickedOf) else cell_of, of.begins)
 
 
 class WindowCode:
@@ -98,7 +105,7 @@ class WindowCode:
     @property
     def ticks(self) -> bool:
         """Time alone may close one of its windows."""
-        return any(interval is not None for interval in self.intervals)
+        return any(frame.timed for frame in self.of.frames)
 
     @property
     def intervals(self) -> list[int | None]:
@@ -120,13 +127,18 @@ class WindowCode:
         for at in range(len(self.of.frames)):
             listing.put(f'{names.waiting(at)} = {names.cell}[0]["waiting"][{at}]')
 
-    def functions(self, result: Result) -> list[Listing]:
-        """What opens a group, and what closes each of its windows."""
+    def functions(self, result: Result, failing: Failing) -> list[Listing]:
+        """What opens a group, what closes each of its windows, and what a tick does where there is a script for it."""
         outer = self._make.listing
         found = [self._opening()]
         for at in reversed(range(len(self.of.frames))):
             self._make.listing = Listing(0)
             self._closing(at, result)
+            found.append(self._make.listing)
+        tick = self.of.frames[0].tick
+        if tick is not None:
+            self._make.listing = Listing(0)
+            self._ticking(tick, failing)
             found.append(self._make.listing)
         self._make.listing = outer
         return found
@@ -193,6 +205,33 @@ class WindowCode:
                 listing.put(f"{self.names.cell}[1] -= h")
             if self.of.start:
                 listing.put(f"w[{SLOTS}:] = [{self._start()[2:]}]")
+
+    def _ticking(self, tick: VerdictOf, failing: Failing) -> None:
+        """A script that fails runs again once an event of its group has come."""
+        listing, make, names = self._listing, self._make, self.names
+        kept = f"w[{FILL}]"
+        with listing.block(f"def {names.tick}(i, w):"):
+            listing.put("nonlocal dropped")
+            listing.put(f"room[0] -= {RUN_BYTES}")
+            listing.put(f"{kept}[{NEXT_TICK}] = 0")
+            meta = make.temporary("m")
+            listing.put(f"{meta} = {{}}")
+            with failing(Base(meta)):
+                span = self.of.frames[0].span
+                verdict = self._run(kept, tick, span, Here(Base("None"), Base(meta)))
+                with listing.block(f"if {verdict} == {OPEN}:"):
+                    listing.put(f"wait_on({names.waiting(0)}, w, now.ingest_ns)")
+                with listing.block("else:"):
+                    self._closed_by_script("w", "None")
+
+    def _closed_by_script(self, frame: str, measures: str) -> None:
+        """The state begins anew."""
+        listing, names = self._listing, self.names
+        listing.put(f"{names.close(0)}(i, {frame}, {measures})")
+        listing.put(f"{names.cell}[1] -= {frame}[{FILL}][1]")
+        listing.put(f"{frame}[{FILL}] = 0")
+        with listing.block(f"if holds_nothing({frame}):"):
+            listing.put(self.forget(frame))
 
     def _feed(self, at: int) -> None:
         """What this window held goes into the one behind it."""
@@ -329,11 +368,10 @@ class WindowCode:
             self._add(one, frame, value)
         if verdict is not None:
             with listing.block(f"if {verdict} == {AFTER}:"):
-                listing.put(f"{names.close(0)}(i, {frame}, {handed})")
-                listing.put(f"{names.cell}[1] -= {frame}[{FILL}][1]")
-                listing.put(f"{frame}[{FILL}] = 0")
-                with listing.block(f"if holds_nothing({frame}):"):
-                    listing.put(self.forget(frame))
+                self._closed_by_script(frame, handed)
+            if first.tick is not None:
+                with listing.block(f"elif {frame}[{FILL}][{HEARD}] != at:"):
+                    listing.put(f"hear({names.waiting(0)}, {frame}, at)")
         if first.size is None:
             return
         filled = COUNT
@@ -345,14 +383,19 @@ class WindowCode:
             with listing.block(f"if holds_nothing({frame}):"):
                 listing.put(self.forget(frame))
 
-    def _verdict(self, frame: str, of: VerdictOf, span: Span, here: Here) -> str:
+    def _verdict(self, frame: str, of: VerdictOf | TickedOf, span: Span, here: Here) -> str:
         """The local that says whether the window closes, and before or after this event."""
-        make, listing, cell = self._make, self._listing, self.names.cell
+        listing, cell = self._listing, self.names.cell
         kept = f"{frame}[{FILL}]"
         with listing.block(f"if not {kept}:"):
-            begins = make.table.add("f", begin_with(of.begins))
+            begins = self._make.table.add("f", begin_with(of))
             listing.put(f"{kept} = {begins}()")
             listing.put(f"{cell}[1] += {kept}[1]")
+        return self._run(kept, of, span, here)
+
+    def _run(self, kept: str, of: VerdictOf | TickedOf, span: Span, here: Here) -> str:
+        """A script of a window with a `state`, which is in the cell `kept`. The local of its verdict."""
+        make, listing, cell = self._make, self._listing, self.names.cell
         before, state = make.temporary("g"), make.temporary("a")
         listing.put(f"{before} = {kept}[1]")
         listing.put(f"{state} = {kept}[0]")
@@ -417,12 +460,7 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
                         if number + 1 < len(code.of.frames):
                             listing.put(f"frame = frame[{NEXT}]")
                     listing.put(code.forget("first"))
-    lists = [
-        (code, at)
-        for code in codes
-        for at, frame in enumerate(code.of.frames)
-        if frame.interval is not None and frame.measure is None
-    ]
+    lists = [(code, at) for code in codes for at, frame in enumerate(code.of.frames) if frame.timed]
     if not lists:
         return
     waiting = ", ".join(code.names.waiting(at) for code, at in lists)
@@ -437,6 +475,10 @@ def tick_code(codes: Sequence[WindowCode], listing: Listing, *, draws: bool) -> 
             with listing.block(f"{'el' if number else ''}if which == {number}:"):
                 listing.put(f"first = frame = {names.groups}.get(group)")
                 with listing.block("if first is not None:"):
+                    if code.of.frames[at].tick is not None:
+                        with listing.block("if ticks_at(frame, at):"):
+                            listing.put(f"{names.tick}(i, frame)")
+                        continue
                     for _ in range(at):
                         listing.put(f"frame = frame[{NEXT}]")
                     with listing.block(f"if 0 < frame[{FILL}] <= at:"):

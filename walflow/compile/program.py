@@ -331,6 +331,15 @@ class VerdictOf(NamedTuple):
     begins: object
 
 
+class TickedOf(NamedTuple):
+    """The same with a script for ticks, which sees the `state` alone."""
+
+    body: "Term"
+    unsure: tuple[int, ...]
+    begins: object
+    tick: VerdictOf
+
+
 class FrameOf(NamedTuple):
     """A window of a select: of `size`, of `interval` nanoseconds, or with a `verdict`. `measure`: what its script says of an
     event: when it was, or how much of the size it takes."""
@@ -340,7 +349,16 @@ class FrameOf(NamedTuple):
     interval: int | None
     measure: "Term | None"
     span: Span
-    verdict: VerdictOf | None = None
+    verdict: VerdictOf | TickedOf | None = None
+
+    @property
+    def tick(self) -> VerdictOf | None:
+        return self.verdict.tick if isinstance(self.verdict, TickedOf) else None
+
+    @property
+    def timed(self) -> bool:
+        """Time alone may close it."""
+        return self.tick is not None or (self.interval is not None and self.measure is None)
 
 
 class GroupKey(NamedTuple):
@@ -364,9 +382,10 @@ class WindowsOf(NamedTuple):
 
     @property
     def event_terms(self) -> "list[Term]":
-        """What sees the event."""
+        """What sees the event, and what runs without one."""
         measures = [frame.measure for frame in self.frames if frame.measure is not None]
         measures += [frame.verdict.body for frame in self.frames if frame.verdict is not None]
+        measures += [frame.tick.body for frame in self.frames if frame.tick is not None]
         return [*(key.value for key in self.keys), *measures, *(one.value for one in self.inputs)]
 
 

@@ -13,6 +13,7 @@ from walflow.compile.nodes import Expr, Name, Root
 from walflow.compile.program import Const, DropOf, EmitOf, FunctionOf, ScriptOf, Term, VerdictOf, walk
 from walflow.compile.scope import Scope
 from walflow.compile.terms import term_of
+from walflow.compile.windows import TickBody
 from walflow.diagnostics import Span, error
 from walflow_kernel.state import BOUND
 
@@ -60,9 +61,11 @@ def script(
     )
 
 
-def verdict(statements: Sequence[Expr], scope: Scope, span: Span, begins: object) -> VerdictOf | None:
+def verdict(
+    statements: Sequence[Expr], scope: Scope, span: Span, begins: object, *, at_tick: bool = False
+) -> VerdictOf | None:
     """The script of a window with a `state`. None: it has an error, which was reported."""
-    body = Body(scope, "script", statements)
+    body = TickBody(scope, statements) if at_tick else Body(scope, "script", statements)
     term = body.outcome_of(statements, span)
     if term is None:
         return None

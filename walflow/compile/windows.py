@@ -161,6 +161,20 @@ class ArgumentBody(_OfGroup):
     """Of an aggregate: of each event, as it comes."""
 
 
+class TickBody(Body):
+    """Of a window's script for ticks. Time has no event."""
+
+    def __init__(self, outer: Scope, statements: Sequence[Expr]) -> None:
+        super().__init__(outer, "script", statements)
+
+    def root(self, node: Root) -> Term | None:
+        if node.word in {"event", "$"}:
+            hint = "let the `script` put into the `state` what a tick needs"
+            self.report(error(f"`{node.word}` has no value at a tick", node.span, hint))
+            return None
+        return super().root(node)
+
+
 class TargetBody(_OfGroup):
     def __init__(self, outer: Scope, windowing: Windowing) -> None:
         super().__init__(outer)

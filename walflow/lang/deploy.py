@@ -43,7 +43,7 @@ from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.nesting import Nesting
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
-from walflow.lang.windows import KnownWindow, read_window, unused_window
+from walflow.lang.windows import KnownWindow, TickScript, read_window, unused_window
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
@@ -403,7 +403,7 @@ class _Instance:
                     f"`{spelled(timed)}` may close without an event, and the script of `{spelled(path)}` needs one"
                 )
                 self._report(error(message, path_span(path), hint))
-            if window.frame.interval is not None and window.frame.measure is None:
+            if window.frame.timed:
                 timed = path
 
     def _window(self, path: Path, body: ModuleBlock, scope: Names) -> KnownWindow | None:
@@ -414,11 +414,16 @@ class _Instance:
         self._used.add(definition.name.span)
         around = scope if home is body else self._around(home)
         values = settings(definition.settings, around)
-        inner = self._library.block(definition.names, definition.whole, home)
-        constants(inner, self._report)
-        functions(inner, self._report)
-        names = Names(inner, None, self._report) if home is not body else scope.within(inner)
-        return read_window(definition, values, names, self._report)
+
+        def inside(names: Sequence[ast.Statement], whole: bool) -> Names:
+            inner = self._library.block(names, whole, home)
+            constants(inner, self._report)
+            functions(inner, self._report)
+            return Names(inner, None, self._report) if home is not body else scope.within(inner)
+
+        at_ticks = [TickScript(one, inside(one.names, one.body is not None)) for one in definition.inputs]
+        names = inside(definition.names, definition.whole)
+        return read_window(definition, values, names, at_ticks, self._report)
 
     def _condition(self, word: str, written: Expr | None, scope: Names) -> Expression | None:
         """None if there is no condition, or if it is always true."""

@@ -1,21 +1,29 @@
 """`define window … end` -> a window of a select, or what is wrong with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
 from walflow.compile.nodes import DropNode, EmitNode, LetNode, Name
-from walflow.compile.program import FrameOf, Term
+from walflow.compile.program import FrameOf, Term, TickedOf, VerdictOf
 from walflow.compile.resolve import resolved, verdict
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
-from walflow.lang.ast import DefineWindow
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
+from walflow.lang.ast import DefineWindow, InputScript
 from walflow_kernel.values import MOST, kind_of
 from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
 SETTINGS: Final = ("size", "interval", "max_groups", "max_bytes")
+TICK: Final = "tick"  # the one input of a window beside its events
 SUSPICIOUS_NS: Final = 1_000_000  # a shorter interval was probably meant in other units
+
+
+class TickScript(NamedTuple):
+    """`script from tick …`. `scope`: of its own."""
+
+    section: InputScript
+    scope: Scope
 
 
 class KnownWindow(NamedTuple):
@@ -25,7 +33,11 @@ class KnownWindow(NamedTuple):
 
 
 def read_window(
-    definition: DefineWindow, values: Mapping[str, Constant | None], scope: Scope, report: Report
+    definition: DefineWindow,
+    values: Mapping[str, Constant | None],
+    scope: Scope,
+    at_ticks: Sequence[TickScript],
+    report: Report,
 ) -> KnownWindow | None:
     """`values`: of its settings; `scope`: of its script. None: something is wrong, which has been reported."""
     said = _Count(report)
@@ -34,7 +46,7 @@ def read_window(
     size, interval = numbers.get("size"), numbers.get("interval")
     _check_settings(definition, values, said)
     if definition.state is not None:
-        return _with_state(definition, numbers, scope, said)
+        return _with_state(definition, numbers, scope, at_ticks, said)
     measure = None if definition.script is None else _measure(definition, scope, said)
     most = numbers.get("max_groups", DEFAULT_MAX_GROUPS)
     max_bytes = numbers.get("max_bytes", DEFAULT_MAX_BYTES)
@@ -55,7 +67,11 @@ def read_window(
 
 
 def _with_state(
-    definition: DefineWindow, numbers: Mapping[str, int | None], scope: Scope, said: "_Count"
+    definition: DefineWindow,
+    numbers: Mapping[str, int | None],
+    scope: Scope,
+    at_ticks: Sequence[TickScript],
+    said: "_Count",
 ) -> KnownWindow | None:
     assert definition.state is not None
     begins = fold(definition.state, scope)
@@ -64,11 +80,18 @@ def _with_state(
             said("a window with a `state` needs a `script`, which says when it closes", definition.name.span)
         return None
     of = None if begins is None else verdict(definition.script, scope, definition.span, begins.value)
+    ticks = [_tick(one, definition.span) for one in at_ticks]
     most, max_bytes = numbers.get("max_groups", DEFAULT_MAX_GROUPS), numbers.get("max_bytes", DEFAULT_MAX_BYTES)
-    if said.errors or most is None or max_bytes is None or of is None or not definition.whole:
+    if said.errors or most is None or max_bytes is None or of is None or None in ticks or not definition.whole:
         return None
     name = definition.name
-    return KnownWindow(FrameOf(name.text, None, None, None, name.span, of), most, max_bytes)
+    ticked = of if not ticks or ticks[0] is None else TickedOf(*of, ticks[0])
+    return KnownWindow(FrameOf(name.text, None, None, None, name.span, ticked), most, max_bytes)
+
+
+def _tick(one: TickScript, span: Span) -> VerdictOf | None:
+    body = one.section.body
+    return None if body is None else verdict(body, one.scope, span, None, at_tick=True)
 
 
 def unused_window(name: Name) -> Diagnostic:
@@ -93,10 +116,15 @@ def _check_kind(definition: DefineWindow, said: Said) -> None:
     if definition.kind.text != "tumbling":
         hint = "a tumbling one has each event once: `from tumbling`"
         said("there are tumbling windows only", definition.kind.span, hint)
-    if definition.inputs and definition.state is not None:
-        said("`script from` in a window is not supported yet", definition.inputs[0].port.span)
-    elif definition.inputs:
+    if definition.inputs and definition.state is None:
         said("`script from` stands in a window with a `state` only", definition.inputs[0].port.span)
+        return
+    for number, port in enumerate(one.port for one in definition.inputs):
+        if port.text != TICK:
+            hint = "a select gives a window its events, for the `script` alone; time comes to `script from tick`"
+            said(f"a window has no input `{port.text}`", port.span, did_you_mean(port.text, (TICK,)) or hint)
+        elif number:
+            said("there are two scripts for `tick`", port.span)
 
 
 def _check_settings(definition: DefineWindow, values: Mapping[str, object], said: Said) -> None:

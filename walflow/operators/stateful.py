@@ -28,6 +28,7 @@ class StatefulSelect:
         self._gate = gate
         self._waiting: deque[Block] = deque()
         self._running = False
+        self._resting = False  # the loop has its turn; then it goes on
         gate.watch(lambda: None, self._go_on)
 
     def __repr__(self) -> str:
@@ -51,7 +52,7 @@ class StatefulSelect:
             return
         self._running = True
         try:
-            while self._waiting and not self._gate.shut:
+            while self._waiting and not self._gate.shut and not self._resting:
                 left = self.take(self._waiting.popleft())
                 if left is not None:
                     self._waiting.appendleft(left)

@@ -13,11 +13,12 @@ from walflow.event import Block
 from walflow.operators.operator import OperatorContext
 from walflow.operators.select import Select
 from walflow.operators.stateful import LENT_BYTES, StatefulSelect
-from walflow_kernel.state import State
+from walflow_kernel.state import Room, State
 from walflow_kernel.windows.frame import COUNT
 
 LOG_DELAY: Final = 1_000_000_000  # nanoseconds that an event may need through a log upstream
 RETRY: Final = 0.1  # seconds
+TICK_BYTES: Final = 2048  # what a tick without results takes of a turn: the loop has its turn after some 2,000
 
 log = structlog.get_logger()
 
@@ -33,6 +34,7 @@ class WindowSelect(StatefulSelect):
         self._flushes = flushes
         self._scheduler: Scheduler | None = None
         self._timer: Timer | None = None
+        self._rested: Timer | None = None
         self._armed = 0  # for this tick
         self._last = 0  # the time of the last event
         self._came = 0.0  # when it came
@@ -43,8 +45,9 @@ class WindowSelect(StatefulSelect):
         return f"<WindowSelect {self._place.name} {len(open_windows)} windows, {self.waiting} waiting>"
 
     def take(self, block: Block) -> Block | None:
-        self._tick(block.ingest_ns)
-        if self._gate.shut:
+        if not self._tick(block.ingest_ns):
+            if not self._gate.shut:
+                self._rest()
             return block
         left = super().take(block)
         if block.ingest_ns >= self._last:
@@ -74,13 +77,15 @@ class WindowSelect(StatefulSelect):
     def drain(self) -> None:
         self._draining = True
         self._disarm()
-        if self._flushes:
+        if self._flushes and not self.waiting:
             self._flush()
 
     def end(self) -> None:
         """What is still open is lost: the events in it are acked."""
         super().end()
         self._disarm()
+        if self._rested is not None:
+            self._rested.cancel()
         frames = self._compiled.open_windows(self._state)
         if frames:
             events = sum(frame[COUNT] for frame in frames)
@@ -97,11 +102,27 @@ class WindowSelect(StatefulSelect):
     def _delay(self) -> int:
         return LOG_DELAY if any(source.transactional for source in self._place.windows) else 0
 
-    def _tick(self, now_ns: int) -> None:
+    def _tick(self, now_ns: int) -> bool:
         """Each tick by itself, so that its results have its time; a large one in parts, as long as their buffers have
-        room."""
-        while not self._gate.shut and (due := self._compiled.due(self._state)) is not None and due <= now_ns:
-            self._select.let_go(self._compiled.tick(self._state, due, [LENT_BYTES, None]), due)
+        room. False: it is not done with all of them."""
+        room = LENT_BYTES
+        while (due := self._compiled.due(self._state)) is not None and due <= now_ns:
+            if self._gate.shut or room < 0:
+                return False
+            part: Room = [LENT_BYTES, None]
+            self._select.let_go(self._compiled.tick(self._state, due, part), due)
+            room -= LENT_BYTES - part[0] + TICK_BYTES
+        return True
+
+    def _rest(self) -> None:
+        """A log that says nothing of an hour has many ticks: other nodes run between them."""
+        if self._scheduler is not None:
+            self._resting = True
+            self._rested = self._scheduler.call_later(0.0, self._wake)
+
+    def _wake(self) -> None:
+        self._resting = False
+        self._go_on()
 
     def _flush(self) -> None:
         """In parts, as long as the buffers have room; the rest once they have."""

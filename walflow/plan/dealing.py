@@ -19,6 +19,7 @@ from walflow_kernel.shipping import Keeping
 from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
 BUCKETS: Final = 8
+FOREVER_NS: Final = 1 << 62
 GROUP: Final = "(group)"  # an exit; no file can name it
 
 
@@ -51,9 +52,14 @@ def keeping(regions: Sequence[KeptRegion], buckets: int) -> Keeping | None:
 
 def _closing(regions: Sequence[KeptRegion]) -> tuple[int, int]:
     """After how long all windows are closed that time closes, and the shortest interval of one. The windows of one select may
-    be open one after the other."""
+    be open one after the other. A script for ticks may leave its window open for ever."""
+    frames = [
+        frame for one in regions for _, rule in _windowed(one.region) if rule.windows for frame in rule.windows.frames
+    ]
+    if any(frame.tick is not None for frame in frames):
+        return FOREVER_NS, 0
     found = [
-        [frame.interval for frame in rule.windows.frames if frame.interval is not None and frame.measure is None]
+        [frame.interval for frame in rule.windows.frames if frame.interval is not None and frame.timed]
         for one in regions
         for _, rule in _windowed(one.region)
         if rule.windows is not None
