@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
+from tests.jvm import be_short_lived
 from tests.tiers import TIERS, processes_ended, tier
 
 
@@ -23,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("hypothesis_profile") is None:
         settings.load_profile(profile(config.getoption("tier") or ()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    be_short_lived()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -207,4 +207,7 @@ class SparkConfig(Connector):
         return self.query is not None or self.job is not None or self.pipeline is not None
 
     def claims(self) -> Sequence[Claim]:
-        return (Claim("log directory", os.path.realpath(self.path)),)
+        log = Claim("log directory", os.path.realpath(self.path))
+        if self.checkpoint is None or not self.runs_spark:
+            return (log,)
+        return (log, Claim("checkpoint", self.checkpoint))

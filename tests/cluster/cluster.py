@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pyspark
 
+from tests.jvm import EXECUTORS
 from tests.system.daemon import ROOT, free_port
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
@@ -69,6 +70,7 @@ class Cluster:
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": self.events.as_uri(),
             "spark.executor.memory": "512m",
+            **EXECUTORS,
             "spark.sql.shuffle.partitions": "2",
         }
         conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

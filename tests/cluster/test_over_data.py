@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import cluster_in
+from tests.jvm import EXECUTORS, SHORT_LIVED, VARIABLES
 from tests.pyspark_walflow.clean import borrow_spark, clean_python
 
 pytestmark = pytest.mark.spark
@@ -48,6 +49,7 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
                 "spark.pyspark.python": str(python),
                 "spark.driver.host": "127.0.0.1",
                 "spark.executor.memory": "512m",
+                **EXECUTORS,
             }
             words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
             return subprocess.run(
@@ -56,7 +58,12 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
                 text=True,
                 check=False,
                 cwd=tmp_path,
-                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "", "HOME": str(tmp_path)},
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "PYTHONPATH": "",
+                    "HOME": str(tmp_path),
+                    **dict.fromkeys(VARIABLES, SHORT_LIVED),
+                },
                 timeout=400,
             )
 

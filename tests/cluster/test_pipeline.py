@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster, cluster_in
 from tests.exactly_once.points import Files
+from tests.jvm import EXECUTORS
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import running
@@ -49,6 +50,7 @@ def on(cluster: Cluster, authority: Authority) -> str:
         "tls": tls,
         "options": {"cafile": authority.file, "numPartitions": "2"},
         "conf": {
+            **EXECUTORS,
             "spark.pyspark.python": sys.executable,
             "spark.executor.memory": "512m",
             "spark.driver.host": "127.0.0.1",

@@ -38,10 +38,14 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def written(body: str, directives: str = "", inputs: str = "") -> str:
+    return FLOW.format(body=body, directives=directives, inputs=inputs)
+
+
 def loaded(
     body: str, directives: str = "", engine: Engine | None = None, inputs: str = ""
 ) -> tuple[Assembly | None, str]:
-    Path("flow.troy").write_text(FLOW.format(body=body, directives=directives, inputs=inputs))
+    Path("flow.troy").write_text(written(body, directives, inputs))
     assembly, found = load(["flow.troy"], engine=engine)
     return assembly, render_all(found)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.jvm import SHORT_LIVED, VARIABLES
 from tests.pyspark_walflow.clean import borrow_spark, clean_python
 from tests.pyspark_walflow.lake import Lake, numbered
 
@@ -32,7 +33,7 @@ def run(command: Sequence[object], python: Path, lake: Lake, **environment: str)
     without = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "SPARK_", "PYSPARK_"))
     }
-    ours = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    ours = {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", **dict.fromkeys(VARIABLES, SHORT_LIVED)}
     done = subprocess.run(
         [str(word) for word in (*command, JOB, lake.port, lake.state / "token")],
         env=without | ours | environment,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from walflow.cli.engine import Engine
+from walflow.cli.engine import Engine, SparkConfigFile, from_directory
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 
@@ -31,6 +31,7 @@ def check(
             "keeps one in walflow.",
         ),
     ] = Engine.DAEMON,
+    spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -81,13 +82,19 @@ def check(
         raise typer.BadParameter("--python excludes --json, --environment and --running")
     token = admin_token_file and admin_token_file.absolute()  # before the change of the directory
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
+    settings = from_directory(spark_config, workdir)
     try:
         os.chdir(workdir)
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
     assembly, diagnostics = load(
-        found_at, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere, reads_secrets=running
+        found_at,
+        args=args,
+        allow_cycles=allow_cycles,
+        engine=engine.elsewhere,
+        spark_config=settings,
+        reads_secrets=running,
     )
     if spark and assembly is not None:
         objections = probe(assembly)

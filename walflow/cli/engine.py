@@ -1,7 +1,11 @@
-"""`--engine`: where pipelines run."""
+"""`--engine` and `--spark-config`: where pipelines run, and how."""
 
+import os
 from enum import StrEnum
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
 
 
 class Engine(StrEnum):
@@ -11,3 +15,19 @@ class Engine(StrEnum):
     @property
     def elsewhere(self) -> Literal["spark"] | None:
         return "spark" if self is Engine.SPARK else None
+
+
+SparkConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--spark-config",
+        metavar="FILE",
+        help="A YAML or JSON file with settings for pipelines on Spark, with the keys of `#!config spark`. What a pipeline sets "
+        "itself counts before it.",
+    ),
+]
+
+
+def from_directory(file: Path | None, directory: Path) -> Path | None:
+    """A file of the command line, as it is found after the change into `directory`."""
+    return file if file is None or file.is_absolute() else Path(os.path.relpath(file, directory))

@@ -8,6 +8,7 @@ from walflow.contract import Guarantee, Risk, risk_name
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, StateDomain
 from walflow.plan.graph import Graph, Path, Port
+from walflow.plan.on_spark import TYPE as SPARK
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
@@ -55,10 +56,28 @@ def promises(assembly: Assembly) -> PathPromises:
             and not assembly.allowances.permits(STATE_IN_MEMORY, *assembly.places_of(plan.id))
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
+        + _settings(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
         + list(assembly.environment.notes()),
     )
+
+
+def _settings(assembly: Assembly) -> list[str]:
+    """How a pipeline on Spark runs, as it is written, and where. A value of `conf` may be a secret, so it is not shown."""
+    return [
+        f"{plan.id}: set for Spark: {'; '.join(written)}"
+        for plan in assembly.connectors
+        if plan.kind == SPARK
+        and "/" in plan.id.name
+        and (
+            written := [
+                f"{key} at {span}" if str(key).startswith("conf.") else f"{key} = {span.text} at {span}"
+                for key, span in plan.settings.items()
+                if key != "conf"
+            ]
+        )
+    ]
 
 
 def _unlinked(assembly: Assembly) -> list[str]:

@@ -14,7 +14,7 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli import logs
-from walflow.cli.engine import Engine
+from walflow.cli.engine import Engine, SparkConfigFile, from_directory
 from walflow.cli.filter import FilterOptions, is_filter, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
@@ -137,6 +137,7 @@ def run(
             "keeps one in walflow.",
         ),
     ] = Engine.DAEMON,
+    spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
         typer.Option(
@@ -174,12 +175,18 @@ def run(
     rules = tap_rules(tap_redact or [], stderr, allowed=tap)
     beside = _admin(admin, admin_token_file, rules, stderr)
     files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
+    settings = from_directory(spark_config, workdir)
     try:
         os.chdir(workdir)
     except OSError as error:
         raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
     assembly, diagnostics = load(
-        files, args=args, allow_cycles=allow_cycles, engine=engine.elsewhere, reads_secrets=True
+        files,
+        args=args,
+        allow_cycles=allow_cycles,
+        engine=engine.elsewhere,
+        spark_config=settings,
+        reads_secrets=True,
     )
     if diagnostics:
         stderr.write(render_all(diagnostics))

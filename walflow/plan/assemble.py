@@ -20,7 +20,7 @@ from walflow.plan.depth import check_depth
 from walflow.plan.domains import split
 from walflow.plan.graph import Graph, Port
 from walflow.plan.links import GraphNode, check_links, check_unlinked
-from walflow.plan.on_spark import Engine, placed
+from walflow.plan.on_spark import NOWHERE_ELSE, Engine, Hosting, placed, spark_settings, unused_settings
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plugins import NotLoadable
 from walflow.registry import Registry, connectors
@@ -33,18 +33,23 @@ def load(
     args: Sequence[str] = (),
     allow_cycles: bool = False,
     engine: Engine | None = None,
+    spark_config: Path | None = None,
     reads_secrets: bool = False,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
     flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that do not
-    say it. `reads_secrets`: the files of `secret(…)` are read, as `run` does."""
+    say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)` are read, as `run` does."""
     config, found = lang.load(files, args, reads_secrets=reads_secrets)
+    settings = None if spark_config is None else spark_settings(spark_config, len(files), found.append)
     try:
         # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
         framing.registered()
         assembly, more = assemble(
-            config, connectors() if registry is None else registry, allow_cycles=allow_cycles, engine=engine
+            config,
+            connectors() if registry is None else registry,
+            allow_cycles=allow_cycles,
+            hosting=Hosting(engine, settings),
         )
     except NotLoadable as refused:
         assembly, more = None, [error(str(refused))]
@@ -53,12 +58,13 @@ def load(
 
 
 def assemble(
-    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False, engine: Engine | None = None
+    config: FlowConfig, registry: Registry, *, allow_cycles: bool = False, hosting: Hosting = NOWHERE_ELSE
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     found: list[Diagnostic] = []
     report = found.append
     claims = Claims(report)
-    flows = [_plan_flow(flow, registry, claims, engine, report) for flow in config.flows]
+    flows = [_plan_flow(flow, registry, claims, hosting, report) for flow in config.flows]
+    unused_settings(hosting, [plan for flow in flows for plan in flow.pipelines], report)
     written = {link: span for flow in flows for link, span in flow.links.items()}
     assembly = split(
         Assembly(
@@ -110,7 +116,7 @@ class _FlowPlan:
     whole: bool
 
 
-def _plan_flow(flow: Flow, registry: Registry, claims: Claims, engine: Engine | None, report: Report) -> _FlowPlan:
+def _plan_flow(flow: Flow, registry: Registry, claims: Claims, hosting: Hosting, report: Report) -> _FlowPlan:
     nodes: dict[NodeId, GraphNode] = {}
     made: list[ConnectorPlan] = []
     pipelines: list[PipelinePlan] = []
@@ -121,7 +127,7 @@ def _plan_flow(flow: Flow, registry: Registry, claims: Claims, engine: Engine | 
             made.append(plan)
     for each in flow.pipelines:
         pipeline = plan_pipeline(each, registry, report)
-        pipeline = placed(pipeline, each, engine, registry, report)
+        pipeline = placed(pipeline, each, hosting, registry, report)
         nodes[each.id] = GraphNode(Ports(pipeline.inputs, pipeline.outputs), False, each.created)
         pipelines.append(pipeline)
         for operator in pipeline.operators:

@@ -7,19 +7,22 @@ The log and the driver are one connector of type `spark`, which stands in the pi
 makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
 
-from pathlib import PurePath
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.codecs import JSON
-from walflow.diagnostics import Diagnostic, Report, error, warning
+from walflow.compile.constant import Constant
+from walflow.diagnostics import Diagnostic, Report, Span, error, warning
 from walflow.framing import LINES, Outgoing
 from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
 from walflow.operators.from_spark import FromSpark
 from walflow.operators.passthrough import Passthrough
 from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.second_host import ship_pipeline
+from walflow.plan.spark_file import merged, read_spark_file
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find
 from walflow_kernel.shipping import packed_text
@@ -69,19 +72,50 @@ class SparkSettings(BaseModel):
     max_chunks: int | None = Field(default=None, ge=1, description="The most files of the log, of 64 MiB each.")
 
 
+class Hosting(NamedTuple):
+    """`engine`: where a pipeline runs that does not say so itself. `settings`: of `--spark-config`, for each one on Spark.
+    What a pipeline sets itself counts before them."""
+
+    engine: Engine | None = None
+    settings: Constant | None = None
+
+
+NOWHERE_ELSE: Final = Hosting()
+
+
+def spark_settings(file: Path, order: int, report: Report) -> Constant | None:
+    """Of a file. What is wrong with it is reported once, not for each pipeline; then there are none."""
+    settings = read_spark_file(file, order, report)
+    if settings is None:
+        return None
+    sound, found = configure("spark", SparkSettings, settings, settings.span, bare=True)
+    for diagnostic in found:
+        report(diagnostic)
+    return None if sound is None else settings
+
+
+def unused_settings(hosting: Hosting, pipelines: Sequence[PipelinePlan], report: Report) -> None:
+    if hosting.settings is None or any(one.kind == TYPE for plan in pipelines for one in plan.operators):
+        return
+    hint = 'move one there: `--engine spark`, or `#!config engine = "spark"` at the head of a pipeline'
+    what = "these settings have no effect: no pipeline runs on Spark"
+    report(warning(what, hosting.settings.span, hint, name="no-effect"))
+
+
 def placed(
-    plan: PipelinePlan, config: PipelineConfig, engine: Engine | None, registry: Registry, report: Report
+    plan: PipelinePlan, config: PipelineConfig, hosting: Hosting, registry: Registry, report: Report
 ) -> PipelinePlan:
-    """`engine`: where it runs if it does not say so itself. What cannot run there stays in the daemon then, with a
-    warning."""
+    """What cannot run on Spark and is not told to stays in the daemon, with a warning."""
     said = config.engine
+    settings = merged(said.settings if said else None, hosting.settings)
     if said is not None and said.said:
-        return lowered(plan, config, said, registry, report) if said.name == "spark" else plan
+        there = EngineConfig("spark", True, settings)
+        return lowered(plan, config, there, registry, report) if said.name == "spark" else plan
     plain = not plan.scripts and not plan.operators and all(select.plain for select in plan.selects)
-    if engine != "spark" or plain:  # there is nothing to work out: a log and a JVM would be for nothing
+    if hosting.engine != "spark" or plain:  # there is nothing to work out: a log and a JVM would be for nothing
         return plan
     found: list[Diagnostic] = []
-    made = lowered(plan, config, EngineConfig("spark", True, said.settings if said else None), registry, found.append)
+    made = lowered(plan, config, EngineConfig("spark", True, settings), registry, found.append)
     for diagnostic in found:
         what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
         report(warning(what, diagnostic.span or config.created, diagnostic.hint, name="stays-in-daemon"))
@@ -126,7 +160,8 @@ def lowered(
         },
     }
     connector = of.model_validate(given)
-    run_as = ConnectorPlan(node, TYPE, connector, JSON, None, Outgoing((), LINES), config.defined)
+    written = places(engine.settings or Constant({}, config.defined))
+    run_as = ConnectorPlan(node, TYPE, connector, JSON, None, Outgoing((), LINES), config.defined, written)
     outputs = tuple(dict.fromkeys((*plan.outputs, ERR)))
     opened = FromSpark(outputs=outputs)
     return PipelinePlan(
@@ -144,3 +179,12 @@ def lowered(
             OperatorPlan(RESULTS, RESULTS, opened, config.defined),
         ),
     )
+
+
+def places(settings: Constant) -> Mapping[str | int, Span]:
+    """Where each value is written. `conf` has its members too, as `conf.NAME`."""
+    found = {key: part.constant.span for key, part in settings.parts.items()}
+    if "conf" in settings.parts:
+        conf = settings.parts["conf"].constant
+        found |= {f"conf.{key}": part.constant.span for key, part in conf.parts.items()}
+    return found
