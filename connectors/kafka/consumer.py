@@ -73,6 +73,13 @@ class KafkaConsumer(KafkaConnector):
         "committed only when all events before it are acked or rejected. Without the key, offsets are committed every 5 s.",
     )
 
+    max_attempts: int | None = Field(
+        default=None,
+        ge=1,
+        description="How often an event may fail before it leaves by the err port, so that its partition goes on. Default: no "
+        "limit.",
+    )
+
     @field_validator("topics")
     @classmethod
     def _are_topics(cls, topics: tuple[str, ...]) -> tuple[str, ...]:

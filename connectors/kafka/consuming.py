@@ -156,7 +156,7 @@ class KafkaConsuming:
         self._out = out
         self._up = False
         self._room = asyncio.Event()
-        self._resending = Resending(out, self._room.set)
+        self._resending = Resending(out, self._room.set, config.max_attempts)
         self._said = ""
         self._rebalances = out.counter("rebalances_total")
 

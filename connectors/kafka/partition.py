@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from walflow import Frames, StreamId
 from walflow.relay.resending import HeldBatch
@@ -79,3 +80,7 @@ class HeldMessages(HeldBatch):
 
     def told(self) -> Mapping[str, object]:
         return {"topic": self._partition.topic, "partition": self._partition.partition}
+
+    def place(self, number: int) -> str:
+        told = cast(Mapping[str, object], self.metas[number]["kafka_consumer"])
+        return f"topic {self._partition.topic}, partition {self._partition.partition}, offset {told['offset']}"

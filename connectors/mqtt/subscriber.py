@@ -42,6 +42,12 @@ class MqttSubscriber(MqttConnector):
         "max_inflight_messages, 20). Version 5 only.",
     )
 
+    max_attempts: int | None = Field(
+        default=None,
+        ge=1,
+        description="How often an event may fail before it leaves by the err port. Default: no limit.",
+    )
+
     @field_validator("topics")
     @classmethod
     def _are_topics(cls, topics: tuple[str, ...]) -> tuple[str, ...]:

@@ -42,12 +42,16 @@ class UnackedMessages(HeldBatch):
     def settled(self) -> None:
         self._done(self)
 
+    def place(self, number: int) -> str:
+        told = cast(Mapping[str, object], self.metas[number]["mqtt_subscriber"])
+        return f"topic {told['topic']}"
+
 
 class MqttSubscribing:
     def __init__(self, config: "MqttSubscriber", out: Outlet) -> None:
         self._config = config
         self._out = out
-        self._resending = Resending(out, lambda: None)
+        self._resending = Resending(out, lambda: None, config.max_attempts)
         self._connection: MqttConnection | None = None
         self._stream = StreamId(out.name, out.run, 1)
         self._arrived: list[MQTTMessage] = []  # in this turn of the loop

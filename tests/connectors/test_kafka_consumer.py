@@ -1,5 +1,6 @@
 """A member of a group: which offsets it commits, and what comes to another member."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -63,7 +64,9 @@ async def test_an_offset_is_committed_when_all_before_it_are_settled(brokers: st
         put(brokers, topic, b"1", b"bad", b"3")
         await until(lambda: values(out) == [0, 1, 3])
         ack(out.sent[1:])
-        assert [event for event, _ in out.rejected] == [b"bad\n"]
+        ((event, reason),) = out.rejected
+        assert event == b"bad\n"
+        assert reason.endswith(f"(topic {topic}, partition 0, offset 2)")
         first = out.sent[0]
     assert committed(brokers, topic) < 0  # none, for the first is not acked
     async with consuming(brokers, topic) as out:
@@ -98,6 +101,25 @@ async def test_a_breaker_pauses_it_and_the_group_keeps_it(brokers: str, topic: s
         assert out.counters["rebalances_total"].value == 1
         ack(out.sent)
     assert committed(brokers, topic) == 100
+
+
+async def test_an_event_that_always_fails_leaves_by_err_and_its_partition_goes_on(brokers: str, topic: str) -> None:
+    def settle() -> bool:
+        for block in out.sent:
+            if block.receipt.pending:
+                block.receipt.fail(OSError("no")) if "poison" in block.values else block.receipt.ack()
+        return bool(out.rejected)
+
+    put(brokers, topic, b"0", b'"poison"', b"2")
+    async with consuming(brokers, topic, max_attempts=3) as out:
+        await until(settle)
+        put(brokers, topic, b"3")
+        await until(lambda: settle() and 3 in values(out))
+        settle()
+    ((event, reason),) = out.rejected
+    assert event == b'"poison"\n'
+    assert re.fullmatch(rf"failed \d times \(topic {topic}, partition 0, offset 1\)", reason)
+    assert committed(brokers, topic) == 4
 
 
 @pytest.mark.nightly

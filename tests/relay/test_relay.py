@@ -272,6 +272,17 @@ def test_max_attempts_sends_the_event_out_by_err(path: Path) -> None:
     relay.close()
 
 
+@pytest.mark.parametrize("max_attempts", [1, 2, 3, 4, 5])
+def test_max_attempts_rejects_no_event_that_failed_only_beside_another(path: Path, max_attempts: int) -> None:
+    err = Taker("f::err", ack=True)
+    relay = Relay(path, choosy := Choosy(5), max_attempts=max_attempts, err=err)
+    relay.give(*range(8))
+    relay.scheduler.advance(60)
+    assert sorted(choosy.acked) == [0, 1, 2, 3, 4, 6, 7]
+    assert len(err.blocks) == 1
+    relay.close()
+
+
 def test_a_full_log_triggers_holds_and_resumes(path: Path) -> None:
     taker, disk = Taker(), WeighedDisk(path)
     relay = Relay(path, taker, disk=disk, options=LogOptions(str(path), 1024, 100))

@@ -91,7 +91,7 @@ class LogSource:
         """Sends a part. False: not now. The part leaves the queue first, because it may settle (and fail) while it is
         being sent."""
         self._ahead.parts.popleft()
-        if self._max_attempts is not None and part.attempts >= self._max_attempts and part.count == 1:
+        if part.given_up(self._max_attempts):
             self._outcomes.rejected(part.size)
             self._sent += part.count
             self._out.reject(block, f"failed {part.attempts} times")

@@ -25,6 +25,7 @@ class InFlight(Generic[R]):
     attempts: int = field(default=0, compare=False)  # that failed
     skip: frozenset[str] = field(default=frozenset(), compare=False)  # sinks that have it
     size: int = field(default=0, compare=False)  # bytes, once it was sent
+    alone: bool = field(default=False, compare=False)  # it has failed as one event, so no other one is to blame
 
     @property
     def count(self) -> int:
@@ -40,7 +41,13 @@ class InFlight(Generic[R]):
 
     def failed(self, done: int, delivered: frozenset[str]) -> "InFlight[R]":
         """The rest after an attempt that delivered the first `done` events everywhere."""
-        return InFlight(self.first + done, self.last, self.record, self.attempts + 1, delivered)
+        return InFlight(
+            self.first + done, self.last, self.record, self.attempts + 1, delivered, alone=self.count == 1
+        )
+
+    def given_up(self, max_attempts: int | None) -> bool:
+        """Whether it is rejected instead of sent again. None: no limit."""
+        return max_attempts is not None and self.alone and self.attempts >= max_attempts
 
     def halves(self) -> "list[InFlight[R]]":
         return [self] if self.attempts < 2 or self.count == 1 else [*self.cut(self.count >> 1)]

@@ -1,7 +1,7 @@
 """For a source without a log that can have its events again, as a broker's consumer: it sends them until each is settled.
 
 It is made like the source half of a log: events have positions, failed ones are sent again before newer ones, and a block that
-failed twice is halved. What it holds is only in memory: after a crash the broker sends it again.
+failed twice is halved. An event that has failed `max_attempts` times is rejected. What it holds is only in memory: after a crash the broker sends it again.
 """
 
 from collections import deque
@@ -50,13 +50,19 @@ class HeldBatch:
         """What log lines say of it."""
         return {}
 
+    def place(self, number: int) -> str:
+        """Where one of its events came from, for the reason that stands in its record at err."""
+        return ""
+
 
 class Resending:
-    """`on_room`: called when more may be held."""
+    """`on_room`: called when more may be held. `max_attempts`: how often a single event may fail before it is rejected; None: no
+    limit."""
 
-    def __init__(self, out: Outlet, on_room: Callable[[], None]) -> None:
+    def __init__(self, out: Outlet, on_room: Callable[[], None], max_attempts: int | None = None) -> None:
         self._out = out
         self._on_room = on_room
+        self._max_attempts = max_attempts
         self._ready: deque[InFlight[HeldBatch]] = deque()
         self._redelivery = Redelivery[HeldBatch]()
         self._next = 1  # the position of the next event, counted since the start
@@ -108,6 +114,10 @@ class Resending:
     def _send(self, part: InFlight[HeldBatch]) -> bool:
         block = self._block(part, Receipt(partial(self._settled, part), part.count, None, part.skip))
         part.record.went(part.count)
+        if part.given_up(self._max_attempts):
+            reason = f"failed {part.attempts} times"
+            self._out.reject(block, _with_place(reason, part.record, part.first - part.record.first))
+            return True
         if self._out.send(block):
             return True
         part.record.came_back(part.count)
@@ -137,7 +147,7 @@ class Resending:
             else:
                 self._out.scheduler.call_later(REJECT_AGAIN, lambda: self._reject(batch, reason))
 
-        self._out.reject(self._block(part, Receipt(settled, part.count)), reason)
+        self._out.reject(self._block(part, Receipt(settled, part.count)), _with_place(reason, batch, 0))
 
     def _settled(self, part: InFlight[HeldBatch], receipt: Receipt) -> None:
         batch = part.record
@@ -162,6 +172,11 @@ class Resending:
         if not batch.left:
             self._bytes -= len(batch.frames.data)
             batch.settled()
+
+
+def _with_place(reason: str, batch: HeldBatch, number: int) -> str:
+    place = batch.place(number)
+    return f"{reason} ({place})" if place else reason
 
 
 def _not_sent(receipt: Receipt) -> None:
