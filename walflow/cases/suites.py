@@ -5,10 +5,12 @@ this expression, over an empty record. So a test that fails stops no other, and 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from walflow.cases.folder import BadCase, walk
 from walflow.codecs import JSON

@@ -6,11 +6,11 @@ script or function. A name in a pattern or after `case` is known only in its cas
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from itertools import count
 from typing import Any, Final, Literal, cast
 
 from walflow.compile.constant import Constant
+from walflow.compile.fields import fields_of
 from walflow.compile.fold import shown
 from walflow.compile.nodes import (
     Access,
@@ -546,8 +546,8 @@ def nodes_of(statements: Sequence[Expr]) -> Iterator[object]:
             continue
         if isinstance(one, tuple):
             waiting += reversed(cast("tuple[object, ...]", one))
-        elif is_dataclass(one):
-            waiting += [getattr(one, field.name) for field in reversed(fields(one))]
+        elif (names := fields_of(one)) is not None:
+            waiting += [getattr(one, name) for name in reversed(names)]
 
 
 def _own_parameters(pattern: PatternNode, of: Expr) -> PatternNode:

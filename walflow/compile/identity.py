@@ -5,10 +5,10 @@ changes nothing.
 """
 
 from collections.abc import Iterable, Mapping, Set as AbstractSet
-from dataclasses import fields, is_dataclass
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 
+from walflow.compile.fields import fields_of
 from walflow.compile.region import Region
 from walflow.diagnostics import Span
 
@@ -36,9 +36,8 @@ def _text(value: object, above: frozenset[int]) -> str:
     name = type(value).__qualname__
     if isinstance(value, list | tuple):
         return f"{name}[{','.join(_text(one, above) for one in cast('Iterable[object]', value))}]"
-    if is_dataclass(value):
-        whole: Any = value
-        return f"{name}({','.join(_text(getattr(whole, field.name), above) for field in fields(whole))})"
+    if (names := fields_of(value)) is not None:
+        return f"{name}({','.join(_text(getattr(value, one), above) for one in names)})"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', name)}"
     return f"{name}{_text(getattr(value, '__dict__', None), above)}"

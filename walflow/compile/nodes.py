@@ -1,7 +1,8 @@
 """The parts of an expression, in any kind of file. Each node knows its place."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from walflow.diagnostics import Span
 
@@ -22,24 +23,21 @@ def path_span(path: Path) -> Span:
     return path[0].span.to(path[-1].span)
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A number, a boolean, null."""
 
     value: object
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A string. Expressions in `#{}` are among its parts."""
 
     parts: "tuple[str | Expr, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Struct, frozen=True):
     items: "tuple[Expr, ...]"
     span: Span
 
@@ -49,30 +47,26 @@ class Field(NamedTuple):
     value: "Expr"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordNode:
+class RecordNode(Struct, frozen=True):
     fields: tuple[Field, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """A constant or a local; a constant may be one of a module."""
 
     path: Path
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """`args`, `event`, `state`, `group`, `window`, `$`."""
 
     word: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SliceNode:
+class SliceNode(Struct, frozen=True):
     """`[begin:end]` of a path, without `end`."""
 
     begin: "Expr"
@@ -80,8 +74,7 @@ class SliceNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """`a.b[0]`: each segment is a name, an expression or a slice."""
 
     of: "Expr"
@@ -89,15 +82,13 @@ class Access:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CallNode:
+class CallNode(Struct, frozen=True):
     function: Path
     arguments: "tuple[Expr, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Struct, frozen=True):
     """`not - x`: the operator next to the operand is the last one."""
 
     operators: tuple[Name, ...]
@@ -105,8 +96,7 @@ class Unary:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryNode:
+class BinaryNode(Struct, frozen=True):
     """`a + b - c`, flat, from left to right. So a chain of ten thousand does not nest."""
 
     first: "Expr"
@@ -114,8 +104,7 @@ class BinaryNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(Struct, frozen=True):
     """`present event.a`, `absent event.a`."""
 
     wanted: bool
@@ -123,8 +112,7 @@ class Present:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """`merge OF of SPEC end`"""
 
     of: "Expr"
@@ -132,8 +120,7 @@ class Merge:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation of a patch: `insert "key" => value`; `move "key" => "to"`; `merge => value`."""
 
     word: str
@@ -142,8 +129,7 @@ class Operation:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """`patch OF of operations end`"""
 
     of: "Expr"
@@ -166,31 +152,27 @@ class Packed(NamedTuple):
     type: Name | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """`<< fields >>`"""
 
     fields: tuple[Packed, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AnyNode:
+class AnyNode(Struct, frozen=True):
     """`_`"""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EqualNode:
+class EqualNode(Struct, frozen=True):
     """A pattern that is an expression: it matches equal values."""
 
     value: "Expr"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractNode:
+class ExtractNode(Struct, frozen=True):
     """`name|argument|` after a `~`"""
 
     name: Name
@@ -208,24 +190,21 @@ class FieldNode(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPatternNode:
+class RecordPatternNode(Struct, frozen=True):
     """`%{ … }`"""
 
     fields: tuple[FieldNode, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayPatternNode:
+class ArrayPatternNode(Struct, frozen=True):
     """`%[ … ]`"""
 
     items: "tuple[PatternNode, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TuplePatternNode:
+class TuplePatternNode(Struct, frozen=True):
     """`%( … )`; `open`: it ends in `...`."""
 
     items: "tuple[PatternNode, ...]"
@@ -233,8 +212,7 @@ class TuplePatternNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BoundNode:
+class BoundNode(Struct, frozen=True):
     """`name = pattern`"""
 
     name: Name
@@ -254,8 +232,7 @@ class CaseNode(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MatchNode:
+class MatchNode(Struct, frozen=True):
     """`match OF of cases end`"""
 
     of: "Expr"
@@ -273,8 +250,7 @@ class ForCaseNode(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ForNode:
+class ForNode(Struct, frozen=True):
     """`for OF into START use FOLD of cases end`; START is None without `into`, FOLD without `use`."""
 
     of: "Expr"
@@ -287,8 +263,7 @@ class ForNode:
 # Only in scripts and functions: it has an effect, and a value like any other expression.
 
 
-@dataclass(frozen=True, slots=True)
-class LetNode:
+class LetNode(Struct, frozen=True):
     """`let PATH = VALUE`"""
 
     path: "Expr"
@@ -296,8 +271,7 @@ class LetNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EmitNode:
+class EmitNode(Struct, frozen=True):
     """`emit VALUE => "port"`. Without a value the event leaves, without a port by `out`."""
 
     value: "Expr | None"
@@ -305,21 +279,18 @@ class EmitNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DropNode:
+class DropNode(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RecurNode:
+class RecurNode(Struct, frozen=True):
     """`recur(arguments)`: calls the function again that it is in."""
 
     arguments: "tuple[Expr, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True):
     """It is correct, but not supported yet. That was reported."""
 
     span: Span

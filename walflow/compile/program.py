@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from walflow.diagnostics import Span
 from walflow_kernel.bits import Put
 from walflow_kernel.functions import Function
@@ -15,22 +17,19 @@ from walflow_kernel.state import BOUND
 from walflow_kernel.windows.aggregates import Aggregate
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(Struct, frozen=True):
     value: object
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WholeTerm:
+class WholeTerm(Struct, frozen=True):
     """`event`, `$`, `state`, `group` or `window`, without a path after it."""
 
     root: Literal["event", "$", "state", "group", "window"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTerm:
+class LocalTerm(Struct, frozen=True):
     """A name of `let`, of a parameter or of a pattern. `slot`: its number within the script or function. `sure`: it has
     a value on every way that leads here."""
 
@@ -60,8 +59,7 @@ class TextPart(NamedTuple):
     step: PathStep
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPath:
+class ReadPath(Struct, frozen=True):
     """A path with at least one step."""
 
     of: "Term"
@@ -69,20 +67,17 @@ class ReadPath:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TextOf:
+class TextOf(Struct, frozen=True):
     parts: "tuple[str | Term, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
+class ArrayOf(Struct, frozen=True):
     items: "tuple[Term, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOf:
+class RecordOf(Struct, frozen=True):
     fields: "tuple[tuple[Term, Term], ...]"
     span: Span
 
@@ -96,16 +91,14 @@ class Argument(NamedTuple):
     kind: type | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallOf:
+class CallOf(Struct, frozen=True):
     name: str
     function: Function
     arguments: tuple[Argument, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UnaryOf:
+class UnaryOf(Struct, frozen=True):
     """`symbols`: the one next to the operand comes first."""
 
     symbols: tuple[str, ...]
@@ -113,8 +106,7 @@ class UnaryOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryOf:
+class BinaryOf(Struct, frozen=True):
     """From left to right. `and` and `or` are not mixed: all symbols are the same."""
 
     first: "Term"
@@ -122,8 +114,7 @@ class BinaryOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PresentOf:
+class PresentOf(Struct, frozen=True):
     """`of` is a ReadPath or a WholeTerm."""
 
     wanted: bool
@@ -131,8 +122,7 @@ class PresentOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOf:
+class MergeOf(Struct, frozen=True):
     of: "Term"
     spec: "Term"
     span: Span
@@ -146,15 +136,13 @@ class Change(NamedTuple):
     value: "Term | None"
 
 
-@dataclass(frozen=True, slots=True)
-class PatchOf:
+class PatchOf(Struct, frozen=True):
     of: "Term"
     changes: tuple[Change, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PackOf:
+class PackOf(Struct, frozen=True):
     fields: "tuple[tuple[Term, Put], ...]"
     span: Span
 
@@ -171,8 +159,7 @@ class CaseOf(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MatchOf:
+class MatchOf(Struct, frozen=True):
     """`reads`: the paths that the patterns read, if all patterns are of records and `of` is the unchanged event. Then
     the event is not needed whole. Otherwise None."""
 
@@ -190,8 +177,7 @@ class ForCaseOf(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ForOf:
+class ForOf(Struct, frozen=True):
     """Without `start`: an array of the results of the cases. With `start`: `fold` combines the start with each result."""
 
     of: "Term"
@@ -222,8 +208,7 @@ class FunctionOf:
         return len(self.parameters) - self.variadic
 
 
-@dataclass(frozen=True, slots=True)
-class InvokeOf:
+class InvokeOf(Struct, frozen=True):
     function: FunctionOf
     arguments: "tuple[Term, ...]"
     span: Span
@@ -232,16 +217,14 @@ class InvokeOf:
 # ---- effects: only in scripts and functions
 
 
-@dataclass(frozen=True, slots=True)
-class StepsOf:
+class StepsOf(Struct, frozen=True):
     """One after the other. Its value is that of the last one."""
 
     steps: "tuple[Term, ...]"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetOf:
+class LetOf(Struct, frozen=True):
     """From here on, `target`, or the part of it that `steps` lead to, is `value`."""
 
     target: "WholeTerm | LocalTerm"
@@ -250,8 +233,7 @@ class LetOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EmitOf:
+class EmitOf(Struct, frozen=True):
     """Ends the script. `value` is None for the unchanged event."""
 
     value: "Term | None"
@@ -259,21 +241,18 @@ class EmitOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DropOf:
+class DropOf(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ReturnOf:
+class ReturnOf(Struct, frozen=True):
     """Ends a function."""
 
     value: "Term"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RecurOf:
+class RecurOf(Struct, frozen=True):
     """Begins the function again that it is in."""
 
     arguments: "tuple[Term, ...]"
@@ -300,8 +279,7 @@ class ScriptOf(NamedTuple):
 # ---- windows
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateOf:
+class AggregateOf(Struct, frozen=True):
     """What an aggregate says of a window that is closed. `at`: its first slot in the frame. `option`: its constant argument.
     `aggregate` is None for the number of groups."""
 

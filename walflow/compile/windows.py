@@ -5,11 +5,11 @@ has no event: what stands there is `group`, `window`, aggregates, and expression
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from walflow.compile.bodies import Body
 from walflow.compile.depends import depends_on_event
+from walflow.compile.fields import fields_of
 from walflow.compile.fold import fold, given, shown
 from walflow.compile.nodes import CallNode, Expr, Root, spelled
 from walflow.compile.program import (
@@ -237,7 +237,6 @@ def _mark(node: object) -> object:
     if isinstance(node, tuple):
         parts = cast("tuple[object, ...]", node)
         return (type(parts).__name__, *map(_mark, parts))
-    if is_dataclass(node):
-        whole: Any = node
-        return (type(node).__name__, *(_mark(getattr(whole, field.name)) for field in fields(whole)))
+    if (names := fields_of(node)) is not None:
+        return (type(node).__name__, *(_mark(getattr(node, name)) for name in names))
     return (type(node).__name__, repr(node))

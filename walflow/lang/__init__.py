@@ -1,8 +1,9 @@
 """Flow files -> FlowConfig. The runtime knows no syntax. Mistakes become diagnostics and are never raised."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from walflow.diagnostics import Diagnostic, Source, error, has_errors, in_order
 from walflow.lang.allow import allowances

@@ -1,7 +1,8 @@
 """What a file declares, as it is written: no name is looked up, nothing is evaluated."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from walflow.compile.nodes import Expr, Name, Path
 from walflow.diagnostics import Span
@@ -9,8 +10,7 @@ from walflow.diagnostics import Span
 Kind = Literal["connector", "pipeline"]
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     path: Path
     alias: Name
     span: Span
@@ -28,21 +28,18 @@ class Setting(NamedTuple):
     value: Expr
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True):
     name: Name
 
 
-@dataclass(frozen=True)
-class DefineConnector(Definition):
+class DefineConnector(Definition, frozen=True):
     type: Name
     args: tuple[Arg, ...]
     settings: tuple[Setting, ...]
     span: Span
 
 
-@dataclass(frozen=True)
-class DefineOperator(Definition):
+class DefineOperator(Definition, frozen=True):
     """`define operator N from qos::wal …`, or tremor 0.11's `define qos::wal operator N …`. `kind` is `qos::wal`."""
 
     kind: Path
@@ -51,8 +48,7 @@ class DefineOperator(Definition):
     span: Span
 
 
-@dataclass(frozen=True)
-class CreateOperator:
+class CreateOperator(Struct, frozen=True):
     """`settings`: args of the definition, and settings. These override those of the definition."""
 
     name: Name
@@ -61,8 +57,7 @@ class CreateOperator:
     span: Span
 
 
-@dataclass(frozen=True)
-class DefineScript(Definition):
+class DefineScript(Definition, frozen=True):
     """`state`: its first value. `inputs`: the scripts for events that come by ports of their own."""
 
     args: tuple[Arg, ...]
@@ -82,16 +77,14 @@ class InputScript(NamedTuple):
     body: tuple[Expr, ...] | None
 
 
-@dataclass(frozen=True)
-class CreateScript:
+class CreateScript(Struct, frozen=True):
     name: Name
     of: Path
     settings: tuple[Setting, ...]
     span: Span
 
 
-@dataclass(frozen=True)
-class DefineWindow(Definition):
+class DefineWindow(Definition, frozen=True):
     """`kind`: tumbling, or sliding. `names` and `script`: what stands between `script` and `end`, the latter None where there
     is no script, or a part of it could not be read. `state`: what it begins as. `inputs`: each `script from`."""
 
@@ -133,14 +126,12 @@ class SelectStatement(NamedTuple):
     group: Grouping | None = None
 
 
-@dataclass(frozen=True)
-class DefineConst(Definition):
+class DefineConst(Definition, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """`#!config name = value`"""
 
     name: Name
@@ -148,8 +139,7 @@ class Directive:
     span: Span
 
 
-@dataclass(frozen=True)
-class DefinePipeline(Definition):
+class DefinePipeline(Definition, frozen=True):
     """`inputs` and `outputs` are None if the definition has no `from` or no `into`. `names`: the statements that define
     names. `pipelines`: those that are created within it. `whole`: its whole body could be read."""
 
@@ -167,8 +157,7 @@ class DefinePipeline(Definition):
     span: Span
 
 
-@dataclass(frozen=True)
-class DefineFunction(Definition):
+class DefineFunction(Definition, frozen=True):
     """`intrinsic`: the name of a function of walflow itself. Other functions have a body in the language: statements,
     of which the last one gives the value, or cases, which match all arguments together."""
 
@@ -179,8 +168,7 @@ class DefineFunction(Definition):
     body: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True)
-class Create:
+class Create(Struct, frozen=True):
     kind: Kind
     name: Name
     of: Path
@@ -188,16 +176,14 @@ class Create:
     span: Span
 
 
-@dataclass(frozen=True)
-class ConnectEnd:
+class ConnectEnd(Struct, frozen=True):
     kind: Kind
     name: Name
     port: Name | None
     span: Span
 
 
-@dataclass(frozen=True)
-class Connect:
+class Connect(Struct, frozen=True):
     source: ConnectEnd
     target: ConnectEnd
     span: Span
@@ -206,15 +192,13 @@ class Connect:
 FlowStatement = Use | DefineConst | DefineFunction | DefineConnector | DefinePipeline | Create | Connect
 
 
-@dataclass(frozen=True)
-class DefineFlow(Definition):
+class DefineFlow(Definition, frozen=True):
     args: tuple[Arg, ...]
     body: tuple[FlowStatement, ...]
     span: Span
 
 
-@dataclass(frozen=True)
-class Deploy:
+class Deploy(Struct, frozen=True):
     name: Name
     of: Path
     settings: tuple[Setting, ...]
@@ -224,8 +208,7 @@ class Deploy:
 Statement = FlowStatement | DefineFlow | DefineOperator | DefineScript | DefineWindow | Deploy | Directive
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """`whole`: all of it could be read."""
 
     statements: tuple[Statement, ...]

@@ -5,8 +5,9 @@ exists.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.nodes import Name
@@ -33,8 +34,7 @@ class NodeId(NamedTuple):
         return {"flow": self.flow, "component": self.name, "kind": self.kind}
 
 
-@dataclass(frozen=True)
-class ConnectorConfig:
+class ConnectorConfig(Struct, frozen=True):
     """`settings`: the keys after `with` in its definition, `config` among them. `complete`: all of them could be
     evaluated. `defined` and `created`: the places of its names."""
 
@@ -46,8 +46,7 @@ class ConnectorConfig:
     created: Span
 
 
-@dataclass(frozen=True)
-class OperatorConfig:
+class OperatorConfig(Struct, frozen=True):
     """`name`: the place where it is created. `kind`: for example `qos::wal`. `settings`: the keys after `with` in its
     definition and in its creation, which override the others. `complete`: all of them could be evaluated."""
 
@@ -62,8 +61,7 @@ class OperatorConfig:
         return self.name.span
 
 
-@dataclass(frozen=True)
-class SelectConfig:
+class SelectConfig(Struct, frozen=True):
     """`source` is an input, a stream or an operator, `target` an output, a stream or an operator. The ports are those
     of an operator; None means the default (`out` of a source, `in` of a target). `what` is None for `event` unchanged,
     `where` and `having` are None for no condition."""
@@ -86,8 +84,7 @@ class Uncreated(NamedTuple):
     name: Name
 
 
-@dataclass(frozen=True)
-class ScriptConfig:
+class ScriptConfig(Struct, frozen=True):
     """`script` is None if it has an error, which was reported. `inputs`: the scripts for events that come by ports of
     their own."""
 
@@ -104,8 +101,7 @@ class EngineConfig(NamedTuple):
     settings: Constant | None
 
 
-@dataclass(frozen=True)
-class PipelineConfig:
+class PipelineConfig(Struct, frozen=True):
     """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost to
     an error that was reported. `uncreated`: what is defined in it and never created. `pipelines`: those within it."""
 
@@ -124,16 +120,14 @@ class PipelineConfig:
     pipelines: "tuple[NestedConfig, ...]" = ()
 
 
-@dataclass(frozen=True)
-class NestedConfig:
+class NestedConfig(Struct, frozen=True):
     """A pipeline within a pipeline. `pipeline` is None where something in it is wrong, which has been reported."""
 
     name: Name
     pipeline: PipelineConfig | None
 
 
-@dataclass(frozen=True)
-class LinkEnd:
+class LinkEnd(Struct, frozen=True):
     """`port` is None for the default: `out` of a source, `in` of a target."""
 
     node: NodeId
@@ -141,15 +135,13 @@ class LinkEnd:
     span: Span
 
 
-@dataclass(frozen=True)
-class LinkConfig:
+class LinkConfig(Struct, frozen=True):
     source: LinkEnd
     target: LinkEnd
     span: Span
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """One deployment. `whole`: no part was lost to an error that was reported."""
 
     alias: str
@@ -160,8 +152,7 @@ class Flow:
     span: Span
 
 
-@dataclass(frozen=True)
-class FlowConfig:
+class FlowConfig(Struct, frozen=True):
     """`sound`: the files have no error. So what is missing in it was not declared. `allowances`: the warnings that the
     files want. `environment`: what they take from outside. `sources`: the files, and the modules that they use."""
 

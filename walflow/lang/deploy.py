@@ -2,7 +2,8 @@
 constant."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.compile.fold import fold

@@ -5,9 +5,9 @@ popped until one accepts ERROR instead of a statement, and tokens are skipped un
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lark import Token, Tree
+from msgspec.structs import replace
 
 from walflow.diagnostics import Report, Source, Span, error
 from walflow.lang.ast import Arg, DefinePipeline, SourceFile

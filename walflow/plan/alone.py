@@ -6,10 +6,12 @@ and takes them at the exits: a test case its input, `walflow run` a file.
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final, cast
+
+from msgspec.structs import replace
 
 from walflow.compile.nodes import Expr, Name
 from walflow.contract import CodecUse, Connector, Ports

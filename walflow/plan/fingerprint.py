@@ -7,6 +7,7 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 from pydantic import BaseModel, SecretStr
 
 from walflow.diagnostics import Span
@@ -85,6 +86,8 @@ def _named(value: object) -> Mapping[object, object] | None:
         return cast("Mapping[object, object]", value)
     if isinstance(value, BaseModel):
         return {name: getattr(value, name) for name in type(value).model_fields}
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
     if is_dataclass(value):
         return {one.name: getattr(value, one.name) for one in fields(value) if one.repr}
     return None

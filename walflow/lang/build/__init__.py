@@ -4,11 +4,11 @@ these subjects.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from lark import Token, Tree
 from lark.tree import Meta
+from msgspec.structs import replace
 
 from walflow.compile.bodies import written_ports
 from walflow.compile.nodes import Name, Path, Root
