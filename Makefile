@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
+.PHONY: help demo quick test nightly check pages docs changelog transcript bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 
 pages: $(VENV)/.test ## what of docs/reference comes from the code
 	@$(RUN) -m walflow.cli.reference docs/reference
+
+transcript: $(VENV)/.test ## types the first session of a new user into terminals, and writes docs/howto/first-session.md
+	@$(RUN) -m demo.newcomer --write
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve

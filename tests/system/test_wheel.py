@@ -14,6 +14,7 @@ IN_THE_WHEEL = {
     "walflow/lang/troy.lark",
     "walflow/modules/std/string.tremor",
     "walflow/share/walflow.service",
+    "walflow/share/vscode/extension.js",
     "walflow/share/vscode/package.json",
     "walflow/share/vscode/syntaxes/troy.tmLanguage.json",
 }

@@ -70,6 +70,7 @@ def app() -> typer.Typer:
     from walflow.cli.doc import doc
     from walflow.cli.fmt import fmt
     from walflow.cli.graph import graph
+    from walflow.cli.lsp import lsp
     from walflow.cli.new import new
     from walflow.cli.repl import repl
     from walflow.cli.run import run
@@ -91,6 +92,7 @@ def app() -> typer.Typer:
     program.command()(check)
     program.command()(fmt)
     program.command()(graph)
+    program.command()(lsp)
     program.command()(new)
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
     program.command(help=flowing(repl.__doc__ or ""))(repl)

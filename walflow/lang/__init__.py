@@ -11,7 +11,7 @@ from walflow.lang.ast import DefineFlow
 from walflow.lang.config import FlowConfig
 from walflow.lang.deploy import Deployment
 from walflow.lang.environment import Environment
-from walflow.lang.files import read
+from walflow.lang.files import ALL_SAVED, Unsaved, read
 from walflow.lang.legacy import Legacy
 from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.outside import OutsideArgs
@@ -20,10 +20,14 @@ __all__ = ["load"]
 
 
 def load(
-    paths: Sequence[str | Path], args: Sequence[str] = (), *, reads_secrets: bool = False
+    paths: Sequence[str | Path],
+    args: Sequence[str] = (),
+    *,
+    reads_secrets: bool = False,
+    unsaved: Unsaved = ALL_SAVED,
 ) -> tuple[FlowConfig, list[Diagnostic]]:
     """All files of one `run`, together. The FlowConfig contains what could be read, also if there are errors. `args`:
-    NAME=VALUE, from the command line. `reads_secrets`: the files of `secret(…)` are read."""
+    NAME=VALUE, from the command line. `reads_secrets`: the files of `secret(…)` are read. `unsaved`: texts of an editor."""
     found: list[Diagnostic] = []
     outside = OutsideArgs(found.append)
     outside.read(args)
@@ -34,7 +38,7 @@ def load(
     sources: list[Source] = []
     read_files: list[Source] = []
     for order, path in enumerate(paths):
-        source = read(Path(path), order)
+        source = read(Path(path), order, unsaved)
         if isinstance(source, Diagnostic):
             found.append(source)
             continue
@@ -43,7 +47,7 @@ def load(
             legacy.read(source, Path(path))
             continue
         sources.append(source)
-        library = Library(Path(path).parent, found.append, environment)
+        library = Library(Path(path).parent, found.append, environment, unsaved)
         file = library.file(source)
         deployment.add(file, library)
         files.append(file)

@@ -1,20 +1,27 @@
 """Reads flow files, and finds the files that they `use`."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from walflow.diagnostics import Diagnostic, Source, error
 
 SUFFIXES = (".tremor", ".trickle", ".troy")
 LARGEST = 16 << 20
 
+Unsaved = Mapping[str, str]  # what an editor holds: texts by absolute path, which count instead of what is on disk
+ALL_SAVED: Final[Unsaved] = MappingProxyType({})
 
-def read(path: Path | Traversable, order: int) -> Source | Diagnostic:
+
+def read(path: Path | Traversable, order: int, unsaved: Unsaved = ALL_SAVED) -> Source | Diagnostic:
     """A file that cannot be read is one error line, for any reason."""
+    if unsaved and isinstance(path, Path) and (text := unsaved.get(os.path.abspath(path))) is not None:
+        return Source(str(path), text, order)
     try:
         return Source(str(path), _bytes(path).decode("utf-8-sig"), order)
     except UnicodeDecodeError as bad:

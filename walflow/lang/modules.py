@@ -43,8 +43,15 @@ class ModuleBlock:
 class Library:
     """Reads each module once for each folder in which its users are."""
 
-    def __init__(self, beside: Path, report: Report, environment: Environment | None = None) -> None:
+    def __init__(
+        self,
+        beside: Path,
+        report: Report,
+        environment: Environment | None = None,
+        unsaved: files.Unsaved = files.ALL_SAVED,
+    ) -> None:
         self._environment = environment or Environment()
+        self._unsaved = unsaved
         self._folders = files.search_path(beside)
         self._report = report
         self._read: dict[str, ModuleBlock | None] = {}
@@ -106,7 +113,7 @@ class Library:
     def _known(self, path: str, found: Path | Traversable, use: Use) -> ModuleBlock | None:
         if path not in self._read:
             self._reading.append(path)
-            source = files.read(found, order=use.span.source.order)
+            source = files.read(found, use.span.source.order, self._unsaved)
             if isinstance(source, Source):
                 if isinstance(found, Path):
                     self.sources.append(source)

@@ -12,6 +12,7 @@ from walflow import codecs, framing, lang
 from walflow.contract import Ports, risk_name
 from walflow.diagnostics import WARNINGS, Diagnostic, Report, Span, error, has_errors, in_order
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, NodeId, PipelineConfig
+from walflow.lang.files import ALL_SAVED, Unsaved
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan
 from walflow.plan.claims import Claims
 from walflow.plan.connectors import plan_connector
@@ -35,11 +36,13 @@ def load(
     engine: Engine | None = None,
     spark_config: Path | None = None,
     reads_secrets: bool = False,
+    unsaved: Unsaved = ALL_SAVED,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
     flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that do not
-    say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)` are read, as `run` does."""
-    config, found = lang.load(files, args, reads_secrets=reads_secrets)
+    say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)` are read, as `run`
+    does. `unsaved`: texts of an editor."""
+    config, found = lang.load(files, args, reads_secrets=reads_secrets, unsaved=unsaved)
     settings = None if spark_config is None else spark_settings(spark_config, len(files), found.append)
     try:
         # now, so that an error ends the start, and not the first event of a log
