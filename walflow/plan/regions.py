@@ -49,7 +49,9 @@ def _scripts(plan: PipelinePlan) -> Mapping[str, Sequence[str]]:
 
 
 def _rejoins(plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> bool:
-    if len(selects) == 1:  # where pipelines lie within pipelines this is nearly each place: their reach is not looked up
+    if (
+        len(selects) == 1
+    ):  # where pipelines lie within pipelines this is nearly each place: their reach is not looked up
         return False
     seen: set[str] = set()
     for select in selects:
