@@ -53,7 +53,7 @@ class Exit(Connector):
 def _first(block: Block) -> dict[str, object]:
     """The first event of the block, or an empty record if the event is no record."""
     try:
-        event = block.codec.decode(block.frames.payloads()[0])
+        event = block.timed_codec.decode(block.frames.payloads()[0])
     except CannotDecode:
         return {}
     return cast("dict[str, object]", event) if isinstance(event, dict) else {}

@@ -105,6 +105,20 @@ class Codec(Protocol):
         ...
 
 
+class TimedCodec:
+    """A codec whose values depend on when an event was received: a year that a sender leaves out. It reads no clock, so an
+    event that comes again from a log has the same value again."""
+
+    def at(self, ingest_ns: int) -> Codec:
+        """The codec of events that were received then."""
+        raise NotImplementedError
+
+
+def codec_at(codec: Codec, ingest_ns: int) -> Codec:
+    """To decode and encode with, not to compare: a block's `codec` says what its bytes are."""
+    return codec.at(ingest_ns) if isinstance(codec, TimedCodec) else codec
+
+
 class Frames:
     """`count` events in `data`, in the form of `framing`. Immutable."""
 
@@ -373,10 +387,15 @@ class Block:
         return f"<Block {self.frames.count} events of {self.stream.connector}#{self.stream.number}{where}>"
 
     @property
+    def timed_codec(self) -> Codec:
+        """To decode these events with."""
+        return codec_at(self.codec, self.ingest_ns)
+
+    @property
     def values(self) -> list[object]:
         """The values, decoded at the first use. The source has validated the events, so this does not raise for them."""
         if self._values is None:
-            decode = self.codec.decode
+            decode = self.timed_codec.decode
             self._values = [decode(payload) for payload in self.frames.payloads()]
         return self._values
 

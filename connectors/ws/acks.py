@@ -144,7 +144,7 @@ class MessagesReturned(MessagesWritten):
         return [block]
 
     def _expect_ids(self, block: Block) -> list[Block]:
-        keys = [self._key_of(_decoded(block.codec, payload)) for payload in block.frames.payloads()]
+        keys = [self._key_of(_decoded(block.timed_codec, payload)) for payload in block.frames.payloads()]
         good = [key is not None for key in keys]
         reason = f"it has no {self._id_field}, by which the peer could ack it"
         parts = [block] if all(good) else divide(self._inlet, block, good, reason)

@@ -2,19 +2,21 @@
 that consume, and members that come and go. `python -m tests.broker.kills` makes the recorded run.
 
 The ledger has what the HTTP server has answered: that is in the log. All of it must be in the members' files in the end.
+`--log` makes the same with the log alone: HTTP to a log to a file, and kills of that one daemon.
 """
 
 import http.client
 import itertools
 import json
 import random
+import resource
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
@@ -138,6 +140,15 @@ class Pipeline:
             second.wait_for("running")
             second.terminate()
 
+    @property
+    def kinds(self) -> Mapping[str, Callable[[], None]]:
+        return {
+            "of the broker": self.kill_broker,
+            "of the producer": self.kill_producer,
+            "of a consumer": self.kill_member,
+            "rebalances": self.rebalance,
+        }
+
     # what there is
 
     @property
@@ -148,11 +159,18 @@ class Pipeline:
         return sum(file.stat().st_size for file in self.files)
 
     def lines(self) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = []
-        for file in self.files:
-            whole = file.read_bytes().rpartition(b"\n")[0]
-            found += [json.loads(line) for line in whole.splitlines()]
-        return found
+        return [line for file in self.files for line in _whole_lines(file)]
+
+    def numbers(self) -> set[int]:
+        return {line["event"]["n"] for line in self.lines()}  # type: ignore[index]  # as kafka-in.troy writes them
+
+    def proof(self, answered: set[int], done: Counter[str]) -> Proof:
+        lines = self.lines()
+        messages = {(line["partition"], line["offset"]) for line in lines}
+        in_topic = messages_of(self._broker.address, TOPIC, len(messages))
+        repeats = len(in_topic) - len({message.value() for message in in_topic})
+        missing = len(answered - self.numbers())
+        return Proof(len(answered), len(in_topic), len(lines), missing, repeats, len(lines) - len(messages), done)
 
     def close(self) -> None:
         for daemon in (self._producer, *self._members.values()):
@@ -160,22 +178,51 @@ class Pipeline:
                 daemon.kill()
 
 
-def run(directory: Path, kills: int, tell: Callable[[str], None], seed: int = 7) -> Proof:
+class LogAlone:
+    """One daemon, and no broker."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self._flow = write_flow(directory, FLOWS / "http.troy", {"listen": f"127.0.0.1:{self.port}"})
+        self._daemon = Daemon(self._flow, directory)
+
+    def kill_daemon(self) -> None:
+        self._daemon.kill()
+        self._daemon = Daemon(self._flow, self.directory)
+
+    @property
+    def kinds(self) -> Mapping[str, Callable[[], None]]:
+        return {"of the daemon": self.kill_daemon}
+
+    def written(self) -> int:
+        file = self.directory / "out.jsonl"
+        return file.stat().st_size if file.exists() else 0
+
+    def numbers(self) -> set[int]:
+        return {event["n"] for event in _whole_lines(self.directory / "out.jsonl")}  # type: ignore[misc]  # as posted
+
+    def proof(self, answered: set[int], done: Counter[str]) -> Proof:
+        lines = _whole_lines(self.directory / "out.jsonl")
+        numbers = self.numbers()
+        return Proof(len(answered), 0, len(lines), len(answered - numbers), 0, len(lines) - len(numbers), done)
+
+    def close(self) -> None:
+        if self._daemon.process.poll() is None:
+            self._daemon.kill()
+
+
+def run(directory: Path, kills: int, tell: Callable[[str], None], seed: int = 7, *, log: bool = False) -> Proof:
     dice = random.Random(seed)
-    with kafka(directory) as broker, ExitStack() as stack:
-        pipeline = Pipeline(directory, broker)
+    with ExitStack() as stack:
+        pipeline = LogAlone(directory) if log else Pipeline(directory, stack.enter_context(kafka(directory)))
         stack.callback(pipeline.close)
         stop = threading.Event()
         posters = [Poster(number, pipeline.port, stop) for number in range(POSTERS)]
         stack.callback(stop.set)
         for poster in posters:
             poster.start()
-        kinds = {
-            "of the broker": pipeline.kill_broker,
-            "of the producer": pipeline.kill_producer,
-            "of a consumer": pipeline.kill_member,
-            "rebalances": pipeline.rebalance,
-        }
+        kinds = pipeline.kinds
         done: Counter[str] = Counter()
         turns: list[str] = []
         for _ in range(kills):
@@ -191,35 +238,23 @@ def run(directory: Path, kills: int, tell: Callable[[str], None], seed: int = 7)
             poster.join(PATIENCE)
         answered = {number for poster in posters for number in poster.answered}
         wait_until(lambda: not _missing(pipeline, answered), "events are missing")
-        return _proof(pipeline, broker, answered, done)
+        return pipeline.proof(answered, done)
 
 
-def _numbers(pipeline: Pipeline) -> set[int]:
-    return {line["event"]["n"] for line in pipeline.lines()}  # type: ignore[index]  # as kafka-in.troy writes them
-
-
-def _missing(pipeline: Pipeline, answered: set[int]) -> int:
+def _missing(pipeline: Pipeline | LogAlone, answered: set[int]) -> int:
     time.sleep(0.2)  # it reads all files
-    return len(answered - _numbers(pipeline))
+    return len(answered - pipeline.numbers())
 
 
-def _proof(pipeline: Pipeline, broker: KafkaBroker, answered: set[int], done: Counter[str]) -> Proof:
-    lines = pipeline.lines()
-    messages = {(line["partition"], line["offset"]) for line in lines}
-    in_topic = messages_of(broker.address, TOPIC, len(messages))
-    values = {message.value() for message in in_topic}
-    return Proof(
-        len(answered),
-        len(in_topic),
-        len(lines),
-        len(answered - _numbers(pipeline)),
-        len(in_topic) - len(values),
-        len(lines) - len(messages),
-        done,
-    )
+def _whole_lines(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_bytes().rpartition(b"\n")[0].splitlines()]
 
 
-def main(kills: Annotated[int, typer.Option(min=1)] = 30, seed: int = 7) -> None:
+def main(
+    kills: Annotated[int, typer.Option(min=1)] = 30,
+    seed: int = 7,
+    log: Annotated[bool, typer.Option("--log", help="Without Kafka: the log alone.")] = False,
+) -> None:
     started = time.monotonic()
 
     def tell(text: str) -> None:
@@ -227,8 +262,14 @@ def main(kills: Annotated[int, typer.Option(min=1)] = 30, seed: int = 7) -> None
         sys.stdout.flush()
 
     with tempfile.TemporaryDirectory() as directory:
-        proof = run(Path(directory), kills, tell, seed)
+        proof = run(Path(directory), kills, tell, seed, log=log)
+        size = sum(file.stat().st_size for file in Path(directory).rglob("*") if file.is_file())
     tell(str(proof))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = (used.ru_utime + used.ru_stime) / proof.answered * 1000
+    tell(
+        f"all processes: {cpu:.2f} s of processor per 1,000 events, {used.ru_maxrss >> 10} MB in the largest, {size >> 20} MB on disk"
+    )
     raise typer.Exit(0 if proof.holds else 1)
 
 

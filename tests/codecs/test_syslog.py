@@ -13,7 +13,7 @@ from walflow.codecs import make
 from walflow.codecs.syslog import SYSLOG, Syslog
 from walflow.codecs.syslog.names import FACILITIES, SEVERITIES
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
-from walflow.event import Codec
+from walflow.event import Block, Codec, Frames, Receipt, StreamId, codec_at
 from walflow.framing import LINES, MESSAGES, TEXTUAL_LENGTH_PREFIXED
 
 S = 10**9
@@ -25,8 +25,8 @@ def at(*moment: int) -> int:
 
 def on(*day: int, zone: str | None = None) -> Syslog:
     """The codec, on that day."""
-    now = float(calendar.timegm((*day, 12, 0, 0)))
-    return Syslog({}, ZoneInfo(zone or "UTC"), now=lambda: now)
+    now = calendar.timegm((*day, 12, 0, 0))
+    return Syslog({}, ZoneInfo(zone or "UTC")).at(now * 10**9)
 
 
 IN_2003 = on(2003, 12, 24)
@@ -260,6 +260,16 @@ def test_what_rfc_3164_has_no_place_for_is_made_up() -> None:
     assert codec.encode({"protocol": "RFC3164", "timestamp": 0, "appname": "a", "procid": 7}) == (
         b"<13>Jan  1 00:00:00 - a[7]:"
     )
+
+
+def test_the_year_is_that_of_the_reception_whenever_the_event_is_read() -> None:
+    """An event of 2003, out of a log, and one without a timestamp that is written."""
+    received = at(2003, 12, 24, 12, 0, 0)
+    frames = Frames(b"<34>Oct 11 22:14:15 host su: x\n", 1, LINES)
+    block = Block(StreamId("f::log", 1, 1), frames, SYSLOG, Receipt(lambda _: None, 1), ingest_ns=received, meta={})
+    assert block.values == [IN_2003.decode(b"<34>Oct 11 22:14:15 host su: x")]
+    block.receipt.ack()
+    assert codec_at(SYSLOG, received).encode({"protocol": "RFC3164", "msg": "x"}).startswith(b"<13>Dec 24 12:00:00")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,10 @@ PAIRS: list[Pair] = [
         ["textual-length-prefixed", "decompress", "decompress"],
         ANY,
     ),
+    (["separate", ("compress", {"algorithm": "snappy"})], ["decompress", "separate"], LINE),
+    ([("compress", {"algorithm": "snappy"}), "length-prefixed"], ["length-prefixed", "decompress"], ANY),
+    ([algorithm("br"), "length-prefixed"], ["length-prefixed", ("decompress", {"algorithm": "br"})], ANY),
+    ([algorithm("br"), "base64", "separate"], ["separate", "base64", ("decompress", {"algorithm": "br"})], ANY),
     (["separate", "base64", "separate", algorithm("gzip")], ["decompress", "separate", "base64", "separate"], LINE),
     (["length-prefixed", "length-prefixed"], ["length-prefixed", "length-prefixed"], ANY),
     (["length-prefixed", algorithm("gzip"), "base64"], ["base64", "decompress", "length-prefixed"], ANY),
@@ -317,13 +321,17 @@ def test_orders_that_break_events(
 
 
 MISTAKES = [
-    (outgoing, ["compress"], "compress wants an algorithm: gzip, zlib, xz, lz4, zstd"),
+    (outgoing, ["compress"], "compress wants an algorithm: gzip, zlib, xz, lz4, zstd, snappy, br"),
     (
         outgoing,
         [("compress", {"algorithm": "rar"})],
-        "compress has the algorithms gzip, zlib, xz, lz4, zstd, not 'rar'",
+        "compress has the algorithms gzip, zlib, xz, lz4, zstd, snappy, br, not 'rar'",
     ),
-    (outgoing, [("compress", {"algorithm": "snappy"})], "compress: the algorithm snappy is not supported"),
+    (
+        outgoing,
+        [("compress", {"algorithm": "snappy", "level": 1})],
+        "compress with snappy has the levels 0 to 0, not 1",
+    ),
     (outgoing, [("compress", {"algorithm": "xz", "level": 10})], "compress with xz has the levels 0 to 9, not 10"),
     (
         outgoing,
@@ -331,7 +339,11 @@ MISTAKES = [
         "compress with zstd has the levels -7 to 22, not '9'",
     ),
     (incoming, [("decompress", {"level": 1})], "decompress has no key level: it takes algorithm"),
-    (incoming, [("decompress", {"algorithm": "br"})], "decompress: the algorithm br is not supported"),
+    (
+        incoming,
+        [("decompress", {"algorithm": "brotli"})],
+        "decompress has the algorithms gzip, zlib, xz, lz4, zstd, snappy, br, not 'brotli'",
+    ),
     (incoming, [("base64", {"x": 1})], "base64 has no key x: it takes no configuration"),
     (outgoing, [("length-prefixed", {"x": 1})], "length-prefixed has no key x: it takes no configuration"),
     (incoming, ["compress"], "Unknown preprocessor compress"),

@@ -138,7 +138,7 @@ class _Run:
     def _came(self, block: Block, payload: bytes, meta: Mapping[str, object]) -> Came:
         try:
             if block.codec not in (JSON, JSON_SORTED):
-                payload = JSON.encode(block.codec.decode(payload))
+                payload = JSON.encode(block.timed_codec.decode(payload))
             meta_value = value_of(JSON.encode(dict(meta)))
         except (CannotDecode, CannotEncode) as error:
             payload, meta_value = JSON.encode({"not JSON": str(error)}), {}

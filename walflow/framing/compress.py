@@ -139,8 +139,9 @@ class _Stream(Decoder):
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
         try:
+            open_member = self._members.may_end and not self._members.plain
             beginning = self._members.end()
-            if beginning:
+            if beginning or open_member:
                 yield from self._member.add(beginning)
                 yield from self._member.end()
         except Corrupt as error:

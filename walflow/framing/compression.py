@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 import lz4.frame  # pyright: ignore[reportMissingTypeStubs]
 
 from walflow.errors import WalflowError
+from walflow.framing import brotli, snappy
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -71,6 +72,7 @@ class NotCompressed:
 
     eof = False
     needs_input = True
+    may_end = True
     unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
@@ -78,7 +80,8 @@ class NotCompressed:
 
 
 class Format(NamedTuple):
-    """`magics`: the first bytes of its data. `levels`: lowest and highest. `compress`: a payload at a level."""
+    """`magics`: the first bytes of its data, none if it cannot be recognised. `levels`: lowest and highest. `compress`: a
+    payload at a level."""
 
     magics: tuple[bytes, ...]
     inflator: Callable[[int], Inflator]
@@ -126,15 +129,25 @@ def _lz4_inflator(window_bits: int) -> Inflator:
     return cast(Inflator, _lz4.LZ4FrameDecompressor())
 
 
+def _snappy_inflator(window_bits: int) -> Inflator:
+    return snappy.SnappyInflator()
+
+
+def _brotli_inflator(window_bits: int) -> Inflator:
+    return brotli.BrotliInflator()
+
+
 FORMATS: Final[Mapping[str, Format]] = {
     "gzip": Format((b"\x1f\x8b",), _gzip_inflator, _gzip, (0, 9), 6),
     "zlib": Format((b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"), _zlib_inflator, zlib.compress, (0, 9), 6),
     "xz": Format((b"\xfd7zXZ\0",), _xz_inflator, _xz, (0, 9), 6),
     "lz4": Format((b"\x04\x22\x4d\x18",), _lz4_inflator, _lz4_compress, (0, 16), 4),
     "zstd": Format((b"\x28\xb5\x2f\xfd",), _zstd_inflator, _zstd, (-7, 22), 3),
+    "snappy": Format((snappy.MAGIC,), _snappy_inflator, snappy.compress, (0, 0), 0),
+    "br": Format((), _brotli_inflator, brotli.compress, (0, 11), 5),
 }
 ALIASES: Final = {"xz2": "xz"}  # tremor's
-UNSUPPORTED: Final = ("snappy", "br")  # tremor's, too
+NEEDS: Final = {"snappy": snappy.check, "br": brotli.check}  # those of an extra
 
 _FAULTS = (zlib.error, lzma.LZMAError, zstd.ZstdError, RuntimeError, ValueError, EOFError, MemoryError)
 
@@ -143,9 +156,9 @@ def format_named(name: object, step: str) -> str:
     """Raises WalflowError."""
     known = ALIASES.get(name, name) if isinstance(name, str) else name
     if isinstance(known, str) and known in FORMATS:
+        if known in NEEDS:
+            NEEDS[known]()
         return known
-    if known in UNSUPPORTED:
-        raise WalflowError(f"{step}: the algorithm {known} is not supported")
     raise WalflowError(f"{step} has the algorithms {', '.join(FORMATS)}, not {name!r}")
 
 
@@ -172,6 +185,11 @@ class Members:
         self._beginning = b""  # of a member, too short to tell
         self._rest = b""
         self._any = False
+
+    @property
+    def may_end(self) -> bool:
+        """The data may end here, though its member has no end of its own."""
+        return isinstance(self._member, NotCompressed | snappy.SnappyInflator) and self._member.may_end
 
     @property
     def plain(self) -> bool:
@@ -205,7 +223,7 @@ class Members:
     def end(self) -> bytes:
         """No more data will come. Data that was too short to recognise is passed on unchanged. Raises Corrupt inside a
         member."""
-        if self._member is not None and not self.plain:
+        if self._member is not None and not self.may_end:
             raise Corrupt(f"the {self._name} data ended too early")
         beginning, self._beginning = self._beginning, b""
         if beginning and self._any:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from walflow.errors import CannotDecode, CannotEncode
-from walflow.event import Block, Codec, Frames
+from walflow.event import Block, Codec, Frames, codec_at
 from walflow.framing import MESSAGES, Outgoing
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 
@@ -49,16 +49,17 @@ class Recoder:
     def _rewritten(self, block: Block) -> Block | None:
         """Each event decoded and encoded, without the events that leave by `err`. None: no event is left."""
         codec, framing = self._codec, self.framing
+        decode, encode = block.timed_codec.decode, codec_at(codec, block.ingest_ns).encode
         payloads: list[bytes] = []
         reasons: list[str] = []
         rejected: list[bytes] = []
         for payload in block.frames.payloads():
             try:
-                payloads.append(codec.encode(block.codec.decode(payload)))
+                payloads.append(encode(decode(payload)))
             except (CannotDecode, CannotEncode) as error:
                 reasons.append(str(error))
                 rejected.append(payload)
-        events = RejectedEvents(block.codec, rejected)
+        events = RejectedEvents(block.timed_codec, rejected)
         if not payloads:
             self._err.take(block, reasons, events)
             return None

@@ -207,7 +207,7 @@ class SinkNode(RunHalf):
     def reject(self, block: Block, reason: str) -> None:
         self._let_go(block.frames)
         encoded = self._recoder is not None and self._recoder.encoded  # by postprocessors: no event can be read of it
-        events = None if encoded else RejectedEvents(block.codec, block.frames.payloads())
+        events = None if encoded else RejectedEvents(block.timed_codec, block.frames.payloads())
         self._err.take(block, [reason] * block.frames.count, events)
 
     def triggered(self) -> bool:

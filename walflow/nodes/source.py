@@ -195,7 +195,7 @@ class RunOutlet(RunHalf, SendWindow):
         return cut(message, self._node.ports.incoming, self.max_event_bytes)
 
     def reject(self, block: Block, reason: str) -> None:
-        events = RejectedEvents(block.codec, block.frames.payloads(), valid=False)
+        events = RejectedEvents(block.timed_codec, block.frames.payloads(), valid=False)
         self._node.ports.err.take(block, [reason] * block.frames.count, events)
 
     def recalled(self) -> Sequence[Recalled]:

@@ -38,7 +38,7 @@ class _Counter:
         passed: list[int] = []
         refused: list[int] = []
         for number, payload in enumerate(block.frames.payloads()):
-            event = within_record(block.codec, payload)
+            event = within_record(block.timed_codec, payload)
             if event is None:
                 refused.append(number)
                 continue

@@ -107,7 +107,7 @@ class DedupeNode:
         return f"<Dedupe {self._name} {len(self._seen)} seen, {len(self._carriers)} on their way>"
 
     def accept(self, block: Block) -> None:
-        keys = [_key(block.codec, payload, self._path) for payload in block.frames.payloads()]
+        keys = [_key(block.timed_codec, payload, self._path) for payload in block.frames.payloads()]
         self._keyless.value += keys.count(None)
         passing: list[int] = []
         repeated: list[tuple[int, bytes]] = []

@@ -127,7 +127,7 @@ class Select:
         moment = Moment(block.ingest_ns, salt or 0)
         meta = dict(block.meta) if compiled.reads_meta else {}
         call = BlockCall(moment, positions or (), meta, block.event_metas, _Kept(block).event)
-        return compiled.run(compiled.reader.decode(block.frames, block.codec), call, self._state, room)
+        return compiled.run(compiled.reader.decode(block.frames, block.timed_codec), call, self._state, room)
 
     def _own_salt(self) -> int:
         self._salt = randbits(64)
@@ -155,7 +155,7 @@ class _Kept:
         if self._block.codec in (JSON, JSON_SORTED):
             # nothing is read of it, so nothing is judged; a newline in JSON is a space
             return msgspec.Raw(payload.replace(b"\n", b" "))
-        return self._block.codec.decode(payload)
+        return self._block.timed_codec.decode(payload)
 
     def payload(self, number: int) -> bytes:
         if self._payloads is None:

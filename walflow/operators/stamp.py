@@ -68,7 +68,7 @@ class _Stamp:
             self._err.take(refused, reasons)
 
     def _stamped(self, block: Block, payload: bytes, position: int, log: str) -> bytes:
-        value = block.codec.decode(payload)
+        value = block.timed_codec.decode(payload)
         if not isinstance(value, dict):
             raise CannotEncode("qos::stamp writes into records, and this event is none")
         record = cast("dict[object, object]", value)

@@ -12,7 +12,7 @@ from walflow.admin.tap.sampler import TakenBlock
 from walflow.codecs import JSON
 from walflow.codecs.json import within_record
 from walflow.errors import CannotDecode, CannotEncode
-from walflow.event import Frames
+from walflow.event import Frames, codec_at
 from walflow.framing import LINES
 
 LARGEST: Final = 256 << 10  # bytes of an event that is shown
@@ -97,7 +97,7 @@ class Shown:
 
     def _event(self, block: TakenBlock, payload: bytes) -> bytes | None:
         """As JSON, without what is redacted. None: it has no JSON form."""
-        text = within_record(block.codec, payload)
+        text = within_record(codec_at(block.codec, block.ingest_ns), payload)
         if text is None or not self._rules.redacted:
             return text
         try:

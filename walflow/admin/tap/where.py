@@ -12,6 +12,7 @@ from walflow.compile.compiling import compile_region
 from walflow.compile.reference import shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import WalflowError
+from walflow.event import codec_at
 from walflow.plan.alone import load_query
 from walflow.plan.regions import region_of
 from walflow_kernel.moment import Moment
@@ -43,7 +44,7 @@ class Condition:
         frames = block.frames
         moment = Moment(block.ingest_ns, getrandbits(64))
         call = BlockCall(moment, range(frames.count), dict(block.meta), block.metas, _nothing_new)
-        outcome = self.compiled.run(self.compiled.reader.decode(frames, block.codec), call)
+        outcome = self.compiled.run(self.compiled.reader.decode(frames, codec_at(block.codec, block.ingest_ns)), call)
         refused = outcome.refused
         return Matching(outcome.rows["out"].numbers, len(refused), refused[0].reason if refused else "")
 

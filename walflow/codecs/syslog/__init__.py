@@ -3,26 +3,25 @@
 Any text is a message of some kind: what is no RFC 5424 is read as RFC 3164, and what has no header of that either is all
 `msg`. So only text that is not UTF-8 is refused, a whole read is validated at once, and no part of a text is dropped.
 
-An RFC 3164 timestamp has no year, so reading one needs today's date: the year is the latest in which the time is not
-more than a week ahead. Replayed from a log within 51 weeks, an event has the same year again.
+An RFC 3164 timestamp has no year: it is the latest in which the time is not more than a week ahead of the time at which walflow
+has received the event. No clock is read, so an event that comes from a log has the same year again, whenever it comes.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import Final, cast
 from zoneinfo import ZoneInfo
 
 from walflow.codecs.parts import bytes_of, record_of, text_of
 from walflow.codecs.string import STRING
-from walflow.codecs.syslog.reading import SyslogReader
+from walflow.codecs.syslog.reading import reader
 from walflow.codecs.syslog.writing import written
 from walflow.errors import WalflowError
-from walflow.event import Framing, Verdict
+from walflow.event import Framing, TimedCodec, Verdict
 from walflow.plugins import known_keys
 
 
-class Syslog:
+class Syslog(TimedCodec):
     name = "syslog"
     transparent = True
 
@@ -32,17 +31,19 @@ class Syslog:
         zone: tzinfo = UTC,
         *,
         keep_newlines: bool = False,
-        now: Callable[[], float] = time.time,
+        ingest_ns: int = 0,
     ) -> None:
-        """`now`: seconds since 1970, for the year of an RFC 3164 timestamp, and to write one where an event has none."""
+        """`ingest_ns`: for the year of an RFC 3164 timestamp, and to write one where an event has none."""
         self.config = config
         self._zone = zone
         self._keep_newlines = keep_newlines
-        self._now = now
-        self._read = SyslogReader(zone, now).read
+        self._seconds = ingest_ns // 10**9
 
     def __repr__(self) -> str:
         return f"<Syslog {dict(self.config) or ''}>".replace(" >", ">")
+
+    def at(self, ingest_ns: int) -> "Syslog":
+        return Syslog(self.config, self._zone, keep_newlines=self._keep_newlines, ingest_ns=ingest_ns)
 
     def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
         return STRING.validate(data, framing, count)
@@ -51,10 +52,10 @@ class Syslog:
         return False
 
     def decode(self, payload: bytes) -> object:
-        return self._read(text_of(payload).rstrip("\r\n\0"))
+        return reader(self._zone).read(text_of(payload).rstrip("\r\n\0"), self._seconds)
 
     def encode(self, value: object) -> bytes:
-        text = written(record_of(value, self.name), self._zone, self._now)
+        text = written(record_of(value, self.name), self._zone, self._seconds)
         if "\n" in text and not self._keep_newlines:
             text = text.replace("\n", "#012")  # as rsyslog: a newline would end the message, and begin a forged one
         return bytes_of(text)

@@ -1,7 +1,6 @@
 """From text to the members of an event."""
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from typing import Final
@@ -35,28 +34,28 @@ _tag_with_end = re.compile(r"([^\s:\[]++)(?:\[([^\]\s]*+)\])?:").match
 
 
 class SyslogReader:
-    def __init__(self, zone: tzinfo, now: Callable[[], float]) -> None:
+    def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
-        self._now = now
         self._without_year = lru_cache(maxsize=4096)(self._find_year)  # senders repeat a second many times
 
-    def read(self, text: str) -> dict[str, object]:
+    def read(self, text: str, received: int) -> dict[str, object]:
+        """`received`: when, in seconds since 1970."""
         found = _header(text)
-        return (found and _ietf(found, text)) or self._bsd(text)
+        return (found and _ietf(found, text)) or self._bsd(text, received)
 
-    def _bsd(self, text: str) -> dict[str, object]:
+    def _bsd(self, text: str, received: int) -> dict[str, object]:
         found = _pri(text)
         event = None if found is None else _priority_of(found[1])
         at = found.end() if found is not None and event is not None else 0
         event = event or {}
         event["protocol"] = "RFC3164"
-        stamp = self._bsd_stamp(text, at)
+        stamp = self._bsd_stamp(text, at, received)
         if stamp is None:
             return _with_rest(event, text, at, structured=False)
         event["timestamp"], at = stamp
         return _after_stamp(event, text, at)
 
-    def _bsd_stamp(self, text: str, at: int) -> tuple[int, int] | None:
+    def _bsd_stamp(self, text: str, at: int, received: int) -> tuple[int, int] | None:
         """Nanoseconds, and where the timestamp ends."""
         iso = _iso_time(text, at)
         if iso is not None:
@@ -66,7 +65,7 @@ class SyslogReader:
         if found is None:
             return None
         month, day, year, hour, minute, second, fraction = found.groups()
-        today = EPOCH + int(self._now()) // DAY
+        today = EPOCH + received // DAY
         seconds = self._without_year(
             month.title(), int(day), int(year or 0), int(hour), int(minute), int(second), today
         )
@@ -89,6 +88,9 @@ class SyslogReader:
                 seconds = int(when.timestamp()) + second - min(second, 59)
                 return seconds if EARLIEST <= seconds * 10**9 <= LATEST - 10**9 and second <= 60 else None
         return None
+
+
+reader = lru_cache(maxsize=64)(SyslogReader)
 
 
 def _ietf(found: re.Match[str], text: str) -> dict[str, object] | None:

@@ -1,7 +1,7 @@
 """From the members of an event to text."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, tzinfo
 from typing import cast
 
@@ -14,7 +14,7 @@ _is_word = re.compile(r"[^\s\x00-\x1f\x7f]+").fullmatch
 _is_name = re.compile(r'[^\s\x00-\x1f\x7f="\[\]]+').fullmatch
 
 
-def written(event: Mapping[str, object], zone: tzinfo, now: Callable[[], float]) -> str:
+def written(event: Mapping[str, object], zone: tzinfo, now: int) -> str:
     """Raises CannotEncode."""
     protocol = event.get("protocol", "RFC5424")
     if protocol == "RFC5424":
@@ -24,9 +24,9 @@ def written(event: Mapping[str, object], zone: tzinfo, now: Callable[[], float])
     raise CannotEncode(f"protocol is {protocol!r}, which is neither 'RFC5424' nor 'RFC3164'")
 
 
-def _write_bsd(event: Mapping[str, object], zone: tzinfo, now: Callable[[], float]) -> str:
+def _write_bsd(event: Mapping[str, object], zone: tzinfo, now: int) -> str:
     nanoseconds = _integer(event, "timestamp")
-    seconds = int(now()) if nanoseconds is None else nanoseconds // 10**9
+    seconds = now if nanoseconds is None else nanoseconds // 10**9
     when = datetime.fromtimestamp(seconds, zone) if _is_writable(seconds) else None
     if when is None:
         raise CannotEncode(f"timestamp {nanoseconds} is not between the years 1 and 9999")
