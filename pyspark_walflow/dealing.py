@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, RowBlock
 from pyspark_walflow.stage import columns_of, unpacked
 from walflow_kernel.errors import CannotApply
@@ -94,8 +95,10 @@ def deal(
     dealer = Dealer(pipeline.keeping, pipeline.salt)
     first = task << 40
     latest = 0
+    several = len(pipeline.regions) > 1
     for batch in batches:
-        rows = _rows(batch, first, next(iter(pipeline.regions)))
+        given = with_ports(batch) if several and "port" not in batch.schema.names else batch
+        rows = _rows(given, first, next(iter(pipeline.regions)))
         first += rows.num_rows
         if rows.num_rows:
             latest = max(latest, _compute.max(rows.column("ingest_ns")).as_py() or 0)

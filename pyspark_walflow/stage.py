@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, LeavingRows, RefusedRow, RowBlock
 from walflow_kernel import json
 from walflow_kernel.shipping import ShippedPipeline, missing, revive
@@ -109,15 +110,20 @@ class Stage:
 
     def run(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch]:
         """`first`: how many rows of this task came before; for rows without a position."""
-        columns = columns_of(batch)
-        ports: Column = columns.get("port")
-        if ports is None:
+        if len(self._regions) == 1 and "port" not in batch.schema.names:
             [region] = self._regions.values()
-            yield from self._run(region, columns, first)
+            yield from self._run(region, columns_of(batch), first)
             return
+        given: Any = batch if "port" in batch.schema.names else with_ports(batch)
+        ports: Column = given.column("port")
+        made: dict[tuple[str, bool], list[Any]] = {}
         for port, region in self._regions.items():
-            picked = batch.filter(_compute.equal(ports, port))
-            yield from self._run(region, columns_of(picked), first)
+            picked = columns_of(given.filter(_compute.equal(ports, port)))
+            for one in self._run(region, picked, first):
+                if one.num_rows:
+                    made.setdefault(_exit(one), []).append(one)
+        for some in made.values():
+            yield from some if len(some) == 1 else _in_order(some)
 
     def _run(self, region: "BlockRunner", columns: Mapping[str, Column], first: int) -> Iterator[pa.RecordBatch]:
         values: Column = columns["value"]
@@ -177,6 +183,20 @@ def error_text(source: str, one: RefusedRow, rows: RowBlock | None) -> str:
         return text
     event = payload.replace(b"\n", b" ").decode()
     return f'{text[:-1]},"event":{event}}}'
+
+
+def _exit(made: pa.RecordBatch) -> tuple[str, bool]:
+    """What `enveloped_rows` tells apart: the port, and whether its events were rejected."""
+    columns = columns_of(made)
+    return str(columns["port"][0]), columns["error"].null_count < made.num_rows
+
+
+def _in_order(batches: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    """Several inputs lead to one output: what leaves there has the order of the log again."""
+    table: Any = _arrow.Table.from_batches(batches)
+    if table.column("position").null_count == 0:
+        table = table.sort_by([("position", "ascending"), ("nth", "ascending")])
+    yield from table.combine_chunks().to_batches()
 
 
 def columns_of(batch: Any) -> dict[str, Column]:

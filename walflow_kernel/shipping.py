@@ -27,6 +27,8 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 """Module of the kernel -> what it imports beside Python's own library, and the distributions that have it. msgspec and orjson
 are not among them: without them the standard library is used."""
 
+INPUT_META: Final = "walflow::input"  # in the metadata, in the log of a pipeline with several inputs
+
 
 class Shipped(NamedTuple):
     """`places`: where in a flow file each line of the source comes from. `needs`: distributions, by what is imported.

@@ -86,3 +86,47 @@ def test_a_column_that_is_not_clear(spark: "SparkSession", flow: Path) -> None:
         pipeline(flow, "large", args={"least": 10}, column="n")(frame)
     with pytest.raises(WalflowError, match="has no input `late`: there is `in`"):
         pipeline(flow, "large", args={"least": 10}, column="a", port="late")(frame)
+
+
+WINDOWS = """\
+define pipeline counted
+into out, err
+pipeline
+  define window second from tumbling with interval = 1_000_000_000 script event.at end;
+  define window pair from tumbling with size = 2 end;
+  select {"host": group[0], "window": window, "n": aggr::stats::count(), "last": aggr::win::last(event.id)}
+  from in[second, pair] group by event.host into out;
+end;
+"""
+COUNTED = [
+    {"host": "a", "last": 1, "n": 2, "window": "second"},
+    {"host": "a", "last": 3, "n": 2, "window": "second"},
+    {"host": "a", "last": 3, "n": 4, "window": "pair"},
+    {"host": "b", "last": 101, "n": 2, "window": "second"},
+    {"host": "b", "last": 103, "n": 2, "window": "second"},
+    {"host": "b", "last": 103, "n": 4, "window": "pair"},
+]
+FLUSHED = [
+    {"host": "a", "last": 4, "n": 1, "window": "second"},
+    {"host": "a", "last": 4, "n": 1, "window": "pair"},
+    {"host": "b", "last": 104, "n": 1, "window": "second"},
+    {"host": "b", "last": 104, "n": 1, "window": "pair"},
+]
+
+
+def test_windows_over_a_table(spark: "SparkSession", tmp_path: Path) -> None:
+    """Two events of each host a second, five in all. The rows stand in any order; positions say which is theirs. What is open at
+    the end is left out, and with `flush` it is closed."""
+    file = tmp_path / "flow.troy"
+    file.write_text(WINDOWS)
+    events = [
+        json.dumps({"id": number + first, "host": host, "at": number // 2 * 1_000_000_000})
+        for number in range(5)
+        for host, first in (("a", 0), ("b", 100))
+    ]
+    rows = [(position, 1_700_000_000_000_000_000 + position, value) for position, value in enumerate(events)]
+    given = spark.createDataFrame(rows[::-1], "position long, ingest_ns long, value string").repartition(3)
+    for flush, expected in ((False, COUNTED), (True, sorted([*COUNTED, *FLUSHED], key=lambda one: str(one["host"])))):
+        made = pipeline(file, "counted", buckets=3, flush=flush)(given)
+        found = [row["value"] for row in made.orderBy("position", "nth").collect()]
+        assert sorted(map(json.loads, found), key=lambda one: str(one["host"])) == expected, "in order within a host"

@@ -19,6 +19,15 @@ ON_SPARK = """\
     #!config engine = "spark"
     #!config spark = { "partitions": 2, "max_rows_per_batch": 500 }
 """
+ONE_INPUT, TWO_INPUTS = (
+    ("  into out, err\n", "select event from in into euros;", "create connector shop;", "connect /connector/shop to"),
+    (
+        "  from in, late\n  into out, err\n",
+        "select event from in into euros;\n    select event from late into euros;",
+        "create connector shop;\n  create connector evening from shop;",
+        "connect /connector/evening to /pipeline/large_orders/late;\n  connect /connector/shop to",
+    ),
+)
 SETTLED = ("large.jsonl", "broken.jsonl")
 
 
@@ -27,6 +36,15 @@ def flow(directory: Path, *, moved: bool) -> Path:
     assert "  pipeline\n" in text
     file = directory / "orders.troy"
     file.write_text(text.replace("  pipeline\n", ON_SPARK) if moved else text)
+    return file
+
+
+def of_two_inputs(file: Path) -> Path:
+    text = file.read_text()
+    for one, two in zip(ONE_INPUT, TWO_INPUTS, strict=True):
+        assert text.count(one) == 1
+        text = text.replace(one, two)
+    file.write_text(text)
     return file
 
 
@@ -40,10 +58,10 @@ def orders(first: int, end: int) -> list[str]:
     return found
 
 
-def shop(daemon: Daemon) -> int:
+def shop(daemon: Daemon, name: str = "shop") -> int:
     while True:
         said = daemon.wait_for("listening")
-        if said["component"] == "shop":
+        if said["component"] == name:
             return int(str(said["address"]).rpartition(":")[2])
 
 
@@ -102,18 +120,19 @@ def test_the_same_files_in_the_same_order(tmp_path: Path) -> None:
 
 
 def test_after_kill_9_nothing_is_missing(tmp_path: Path) -> None:
+    """Nor mixed up: after the kill, events come to another input of the pipeline."""
     lines = orders(0, 3_000)
     expected = without_places(in_the_daemon(tmp_path / "daemon", lines, "x"))
     there = tmp_path / "spark"
     there.mkdir()
-    file = flow(there, moved=True)
+    file = of_two_inputs(flow(there, moved=True))
     with running(file, there) as daemon:
         send(shop(daemon), lines[:2_000])
         until(lambda: written(there)["large.jsonl"], daemon)
         daemon.process.send_signal(signal.SIGKILL)
         daemon.process.wait()
     with running(file, there) as daemon:
-        send(shop(daemon), lines[2_000:])
+        send(shop(daemon, "evening"), lines[2_000:])
         until(
             lambda: all(set(expected[name]) <= set(without_places(written(there))[name]) for name in SETTLED), daemon
         )

@@ -3,6 +3,8 @@ the results, published once.
 
     in -> [log, Spark, log of results] -> opened into the pipeline's outputs
 
+Several inputs share the log; each has an operator in front of it that marks its events.
+
 The log and the driver are one connector of type `spark`, which stands in the pipeline as a `qos::wal` does; `domains.split`
 makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
@@ -15,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.codecs import JSON
 from walflow.compile.constant import Constant
-from walflow.diagnostics import Diagnostic, Report, Span, error, warning
+from walflow.diagnostics import Diagnostic, Report, Span, warning
 from walflow.framing import LINES, Outgoing
 from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
 from walflow.operators.from_spark import FromSpark
 from walflow.operators.passthrough import Passthrough
+from walflow.operators.to_spark import ToSpark
 from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.second_host import ship_pipeline
 from walflow.plan.spark_file import merged, read_spark_file
@@ -31,6 +34,7 @@ Engine = Literal["spark"]
 
 TYPE: Final = "spark"
 LOG: Final = "spark"  # the place of the connector within the pipeline
+MARK: Final = "spark_input"
 RESULTS: Final = "spark_results"
 FOLDER: Final = "spark"  # below --workdir
 
@@ -130,14 +134,11 @@ def lowered(
     for diagnostic in found:
         report(diagnostic)
     of = find(TYPE, registry)
-    if len(plan.inputs) > 1:
-        hint = "a pipeline on Spark has one input: put the selects that bring them together into a pipeline before it"
-        report(error(f"pipeline `{plan.id}` has several inputs", config.defined, hint))
-        return plan
     shipped = ship_pipeline(plan, report, None if settings is None else settings.buckets)
     if settings is None or of is None or shipped is None or not plan.inputs:
         return plan
-    port = plan.inputs[0]
+    several = len(plan.inputs) > 1
+    marks = {port: f"{LOG}_{port}" for port in plan.inputs if several}
     node = NodeId(plan.id.flow, "connector", f"{plan.id.name}/{LOG}")
     folder = str(PurePath(FOLDER, f"{plan.id.flow}.{plan.id.name}"))
     given = {
@@ -169,12 +170,14 @@ def lowered(
         plan.inputs,
         plan.outputs,
         (
-            PlannedSelect(port, LOG),
+            *(PlannedSelect(port, marks.get(port, LOG)) for port in plan.inputs),
+            *(PlannedSelect(f"{mark}/out", LOG) for mark in marks.values()),
             PlannedSelect(f"{LOG}/out", RESULTS),
             *(PlannedSelect(f"{RESULTS}/{output}", output) for output in plan.outputs),
         ),
         (),
         (
+            *(OperatorPlan(mark, MARK, ToSpark(input=port), config.defined) for port, mark in marks.items()),
             OperatorPlan(LOG, TYPE, Passthrough(), config.defined, run_as),
             OperatorPlan(RESULTS, RESULTS, opened, config.defined),
         ),
