@@ -178,6 +178,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "followed_files": Family("gauge", "Files that are followed."),
     "open_files": Family("gauge", "Those of them that are open."),
     "unread_bytes": Family("gauge", "Bytes of them that were found and are not read yet."),
+    "damaged_files_total": Family(
+        "counter", "Compressed files of them that are damaged, and were read as far as they could be."
+    ),
     "disposed_files_total": Family("counter", "Dropped files that were deleted or moved, after their last ack."),
     "reread_bytes_total": Family("counter", "Bytes of them that were read again because a sink failed their events."),
     "truncated_files_total": Family(

@@ -38,7 +38,8 @@ class File(Connector):
     With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by its
     inode and its first bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
     the file that has its name now. If a file is cut (`copytruncate`) or overwritten, walflow reads it from its beginning. A
-    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)).
+    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)). Compressed files
+    (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that was followed before it was compressed is not read again.
 
     If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with `exit`.
     Meanwhile the daemon is not ready, and the log line `connector failed` and `walflow status` name the file. With

@@ -130,6 +130,44 @@ def test_rotated_while_it_is_written_no_line_is_missing_or_comes_twice(directory
     assert Counter(numbers(directory)) == Counter(range(written))
 
 
+def inflated(daemon: Daemon) -> int:
+    return sum(str(line.get("event")).endswith(".gz is read to its end") for line in [*daemon.lines])
+
+
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+@pytest.mark.parametrize(
+    "delay",
+    [pytest.param([], id="compress", marks=pytest.mark.nightly), pytest.param(["delaycompress"], id="delaycompress")],
+)
+def test_older_files_are_known_when_logrotate_has_compressed_them(directory: Path, delay: list[str]) -> None:
+    """The pattern matches them. Some are compressed while walflow runs, others, where the program does not write to them any more,
+    before it has read all of them."""
+    file = flow(directory, "incoming/app.log*")
+    with writing(directory, "pause=0.02"):
+        with running(file, directory) as daemon:
+            daemon.wait_for("ready")
+            for _ in range(3):
+                wait_until(lambda: newest_is_there(directory))
+                rotate(directory, "create", "compress", *delay)
+            wait_until(lambda: newest_is_there(directory))
+            assert daemon.terminate() == 0
+        for _ in range(2 if delay else 0):
+            size = (directory / "incoming" / "app.log").stat().st_size
+            wait_until(lambda size=size: (directory / "incoming" / "app.log").stat().st_size > size)  # type: ignore[misc]
+            rotate(directory, "create", "compress", *delay)
+        (directory / "stop").touch()
+        wait_until(lambda: (directory / "written").exists() and (directory / "written").read_text())
+    written = int((directory / "written").read_text())
+    packed = [*(directory / "incoming").glob("*.gz")]
+    assert len(packed) == (4 if delay else 3)
+    before = inflated(daemon)
+    with running(file, directory) as daemon:
+        wait_until(lambda: before + inflated(daemon) == len(packed), "each is looked through once")
+        wait_until(lambda: set(range(written)) <= set(numbers(directory)), "lines are missing")
+        assert daemon.terminate() == 0
+    assert Counter(numbers(directory)) == Counter(range(written))
+
+
 def newest_is_there(directory: Path) -> bool:
     """walflow has seen the file of now: one that is rotated away between two looks is not found by its name."""
     try:
@@ -167,7 +205,7 @@ def test_copytruncate_no_line_is_missing_that_was_read_before_the_cut(directory:
     assert numbers(directory) == list(range(written))
 
 
-def kill(directory: Path, times: int, seed: int) -> tuple[int, int]:
+def kill(directory: Path, times: int, seed: int, *more: str) -> tuple[int, int]:
     """So many lives, with a rotation now and then. How many lines were written, and how many came again. The writer never
     stops, and is slow, so that a slow machine has no gigabytes to look through."""
     chance = random.Random(seed)
@@ -178,11 +216,11 @@ def kill(directory: Path, times: int, seed: int) -> tuple[int, int]:
                 daemon.wait_for("ready")
                 time.sleep(chance.uniform(0.05, 0.6))  # the fault's moment, not something waited for
                 if chance.random() < 0.5:
-                    rotate(directory, "create")
+                    rotate(directory, "create", *more)
                     time.sleep(chance.uniform(0, 0.3))
                 daemon.kill()
             if chance.random() < 0.3:
-                rotate(directory, "create")
+                rotate(directory, "create", *more)
     written = int((directory / "written").read_text())
     with running(file, directory) as daemon:
         daemon.wait_for("ready")
@@ -201,6 +239,13 @@ def test_fifty_kills_and_nothing_is_skipped(directory: Path) -> None:
     written, again = kill(directory, 50, 2)
     assert written > 1000
     assert again < 10 * written  # anew each time it would be 25: a life may be shorter than it takes to a checkpoint
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+def test_kills_while_older_files_are_compressed_skip_nothing(directory: Path) -> None:
+    written, _ = kill(directory, 8, 3, "compress", "delaycompress")
+    assert written > 100
 
 
 def test_after_a_stop_nothing_comes_twice(directory: Path) -> None:

@@ -2,7 +2,6 @@
 the new one."""
 
 import os
-from collections.abc import Iterable
 from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
@@ -14,12 +13,14 @@ from walflow import Unusable, WalflowError
 from walflow.disk import Disk
 from walflow.durable import DiskFolder, replace
 
-VERSION: Final = 1
+VERSION: Final = 2  # 1 has no `past`, and no bytes before the offset
+PAST: Final = 1000  # files that are remembered when they are followed no more
 
 
 class FileMark(NamedTuple):
     """Of one file: every event before `offset` is acked or rejected. `path`: where it was last, as bytes, for a name need
-    not be text."""
+    not be text. `tail`: the bytes before `offset`, without a length where they are not known. `packed`: of a compressed file
+    that was read to its end, its size. `earlier`: of one that is gone, earlier offsets, each with the checksum of the bytes before it."""
 
     path: bytes
     device: int
@@ -27,6 +28,10 @@ class FileMark(NamedTuple):
     offset: int
     head_length: int
     head_crc: int
+    tail_length: int = 0
+    tail_crc: int = 0
+    packed: int = 0
+    earlier: tuple[tuple[int, int], ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -35,6 +40,10 @@ class FileMark(NamedTuple):
     @property
     def head(self) -> Head:
         return Head(self.head_length, self.head_crc)
+
+    @property
+    def tail(self) -> Head:
+        return Head(self.tail_length, self.tail_crc)
 
 
 class NoCheckpoint(WalflowError):
@@ -45,6 +54,14 @@ class _Saved(msgspec.Struct):
     version: int
     boot: str
     files: list[FileMark]
+    past: list[FileMark] = []
+
+
+class FollowMarks(NamedTuple):
+    """`past`: of files that are followed no more, the latest last. Compressed, they may come again."""
+
+    files: list[FileMark]
+    past: list[FileMark]
 
 
 class FollowCheckpoint:
@@ -75,7 +92,7 @@ class FollowCheckpoint:
             raise Unusable(f"another process follows files with the checkpoint {os.path.join(directory, name)}")
         return cls(disk, directory, name, lock, boot)
 
-    def load(self) -> list[FileMark] | None:
+    def load(self) -> FollowMarks | None:
         """None: there is none yet. Raises Unusable."""
         if self._disk.look(self.path) is None:
             return None
@@ -87,15 +104,15 @@ class FollowCheckpoint:
                 f"{self.path} cannot be read ({error}): it says how far each file was read. Remove it to read them as on "
                 "the first start"
             ) from error
-        if saved.version != VERSION:
+        if saved.version > VERSION:
             raise Unusable(f"{self.path} was written by a newer walflow: run that one")
         if saved.boot != self._boot:
-            return [_with_device_of_now(mark) for mark in saved.files]
-        return saved.files
+            return FollowMarks([_with_device_of_now(mark) for mark in saved.files], saved.past)
+        return FollowMarks(saved.files, saved.past)
 
-    def save(self, marks: Iterable[FileMark]) -> None:
+    def save(self, marks: FollowMarks) -> None:
         """Raises OSError: the old ones are on disk, or the new ones."""
-        data = msgspec.json.encode(_Saved(VERSION, self._boot, list(marks)))
+        data = msgspec.json.encode(_Saved(VERSION, self._boot, *marks))
         replace(self._folder, self._name, [data])
 
     def close(self) -> None:

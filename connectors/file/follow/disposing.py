@@ -27,7 +27,7 @@ def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed
             if (status.st_dev, status.st_ino) != each.identity:  # a link to it, or another file by now
                 results.append(Disposed(each, trouble="its name leads to another file now"))
                 continue
-            if status.st_size > each.position:
+            if status.st_size > (each.packed if each.compressed else each.position):
                 results.append(Disposed(each, grown=True))
                 continue
             directories.add(os.path.dirname(each.path) or ".")

@@ -49,8 +49,8 @@ def scan(pattern: str) -> FilesNow:
         except OSError as error:
             refused[path] = error.strerror or str(error)
             continue
-        if stat.S_ISREG(status.st_mode) and os.path.splitext(path)[1] in ALGORITHMS:
-            refused[path] = "it is compressed; without `follow`, `file` reads it once"
+        if stat.S_ISREG(status.st_mode) and path.endswith(".bz2"):
+            refused[path] = f"it is compressed by bzip2; what ends in {', '.join(ALGORITHMS)} can be read"
         elif stat.S_ISREG(status.st_mode):
             found = NamedFile(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
             files.setdefault(found.identity, found)

@@ -5,28 +5,35 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from connectors.file.checksum import crc32c
 from connectors.file.follow.checkpoint import FileMark
 from connectors.file.follow.finding import Identity, NamedFile
-from connectors.file.follow.growing import GrowingFile, Head
+from connectors.file.follow.growing import LAST_BYTES, GrowingFile, Head
+from connectors.file.follow.inflating import InflatedFile, is_compressed
+from connectors.file.follow.recognising import Guess
 from walflow import Backoff, Marked, Stream
 
 FIRST_DELAY = 0.1
 LAST_DELAY = 10.0
+EARLIER = 32  # seconds of a file that is written to all the time
+TAIL_BYTES = 4096  # kept of each read: the bytes before an event that has not ended may be in it
 
 
 class _Fed:
-    """One read: what was fed up to byte `end` of the file."""
+    """One read: what was fed up to byte `end` of the file. `tail`: its last bytes. Without `end` it was damage."""
 
-    __slots__ = ("end", "marked")
+    __slots__ = ("end", "marked", "tail")
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int | None, tail: bytes) -> None:
         self.end = end
+        self.tail = tail
         self.marked: Marked | None = None
 
 
 class FollowedFile:
     """`size`: as it was last seen. `position`: the next byte to read. `acked`: each event before it has its outcome, and
-    one begins there. `saved`: the `acked` that the checkpoint on disk has."""
+    one begins there. `saved`: the `acked` that the checkpoint on disk has. Of a compressed file these count what is in it;
+    `packed` is its size on disk."""
 
     __slots__ = (
         "_fed",
@@ -35,6 +42,9 @@ class FollowedFile:
         "backoff",
         "changed",
         "changed_ns",
+        "compressed",
+        "covered",
+        "earlier",
         "ended",
         "failed",
         "file",
@@ -42,7 +52,9 @@ class FollowedFile:
         "half",
         "head",
         "identity",
+        "last",
         "not_before",
+        "packed",
         "path",
         "position",
         "quiet_since",
@@ -50,7 +62,9 @@ class FollowedFile:
         "searched",
         "size",
         "stream",
+        "tail",
         "trouble",
+        "untried",
     )
 
     def __init__(self, path: str, identity: Identity, size: int, acked: int = 0, head: Head | None = None) -> None:
@@ -62,7 +76,16 @@ class FollowedFile:
         self.changed_ns = 0
         self.half = 0  # bytes behind `position` that were read, before the file was closed, and had no end yet
         self.head = head or Head()
-        self.file: GrowingFile | None = None
+        self.tail = Head()  # the bytes before `acked`; no length: not known
+        self.last = b""  # the bytes before `position`
+        self.compressed = is_compressed(path)
+        self.packed = 0
+        self.untried: list[Guess] | None = None  # what this may be, compressed; None: not looked for yet
+        self.covered = False  # all that is in it was read
+        self.earlier = deque[tuple[int, int]](
+            (), EARLIER
+        )  # offsets that were acked, with the checksum of the bytes before
+        self.file: GrowingFile | InflatedFile | None = None
         self.stream: Stream | None = None
         self.failed: BaseException | None = None
         self.ended = False  # its last event was sent, whether a line end follows it or not
@@ -85,7 +108,11 @@ class FollowedFile:
     @classmethod
     def known(cls, mark: FileMark) -> "FollowedFile":
         """From the checkpoint; its size is seen when it is found."""
-        return cls(os.fsdecode(mark.path), mark.identity, mark.offset, mark.offset, mark.head)
+        each = cls(os.fsdecode(mark.path), mark.identity, mark.offset, mark.offset, mark.head)
+        each.tail, each.packed, each.ended = mark.tail, mark.packed, mark.packed > 0
+        each.untried = [] if mark.offset or mark.packed else None
+        each.earlier.extend(mark.earlier)
+        return each
 
     @property
     def unread(self) -> bool:
@@ -103,7 +130,24 @@ class FollowedFile:
         return self.ended and self.settled and self.failed is None
 
     def mark(self) -> FileMark:
-        return FileMark(os.fsencode(self.path), *self.identity, self.acked, *self.head)
+        packed = self.packed if self.compressed and self.finished else 0
+        return FileMark(
+            os.fsencode(self.path), *self.identity, self.acked, *self.head, *self.tail, packed, self._told
+        )
+
+    @property
+    def _told(self) -> tuple[tuple[int, int], ...]:
+        """Of one that may be compressed by now."""
+        return () if self.gone_since is None or self.compressed else tuple(self.earlier)
+
+    def begin_behind(self, guess: Guess) -> None:
+        """Nothing was sent of it."""
+        self.let_go()
+        self.position = self.acked = self.saved = self.size = guess.offset
+        self.tail, self.covered = guess.tail, guess.whole
+        self.last = b""
+        self.half = 0
+        self.changed = True
 
     def take(self, data: bytes, progress: Callable[["FollowedFile"], None]) -> None:
         """What was read. `progress` is called whenever `acked` has moved, or `failed` is set and all is settled."""
@@ -112,14 +156,23 @@ class FollowedFile:
         self.half = 0
         self.size = max(self.size, self.position)
         self.stream.feed(data)
-        self._mark(progress)
+        self.last = (self.last + data[-TAIL_BYTES:])[-TAIL_BYTES:]
+        self._mark(progress, self.last)
+
+    def damage(self, reason: str, progress: Callable[["FollowedFile"], None]) -> None:
+        """There is no more of it, though it does not end here."""
+        assert self.stream is not None
+        self.ended = True
+        self.stream.reject(reason)
+        self.stream.eof(complete=False)
+        self._mark(progress, None)
 
     def end(self, progress: Callable[["FollowedFile"], None]) -> None:
         """The file grows no more."""
         self.ended = True
         if self.stream is not None:
             self.stream.eof(complete=True)
-            self._mark(progress)
+            self._mark(progress, b"")
 
     def begin_again(self) -> None:
         """What failed is read again, and what was sent behind it. Only once all is settled. The file stays open: it may
@@ -128,6 +181,7 @@ class FollowedFile:
         self.failed = None
         self.ended = False
         self.position = self.acked
+        self.last = b""
         self.half = 0
 
     def let_go(self) -> None:
@@ -136,6 +190,7 @@ class FollowedFile:
         if self.settled and not self.ended:
             self.half = self.position - self.acked
             self.position = self.acked
+            self.last = b""
         if self.file is not None:
             self.head = self.file.head
             self.file.close()
@@ -146,9 +201,9 @@ class FollowedFile:
             self.stream.abandon()
         self.stream = None
 
-    def _mark(self, progress: Callable[["FollowedFile"], None]) -> None:
+    def _mark(self, progress: Callable[["FollowedFile"], None], tail: bytes | None) -> None:
         assert self.stream is not None
-        fed = _Fed(self.position)
+        fed = _Fed(None if tail is None else self.position, tail or b"")
         self._fed.append(fed)
         self.stream.mark(partial(self._settled, fed, progress))
 
@@ -156,10 +211,15 @@ class FollowedFile:
         """In any order; what counts is how far all is settled from the beginning on."""
         fed.marked = marked
         while self._fed and (first := self._fed[0].marked) is not None:
-            end = self._fed.popleft().end
+            fed = self._fed.popleft()
             self.failed = self.failed or first.cause
             if self.failed is None:
-                self.acked = end - first.unended
+                if fed.end is not None and fed.end - first.unended != self.acked:
+                    self.acked = fed.end - first.unended
+                    before = fed.tail[: max(0, len(fed.tail) - first.unended)][-LAST_BYTES:]
+                    self.tail = Head(len(before), crc32c(before)) if before else Head()
+                    if len(before) == LAST_BYTES:
+                        self.earlier.append((self.acked, self.tail.crc))
                 self.backoff.reset()
         if self.failed is None or not self._fed:
             progress(self)

@@ -10,12 +10,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from connectors.file.appending import boot_id
-from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks
 from connectors.file.follow.disposing import dispose
 from connectors.file.follow.finding import Identity, NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.inflating import InflatedFile, is_compressed
 from connectors.file.follow.jobs import BATCH_BYTES, FileRead, Jobs, Look, look, open_all, read_some
 from connectors.file.follow.keeping import MarkKeeper
+from connectors.file.follow.recognising import NOTHING_READ, Guess, guesses, left
 from walflow import Outlet
 from walflow.disk import Disk, RealDisk
 
@@ -61,7 +63,7 @@ class Follower:
         out: Outlet,
         checkpoint: FollowCheckpoint,
         in_thread: Jobs,
-        marks: list[FileMark] | None,
+        marks: FollowMarks | None,
     ) -> None:
         self._config = config
         self._out = out
@@ -69,12 +71,12 @@ class Follower:
         self._log = out.log
         self._in_thread = in_thread
         self._skip = config.from_end and marks is None  # what is there at the first start of all
-        self._files = {mark.identity: FollowedFile.known(mark) for mark in marks or ()}
+        self._files = {mark.identity: FollowedFile.known(mark) for mark in (marks.files if marks else ())}
         self._first = marks is None
         self._unread: dict[Identity, FollowedFile] = {}  # in the order in which they have their turn
         self._open: dict[Identity, FollowedFile] = {}  # the one that was read last comes last
         self._wake = asyncio.Event()
-        self._keeper = MarkKeeper(checkpoint, in_thread, out, marks or (), self._wake.set)
+        self._keeper = MarkKeeper(checkpoint, in_thread, out, marks, self._wake.set)
         self._ready: asyncio.Task[None] | None = None
         self._due: dict[Identity, FollowedFile] = {}  # failed, or finished: settled while a job had them in use
         self._done: dict[Identity, FollowedFile] = {}  # dropped files whose events are all acked
@@ -85,6 +87,7 @@ class Follower:
         self._cut = out.counter("truncated_files_total")
         self._again = out.counter("reread_bytes_total")
         self._disposed = out.counter("disposed_files_total")
+        self._damaged = out.counter("damaged_files_total")
         out.gauge("followed_files", lambda: len(self._files))
         out.gauge("open_files", lambda: len(self._open))
         out.gauge("unread_bytes", self._unread_bytes)
@@ -153,8 +156,11 @@ class Follower:
 
     def _new(self, found: NamedFile, before: FollowedFile | None, now: float) -> None:
         each = FollowedFile.found(found)
-        if self._skip:
+        if self._skip and not each.compressed:
             each.position = each.acked = each.saved = found.size
+        each.packed, each.ended = found.size if each.compressed else 0, self._skip and each.compressed
+        if each.compressed:
+            each.not_before = now + self._config.rotate_wait  # it may be written yet
         each.changed_ns = found.changed_ns
         each.after = before
         each.quiet_since = now
@@ -167,6 +173,10 @@ class Follower:
             self._unread[each.identity] = each
 
     def _still(self, each: FollowedFile, found: NamedFile, now: float) -> None:
+        if each.compressed != is_compressed(found.path):  # it has the inode of one that is gone
+            self._forget(each)
+            self._new(found, None, now)
+            return
         if each.path != found.path:
             each.path = found.path
             self._keeper.acked(each)
@@ -180,19 +190,36 @@ class Follower:
             self._end_if_quiet(each, now)
 
     def _grown(self, each: FollowedFile, size: int, now: float) -> None:
-        if size != each.size:
+        if each.compressed:
+            self._repacked(each, size, now)
+        elif size != each.size:
             each.size = size
             each.quiet_since = now
         if each.unread:
             self._unread.setdefault(each.identity, each)
+
+    def _repacked(self, each: FollowedFile, size: int, now: float) -> None:
+        """What was read to its end, or to its damage, may be written on."""
+        if size == each.packed:
+            return
+        if each.finished:
+            each.begin_again()
+        each.packed = size
+        each.changed = True
+        each.quiet_since = now
+        each.not_before = now + self._config.rotate_wait
 
     def _gone(self, each: FollowedFile, seen: Look, now: float) -> None:
         """FileRead on for as long as the program that writes it may do so: until another file has its name, and it has not
         grown for a while."""
         if each.gone_since is None:
             each.gone_since = each.quiet_since = now
+            self._keeper.acked(each)
         if each.identity in seen.sizes:
             self._grown(each, seen.sizes[each.identity], now)
+        elif each.compressed and each.finished:
+            self._forget(each)
+            return
         elif each.file is None and not each.searched:
             each.searched = True
             path = seen.moved.get(each.identity)
@@ -214,6 +241,7 @@ class Follower:
     def _missing(self, each: FollowedFile) -> None:
         unread = each.size - each.acked
         words = f"{unread} bytes of it were not read" if unread > 0 else "what was written behind that is not read"
+        words += ", unless it is there compressed"
         self._log.warning(f"{shown(each.path)} is gone: it was read to byte {each.acked}, {words}")
         self._forget(each)
 
@@ -309,12 +337,18 @@ class Follower:
             self._open[each.identity] = each
         if self._files.get(each.identity) is not each:
             return
+        if read.parts and each.compressed:
+            each.untried = []
         if read.parts and each.failed is None:  # otherwise it is read again, this too
             self._take(each, read.parts)
-        if read.rewritten:
+        if read.rewritten and each.untried:
+            self._guess(each, left(each.untried, read.ends_at))
+        elif read.rewritten:
             self._rewritten(each)
         elif read.trouble:
             self._unreadable(each, read.trouble)
+        elif isinstance(each.file, InflatedFile) and each.untried is None:
+            self._recognise(each, each.file)
         else:
             self._readable(each, read)
 
@@ -325,6 +359,37 @@ class Follower:
         for part in parts:
             if each.failed is None:
                 each.take(part, self._progress)
+
+    def _recognise(self, each: FollowedFile, file: InflatedFile) -> None:
+        """It may be one that was followed, compressed. That one is read first, as long as it can be."""
+        known = [*self._keeper.known]
+        alike = guesses(file.first, known)
+        offsets = {guess.offset for guess in alike}
+        busy = [self._files.get(mark.identity) for mark in known if mark.offset in offsets]
+        if any(one is not None and one.gone_since is not None for one in busy):
+            each.not_before = self._scheduler.time() + self._config.rotate_wait
+            self._close_file(each)
+            return
+        self._guess(each, [*alike, NOTHING_READ])
+
+    def _guess(self, each: FollowedFile, untried: list[Guess]) -> None:
+        each.begin_behind(untried[0])
+        each.untried = untried[1:]
+        self._open.pop(each.identity, None)
+
+    def _inflated(self, each: FollowedFile, damage: str) -> None:
+        """All that is in it."""
+        if damage:
+            self._damaged.value += 1
+            reason = f"{shown(each.path)} is damaged: {damage}"
+            self._log.error(f"{reason}; what follows byte {each.position} of what is in it is not read")
+            if each.stream is None:
+                each.stream = self._out.stream({"file": {"path": shown(each.path)}}, marks=True)
+            each.damage(reason, self._progress)
+        else:
+            each.end(self._progress)
+        if each.finished:
+            self._due[each.identity] = each
 
     def _readable(self, each: FollowedFile, read: FileRead) -> None:
         if each.failed is not None:
@@ -337,6 +402,8 @@ class Follower:
         self._unread.pop(each.identity, None)
         if read.ended:
             each.size = each.position
+            if each.compressed and not each.ended:
+                self._inflated(each, read.damage)
         else:
             each.size = max(each.size, each.position + 1)  # more may be there; it has another turn
             self._unread[each.identity] = each
@@ -366,8 +433,10 @@ class Follower:
         each.let_go()
         self._open.pop(each.identity, None)
         self._keeper.drop(each)
+        self._keeper.remember(each)
         self._unread.pop(each.identity, None)
         fresh = FollowedFile(each.path, each.identity, each.size)
+        fresh.packed = each.packed
         fresh.gone_since, fresh.searched, fresh.quiet_since = each.gone_since, each.searched, self._scheduler.time()
         self._add(fresh)
         self._keeper.save_soon()
@@ -397,6 +466,10 @@ class Follower:
                 continue
             if each.failed is not None:
                 self._failed(each, each.failed)
+            elif each.compressed and not self._config.dropped and each.gone_since is None:
+                self._log.info(f"{shown(each.path)} is read to its end", bytes=each.position)
+                self._close_file(each)
+                self._keeper.acked(each)
             elif self._config.dropped and each.gone_since is None:
                 self._close_file(each)
                 self._done[each.identity] = each

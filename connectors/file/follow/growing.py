@@ -22,6 +22,14 @@ class Rewritten(Exception):
     """The bytes that were read are not there any more: the file was cut, or its inode is another file's now."""
 
 
+class TooShort(Rewritten):
+    """It ends at byte `length`, before the place to read on at."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.length = length
+
+
 class Elsewhere(Exception):
     """The name leads to another file now."""
 
@@ -29,13 +37,13 @@ class Elsewhere(Exception):
 class GrowingFile:
     """`read` gives what follows `position`."""
 
-    __slots__ = ("_fd", "_last", "head", "position")
+    __slots__ = ("_fd", "head", "last", "position")
 
     def __init__(self, fd: int, position: int, head: Head, last: bytes) -> None:
         self._fd = fd
         self.position = position
         self.head = head
-        self._last = last  # the bytes before `position`
+        self.last = last  # the bytes before `position`
 
     def __repr__(self) -> str:
         return f"<GrowingFile at {self.position}>"
@@ -68,13 +76,16 @@ class GrowingFile:
     def seek(self, position: int) -> None:
         kept = min(LAST_BYTES, position)
         self.position = position
-        self._last = os.pread(self._fd, kept, position - kept)
-        if len(self._last) < kept:
+        self.last = os.pread(self._fd, kept, position - kept)
+        if len(self.last) < kept:
             raise Rewritten
+
+    def ready(self) -> bool:
+        return True
 
     def read(self, size: int) -> bytes:
         """Empty at the end. Raises Rewritten, also where the file has grown again since it was cut."""
-        last = self._last
+        last = self.last
         data = os.pread(self._fd, len(last) + size, self.position - len(last))
         if not data.startswith(last):
             raise Rewritten
@@ -83,7 +94,7 @@ class GrowingFile:
         if len(data) == len(last):
             return b""
         self.position += len(data) - len(last)
-        self._last = data[-LAST_BYTES:]
+        self.last = data[-LAST_BYTES:]
         return data[len(last) :]
 
     def size(self) -> int:

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from connectors.file.follow.finding import FilesNow, Identity, compare, find_again, scan
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten
+from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten, TooShort
+from connectors.file.follow.inflating import InflatedFile
 from walflow import Scheduler
 
 READ_BYTES: Final = (
@@ -46,13 +47,16 @@ class Jobs:
 
 
 class FileRead(NamedTuple):
-    """What one file gave. `ended`: it has no more now. `trouble`: it could not be read."""
+    """What one file gave. `ended`: it has no more now; `damage`: because it is damaged there. `trouble`: it could not be read. `rewritten`: it is not
+    what it was; with `ends_at` because it ends there."""
 
     file: FollowedFile
     parts: Sequence[bytes] = ()
     ended: bool = False
     trouble: str = ""
     rewritten: bool = False
+    ends_at: int | None = None
+    damage: str = ""
 
 
 def read_some(files: Sequence[FollowedFile]) -> list[FileRead]:
@@ -73,9 +77,15 @@ def _read(each: FollowedFile, most: int) -> FileRead:
     parts: list[bytes] = []
     try:
         if each.file is None:
-            each.file = GrowingFile.open(each.path, each.identity, each.position, each.head)
-        if each.file.position != each.position:
+            each.file = _open(each)
+        elif each.file.position != each.position:
             each.file.seek(each.position)
+        if isinstance(each.file, InflatedFile) and (each.untried is None or not each.file.ready()):
+            return FileRead(each)
+        if each.covered:
+            return FileRead(each, ended=True)
+        if not each.last:
+            each.last = each.file.last
         while len(parts) < most:
             data = each.file.read(READ_BYTES)
             if data:
@@ -83,13 +93,22 @@ def _read(each: FollowedFile, most: int) -> FileRead:
             if len(data) < READ_BYTES:
                 break
         each.head = each.file.head
-        return FileRead(each, parts, ended=not parts or len(parts[-1]) < READ_BYTES)
+        ended = not parts or len(parts[-1]) < READ_BYTES
+        return FileRead(each, parts, ended, damage=each.file.damage if isinstance(each.file, InflatedFile) else "")
+    except TooShort as error:
+        return FileRead(each, rewritten=True, ends_at=error.length)
     except Rewritten:
         return FileRead(each, parts, rewritten=True)
     except (Elsewhere, FileNotFoundError):
         return FileRead(each, trouble="gone")
     except OSError as error:
         return FileRead(each, parts, trouble=error.strerror or str(error))
+
+
+def _open(each: FollowedFile) -> GrowingFile | InflatedFile:
+    if each.compressed:
+        return InflatedFile.open(each.path, each.identity, each.position, each.head, each.tail)
+    return GrowingFile.open(each.path, each.identity, each.position, each.head)
 
 
 def open_all(files: Iterable[FollowedFile]) -> list[FileRead]:

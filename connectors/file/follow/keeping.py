@@ -1,12 +1,15 @@
 """When the checkpoint is written: half a second after an ack, or as soon as much was acked, and one write at a time."""
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from connectors.file.follow.checkpoint import FileMark, FollowCheckpoint
+from connectors.file.follow.checkpoint import PAST, FileMark, FollowCheckpoint, FollowMarks
 from connectors.file.follow.finding import Identity
 from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.inflating import is_compressed
 from connectors.file.follow.jobs import Jobs
 from walflow import Backoff, Outlet, Timer
 
@@ -22,7 +25,7 @@ class MarkKeeper:
         checkpoint: FollowCheckpoint,
         in_thread: Jobs,
         out: Outlet,
-        marks: Iterable[FileMark],
+        marks: FollowMarks | None,
         saved: Callable[[], None],
     ) -> None:
         self._checkpoint = checkpoint
@@ -30,7 +33,8 @@ class MarkKeeper:
         self._scheduler = out.scheduler
         self._log = out.log
         self._tell = saved
-        self._marks = {mark.identity: mark for mark in marks}
+        self._marks = {mark.identity: mark for mark in (marks.files if marks else ())}
+        self._past = deque[FileMark](marks.past if marks else (), PAST)
         self._unsaved: dict[Identity, FollowedFile] = {}  # read further than the checkpoint says
         self._changed = False  # the checkpoint on disk is not what it should be
         self._saving = False
@@ -59,8 +63,19 @@ class MarkKeeper:
     def forget(self, each: FollowedFile) -> None:
         self._unsaved.pop(each.identity, None)
         self._marks.pop(each.identity, None)
+        self.remember(each)
         self._changed = True
         self.save_soon()
+
+    def remember(self, each: FollowedFile) -> None:
+        """What was in it may come again, compressed."""
+        if each.acked and not each.compressed:
+            self._past.append(each.mark()._replace(earlier=tuple(each.earlier)))
+
+    @property
+    def known(self) -> Iterable[FileMark]:
+        """Of all files that are not compressed, also of past ones."""
+        return [*self._past, *(mark for mark in self._marks.values() if not is_compressed(os.fsdecode(mark.path)))]
 
     def ahead(self) -> int:
         """Bytes that are read and would come again after a crash."""
@@ -68,7 +83,7 @@ class MarkKeeper:
 
     async def save(self) -> None:
         """Now. Raises OSError."""
-        marks = list(self._marks.values())
+        marks = self._now()
         await self._in_thread.run(lambda: self._checkpoint.save(marks))
         self._changed = False
 
@@ -92,8 +107,11 @@ class MarkKeeper:
         self._timer = None
         self._saving = True
         self._changed = False
-        marks = list(self._marks.values())
-        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks))
+        marks = self._now()
+        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks.files))
+
+    def _now(self) -> FollowMarks:
+        return FollowMarks(list(self._marks.values()), list(self._past))
 
     def _saved(self, marks: list[FileMark], error: BaseException | None) -> None:
         self._saving = False

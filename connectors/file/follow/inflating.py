@@ -1,0 +1,143 @@
+"""One compressed file, read as what is in it. It blocks: for a thread.
+
+Positions count inflated bytes. To get to one, all before it is inflated again, in steps: other files have their turn between
+two. So as much memory is needed as the format needs, however large the file is.
+"""
+
+import os
+import stat
+from typing import Final, Self
+
+from connectors.file.checksum import crc32c
+from connectors.file.follow.finding import Identity
+from connectors.file.follow.growing import HEAD_BYTES, LAST_BYTES, Elsewhere, Head, Rewritten, TooShort
+from connectors.file.reading import ALGORITHMS
+from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
+
+PACKED_BYTES: Final = 64 << 10  # read at a time
+STEP_BYTES: Final = 4 << 20  # inflated at a time on the way to a position
+
+
+def is_compressed(path: str) -> bool:
+    return os.path.splitext(path)[1] in ALGORITHMS
+
+
+class InflatedFile:
+    """`first`: its first bytes, by which it is known. `last`: those before `position`. `damage`: why there is no more, "" where it is at
+    its end."""
+
+    __slots__ = (
+        "_algorithm",
+        "_at",
+        "_fd",
+        "_members",
+        "_rest",
+        "_tail",
+        "_to",
+        "damage",
+        "first",
+        "last",
+        "position",
+    )
+
+    def __init__(self, fd: int, algorithm: str) -> None:
+        self._fd = fd
+        self._algorithm = algorithm
+        self._tail = Head()
+        self._to = 0  # the position that was asked for
+        self._members = Members(algorithm, FILE_WINDOW_BITS)
+        self._at = 0  # of what is on disk
+        self._rest = b""
+        self.position = 0
+        self.last = b""
+        self.damage = ""
+        while len(self._rest) < HEAD_BYTES and (more := self._more()):
+            self._rest += more
+        self.first = self._rest[:HEAD_BYTES]
+
+    def __repr__(self) -> str:
+        return f"<InflatedFile at {self.position}>"
+
+    @classmethod
+    def open(cls, path: str, identity: Identity, position: int, head: Head, tail: Head) -> Self:
+        """`tail`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != identity:
+                raise Elsewhere
+            file = cls(fd, ALGORITHMS[os.path.splitext(path)[1]])
+            if len(file.first) < head.length or crc32c(file.first[: head.length]) != head.crc:
+                raise Rewritten
+            file.seek(position)
+            file._tail = tail
+        except BaseException:
+            os.close(fd)
+            raise
+        return file
+
+    @property
+    def head(self) -> Head:
+        return Head(len(self.first), crc32c(self.first))
+
+    def seek(self, position: int) -> None:
+        if position < self.position:
+            self._begin()
+        self._to = position
+        self._tail = Head()
+
+    def ready(self) -> bool:
+        """False: it is on its way to the position. Raises Rewritten where it ends before, or has other bytes there."""
+        end = min(self._to, self.position + STEP_BYTES)
+        while self.position < end:
+            if not self.read(min(PACKED_BYTES, end - self.position)):
+                raise TooShort(self.position)
+        if self.position < self._to:
+            return False
+        length, crc = self._tail
+        self._tail = Head()
+        if length and crc32c(self.last[-length:]) != crc:
+            raise Rewritten
+        return True
+
+    def read(self, size: int) -> bytes:
+        """Less than `size` at the end, or before damage."""
+        while len(self._rest) < size and (more := self._more()):
+            self._rest += more
+        data, self._rest = self._rest[:size], self._rest[size:]
+        self.position += len(data)
+        self.last = (self.last + data[-LAST_BYTES:])[-LAST_BYTES:]
+        return data
+
+    def size(self) -> int:
+        """As it is on disk."""
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _begin(self) -> None:
+        self._members = Members(self._algorithm, FILE_WINDOW_BITS)
+        self._at = 0
+        self._rest = b""
+        self.last = b""
+        self.position = 0
+        self.damage = ""
+
+    def _more(self) -> bytes:
+        try:
+            while True:
+                inflated = self._members.read()
+                if inflated is None:
+                    packed = os.pread(self._fd, PACKED_BYTES, self._at)
+                    if not packed:
+                        self._members.end()
+                        self.damage = ""
+                        return b""
+                    self._at += len(packed)
+                    self._members.feed(packed)
+                elif inflated[0]:
+                    return inflated[0]
+        except Corrupt as error:
+            self.damage = str(error)
+            return b""
