@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench.report import cpu_model
-from bench.spark import latency, lines, paced, throughput
+from bench.spark import latency, lines, paced, ratios, throughput
 from bench.spark.lake import Lake
 from bench.spark.processes import peak_rss_mb
 from bench.spark.report import Document, markdown, read, write
@@ -48,6 +48,8 @@ class Plan:
         self.batches = max(FEWEST, round(size / LARGEST))  # that count, a run
         self.batch_mb = size / self.batches
         self.cases = throughput.selected(only)
+        self.ratios = ratios.selected(only)
+        self.ratio_rows = int(size * MB / ratios.SIZE)
         self.latency = only in LATENCY
         self.socket = only in SOCKET
         self.latency_seconds = 5 * seconds
@@ -64,6 +66,7 @@ class Plan:
             "warm_rounds": self.warm_rounds,
             "batches": self.batches,
             "batch_mb": self.batch_mb,
+            "ratio_rows": self.ratio_rows,
             "latency_seconds": self.latency_seconds,
             "socket_seconds": self.socket_seconds,
             "grace": paced.GRACE,
@@ -87,6 +90,8 @@ class Bench:
             document = Document(_machine(spark) | {"load": load}, self._plan.settings())
             if self._plan.cases:
                 self._throughput(spark, document)
+            if self._plan.ratios:
+                self._ratios(spark, document)
             if self._plan.latency:
                 self._latency(spark, document)
             document.memory_mb["the JVM"] = peak_rss_mb(jvm_pid(spark))
@@ -113,6 +118,14 @@ class Bench:
             document.cases = [asdict(case) | {"name": case.name, "rounds": found[case.name]} for case in plan.cases]
             for size, lake in filled.items():
                 document.memory_mb[f"the daemon with lines of {throughput.in_words(size)}"] = peak_rss_mb(lake.pid)
+
+    def _ratios(self, spark: "SparkSession", document: Document) -> None:
+        plan = self._plan
+        measuring = ratios.Ratios(spark, self._workdir / "ratios", plan.ratio_rows, plan.ratios)
+        rates = measuring.run(plan.rounds, plan.warm_rounds, self._say)
+        document.ratios = [
+            asdict(one) | {"mine_rates": rates[one.mine], "other_rates": rates[one.other]} for one in plan.ratios
+        ]
 
     def _latency(self, spark: "SparkSession", document: Document) -> None:
         with Lake(self._workdir / "latency-lake", 0, latency.SINKS) as lake:
@@ -156,7 +169,9 @@ def main(
     rounds: Annotated[int, typer.Option(min=1)] = 3,
     seconds: Annotated[float, typer.Option(min=0.02, help="A run has what 100 MB/s would take so long for.")] = 1.5,
     warmup: Annotated[float, typer.Option(min=0, help="0: no round before those that count.")] = 1,
-    only: Annotated[str, typer.Option(help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}.")] = "",
+    only: Annotated[
+        str, typer.Option(help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'.")
+    ] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Print such a file, run nothing.")] = None,
 ) -> None:
@@ -169,7 +184,7 @@ def main(
         console.print(f"no Spark rows. {escape(reason)}")
         return
     plan = Plan(rounds, seconds, warmup, only)
-    if not (plan.cases or plan.latency or plan.socket):
+    if not (plan.cases or plan.ratios or plan.latency or plan.socket):
         console.print(f"no Spark rows: none has {escape(only)!r} in its name")
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind

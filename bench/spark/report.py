@@ -22,6 +22,7 @@ class Document:
     cases: list[dict[str, Any]] = field(default_factory=list)
     latency: list[dict[str, Any]] = field(default_factory=list)
     socket: list[dict[str, Any]] = field(default_factory=list)
+    ratios: list[dict[str, Any]] = field(default_factory=list)
     memory_mb: dict[str, float] = field(default_factory=dict)
 
 
@@ -47,6 +48,8 @@ def markdown(document: Document) -> str:
     parts = [_head(document)]
     if document.cases:
         parts.append(_throughput(document))
+    if document.ratios:
+        parts.append(_ratios(document))
     if document.latency:
         parts.append(_latency(document))
     if document.socket:
@@ -103,6 +106,28 @@ def _ratio(case: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]) -> str:
     return f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
+def _ratios(document: Document) -> str:
+    settings = document.settings
+    rows: list[Row] = []
+    for one in document.ratios:
+        pairs = [mine / other for mine, other in zip(one["mine_rates"], one["other_rates"], strict=True)]
+        rows.append(
+            (
+                f"{one['mine']} ÷ {one['other']}",
+                f"{median(pairs):.2f} ({min(pairs):.2f}-{max(pairs):.2f})",
+                f"{one['good']:g}",
+                "" if one["aim"] is None else f"{one['aim']:g}",
+                f"{median(one['mine_rates']):,.0f}",
+                f"{median(one['other_rates']):,.0f}",
+            )
+        )
+    intro = (
+        f"Data with an end: {settings['ratio_rows']:,} lines of 100 bytes into noop, by turns; medians of "
+        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}. The ratio is taken within each round."
+    )
+    return f"{intro}\n\n{table(('', 'ratio', 'good', 'aim', 'rows/s', 'of the other'), rows)}"
+
+
 def _latency(document: Document) -> str:
     columns: Sequence[tuple[str, Callable[[Mapping[str, Any]], str]]] = (
         ("sink", lambda one: one["sink"]),
@@ -114,6 +139,7 @@ def _latency(document: Document) -> str:
         ("an event alone", lambda one: f"{one['alone']:.0f}"),
         ("its batch", lambda one: f"{one['alone_batch']:.0f}"),
         ("floor", lambda one: f"{one['floor_batch']:.0f}"),
+        ("alone ÷ floor", lambda one: f"{one['alone'] / one['floor_batch']:.2f}"),
     )
     rows = [[cell(one) for _, cell in columns] for one in document.latency]
     intro = (

@@ -12,6 +12,7 @@ import pytest
 from bench.spark.lines import Lines, write
 from bench.spark.paced import TRIES, Try, doubled
 from bench.spark.processes import cpu_seconds
+from bench.spark.ratios import RATIOS
 from bench.spark.report import Document, markdown, read, table, write as write_json
 from bench.spark.throughput import CASES, Result
 from tests.system.daemon import ROOT
@@ -22,6 +23,7 @@ SETTINGS: dict[str, object] = {
     "warm_rounds": 1,
     "batches": 4,
     "batch_mb": 50.0,
+    "ratio_rows": 1000,
     "socket_seconds": 10,
     "grace": 2.0,
     "master": "local[2]",
@@ -76,6 +78,7 @@ def test_the_report_has_ratios_within_rounds_and_the_best_rate(tmp_path: Path) -
             | {"name": case.name, "rounds": [asdict(Result(rate, 2 * rate, 1.0, None, 4)) for rate in rates]}
             for case, rates in rounds.items()
         ],
+        ratios=[asdict(RATIOS[1]) | {"mine_rates": [2e5, 3e5, 4e5], "other_rates": [4e5, 4e5, 4e5]}],
         socket=[asdict(one) for one in (tried(20_000, 20_000), tried(40_000, 100), tried(40_000, 7))],
     )
     file = tmp_path / "speed.json"
@@ -87,6 +90,7 @@ def test_the_report_has_ratios_within_rounds_and_the_best_rate(tmp_path: Path) -
     assert json.loads(file.read_text())["cases"] == []
     assert "1.00 (0.50-1.50)" in found
     assert "1,000,000-3,000,000" in found
+    assert "0.75 (0.50-1.00)" in found
     assert [cell.strip() for cell in found.splitlines()[-3].split("|")[2:4]] == ["20,000", "40,000"]
 
 
@@ -137,6 +141,8 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     spark = json.loads(file.read_text())["spark"]
     assert [case["name"] for case in spark["cases"]] == [case.name for case in CASES]
+    assert [one["name"] for one in spark["ratios"]] == [one.name for one in RATIOS]
+    assert all(rate > 0 for one in spark["ratios"] for rate in (*one["mine_rates"], *one["other_rates"]))
     assert [one["sink"] for one in spark["latency"]] == ["noop", "parquet"]
     assert all(0 < one["p50"] <= one["p99"] <= one["highest"] for one in spark["latency"])
     assert {one["partitions"] for one in spark["socket"]} == {None, 64}
