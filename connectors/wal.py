@@ -72,6 +72,12 @@ class Wal(Connector):
         ge=1_000_000,
         description='For `sync = "interval"`: nanoseconds from an ack to its sync.',
     )
+    lanes: Literal["apart", "together"] = Field(
+        default="together",
+        description="How events are sent to several sinks. `together`: a sink that is away, or slow, stops the others. "
+        "`apart`: each sink that no other one depends on gets them at its own pace, in a lane of its own; what not all have "
+        "acked stays in the log.",
+    )
     on_full: Literal["block", "drop_oldest"] = Field(
         default="block",
         description="What happens when the log is full (`chunk_size` x `max_chunks` bytes). `block`: the sources stop "
@@ -86,6 +92,9 @@ class Wal(Connector):
         if self.max_elements is not None and self.on_full == "drop_oldest":
             raise ValueError('max_elements is for on_full = "block": what is dropped is a file, not an event')
         return self
+
+    def parts(self) -> bool:
+        return self.lanes == "apart"
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)

@@ -19,6 +19,7 @@ The budget limits all chunks and spares together (space.py).
 """
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
@@ -52,6 +53,7 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery, recover
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
@@ -323,8 +325,13 @@ class Log:
 
     # Acks
 
+    def part(self, lanes: int) -> Sequence[Mark]:
+        """A mark for each of so many lanes, which read and ack on their own. To be called once, before anything is read."""
+        self.cache.shared = lanes > 1
+        return self.acked.part(lanes)
+
     def ack(self, first: int, last: int) -> None:
-        """Acks positions, both included, in any order, overlapping or repeated."""
+        """Acks positions for all lanes, both ends included, in any order, overlapping or repeated."""
         self.acked.add(first, min(last, self.durable))
 
     def unacked(self, first: int, last: int) -> list[tuple[int, int]]:
