@@ -56,7 +56,7 @@ class Wal(Connector):
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
+        description="The most events that may be sent to the sinks of a lane and not yet acked. Default: no limit but the "
         "window in bytes.",
     )
 
@@ -73,10 +73,10 @@ class Wal(Connector):
         description='For `sync = "interval"`: nanoseconds from an ack to its sync.',
     )
     lanes: Literal["apart", "together"] = Field(
-        default="together",
-        description="How events are sent to several sinks. `together`: a sink that is away, or slow, stops the others. "
-        "`apart`: each sink that no other one depends on gets them at its own pace, in a lane of its own; what not all have "
-        "acked stays in the log.",
+        default="apart",
+        description="How events are sent to several sinks. `apart`: each sink gets them at its own pace, in a lane of its own; "
+        "what not all have acked stays in the log. Sinks that depend on a common operator share a lane. `together`: a sink "
+        "that is away, or slow, stops the others.",
     )
     on_full: Literal["block", "drop_oldest"] = Field(
         default="block",

@@ -108,6 +108,35 @@ def test_after_a_crash_no_lane_misses_an_event() -> None:
     again = Apart(FAN, ["near", "far"], disk=flow.disk)
     again.ack("near", "far")
     assert again.ids("far") == list(range(20))
+    assert again.ids("near") == [], "its mark was stored"
+    assert again.log.low == 20
+    again.close()
+
+
+def test_a_sink_that_leaves_the_flow_holds_nothing_and_the_others_get_nothing_twice() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    flow.give(*range(20))
+    flow.ack("near")
+    flow.close()
+    alone = Apart(FAN.replace("connect /pipeline/after to /connector/far;", ""), ["near"], disk=flow.disk)
+    assert list(alone.outlet.lanes) == ["near"]
+    assert alone.log.low == 20
+    alone.give(20)
+    alone.ack("near")
+    assert alone.ids("near") == [20]
+    alone.close()
+
+
+def test_a_new_sink_begins_at_what_the_log_still_has() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    flow.give(1, 2)
+    flow.give(3, 4)
+    flow.ack("near")
+    flow.close()
+    more = FAN + "connect /pipeline/after to /connector/new;"
+    again = Apart(more, ["near", "far", "new"], disk=flow.disk)
+    again.ack("near", "far", "new")
+    assert (again.ids("near"), again.ids("far"), again.ids("new")) == ([], [1, 2, 3, 4], [1, 2, 3, 4])
     again.close()
 
 
@@ -180,7 +209,7 @@ def test_what_holds_or_chooses_makes_one_lane_of_all_behind_it(operator: str) ->
     assert len(flow.outlet.lanes) == 1
     flow.give(1)
     flow.ack("near", "far")
-    assert flow.lanes() == {"main::log": 0}
+    assert flow.lanes() == {"near+far": 0}
     flow.close()
 
 

@@ -117,13 +117,14 @@ class _Builder:
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(
             str(plan.id),
-            ELSEWHERE if self._lanes[plan.id] else self._port(Port(plan.id, "out")),
+            ELSEWHERE if len(self._lanes[plan.id]) > 1 else self._port(Port(plan.id, "out")),
             self._errs[plan.id],
             plan.codec or JSON,
             plan.preframing or LINES,
             linked=bool(self._links[Port(plan.id, "out")] or self._links[Port(plan.id, "err")]),
             transactional=plan.connector.transactional,
-            lanes=self._lane_sources(plan),
+            lanes=self._lane_sources(plan) if len(self._lanes[plan.id]) > 1 else {},
+            alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
         )
 
     def _lane_sources(self, plan: ConnectorPlan) -> Mapping[str, SourceNode]:

@@ -49,9 +49,11 @@ class SourceNode:
         transactional: bool = False,
         lanes: "Mapping[str, SourceNode] | None" = None,
         passed: Passed = EACH_TIME,
+        alone: str = "",
     ) -> None:
         """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them have
-        sent, so that an event that each lane sends counts once."""
+        sent, so that an event that each lane sends counts once. `alone`: the name of its only lane."""
+        self.alone = alone or name
         self.passed = passed
         self.name = name
         self.lanes = lanes or {}
@@ -162,7 +164,7 @@ class RunOutlet(RunHalf, SendWindow):
 
     @property
     def lanes(self) -> "Mapping[str, RunOutlet]":
-        return self._lanes or {self.name: self}
+        return self._lanes or {self._node.alone: self}
 
     # sources that push
 

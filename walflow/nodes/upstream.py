@@ -69,7 +69,7 @@ class Upstream:
         """The source or each of its lanes, and where its events begin. A lane may reject events by the log's own err: what
         cannot take them stops every lane."""
         planned = self._lanes[nodes.plan.id]
-        if not planned:
+        if len(planned) < 2:
             return [(nodes.source, self._graph.outputs(nodes.plan.id))]
         err = self._graph.err_of(nodes.plan.id)
         return [(nodes.source.lanes[lane.name], [*lane.entries, *err]) for lane in planned]

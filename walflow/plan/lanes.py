@@ -71,7 +71,7 @@ class Stem:
 
 
 def lanes(assembly: Assembly, graph: Graph, log: NodeId) -> Sequence[LanePlan]:
-    """In the order of the links. None if the connector sends to all its sinks together, or cannot do otherwise."""
+    """In the order of the links. None if the connector sends to all its sinks together by its configuration."""
     if not graph.connectors[log].connector.parts():
         return ()
     groups: list[tuple[set[Port], set[object]]] = []  # entries, and what they come to
@@ -82,8 +82,6 @@ def lanes(assembly: Assembly, graph: Graph, log: NodeId) -> Sequence[LanePlan]:
             entries |= other[0]
             reached |= other[1]
         groups.append((entries, reached))
-    if len(groups) < 2:
-        return ()
     order = list(graph.connectors)
     found = [
         (entries, tuple(sorted((one for one in reached if isinstance(one, NodeId)), key=order.index)))

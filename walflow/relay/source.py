@@ -40,7 +40,7 @@ class LogSource:
         limits = LaneLimits(window, most, max_attempts, TURN if several else None)
         self._lanes = {
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, limits, self._tell_gaps)
-            for (name, lane), mark in zip(out.lanes.items(), log.part(len(out.lanes)), strict=True)
+            for (name, lane), mark in zip(out.lanes.items(), log.part(list(out.lanes)), strict=True)
         }
         if several:
             out.backlog(self.backlog)

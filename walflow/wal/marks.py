@@ -40,26 +40,40 @@ class Mark:
 
 
 class Marks(Acked):
-    """What all lanes have acked. `add` acks for all of them."""
+    """What all lanes have acked. `add` acks for all of them. `lanes`: the marks of several lanes. `changes`: how often an ack
+    was added."""
 
     def __init__(self, low: int = 0, ranges: Iterable[tuple[int, int]] = ()) -> None:
-        self._lanes: list[Acked] = []
+        self.lanes: Sequence[Acked] = ()
+        self.changes = 0
         super().__init__(low, ranges)
 
-    def part(self, lanes: int) -> Sequence[Mark]:
-        """A mark for each lane. A lane begins with what all have acked. To be called once, before the first ack of a
-        lane."""
-        if lanes > 1:
-            self._lanes = [Acked(self.low, self.ranges) for _ in range(lanes)]
-        return [Mark(self, own) for own in self._lanes or [self]]
+    def part(self, stored: Sequence[Acked | None]) -> Sequence[Mark]:
+        """A mark for each lane, with what all have acked and what was stored of it. To be called once, before the first
+        ack of a lane."""
+        lanes = [Acked(self.low, self.ranges) for _ in stored]
+        for own, known in zip(lanes, stored, strict=True):
+            if known is not None:
+                own.add(1, known.low)
+                for one in known.ranges:
+                    own.add(*one)
+        last = max(own.last for own in lanes)
+        self.lanes = lanes
+        for one in self._newly_in_all(1, last):
+            super().add(*one)
+        if len(lanes) < 2:
+            self.lanes = ()
+        return [Mark(self, own) for own in self.lanes or [self]]
 
     def add(self, first: int, last: int) -> bool:
-        for own in self._lanes:
+        self.changes += 1
+        for own in self.lanes:
             own.add(first, last)
         return super().add(first, last)
 
     def add_of(self, own: Acked, first: int, last: int) -> int:
         """Acks for one lane. Returns how many positions all have acked now that not all had."""
+        self.changes += 1
         if own is self:
             fresh = self.missing(first, last)
         else:
@@ -71,7 +85,7 @@ class Marks(Acked):
 
     def _newly_in_all(self, first: int, last: int) -> list[tuple[int, int]]:
         lacking = Acked()
-        for own in self._lanes:
+        for own in self.lanes:
             for one in own.missing(first, last):
                 lacking.add(*one)
         return [part for one in lacking.missing(first, last) for part in self.missing(*one)]

@@ -83,6 +83,7 @@ class Found:
         self.losses = Losses(directory, self.acked)
         self.sync = newest.sync
         self.durable = max(newest.durable, newest.low)
+        self.known = max(newest.durable, newest.low, newest.written)  # durable, or written, as the cursor says
         self.written = max([newest.written, *(last for _, last in newest.ranges)])
         self.dropped = newest.dropped_events, newest.dropped_bytes
         self.commit = 1  # number of the next one
