@@ -56,7 +56,7 @@ class Wal(Connector):
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
+        description="The most events that may be sent to the sinks of a lane and not yet acked. Default: no limit but the "
         "window in bytes.",
     )
 
@@ -72,6 +72,12 @@ class Wal(Connector):
         ge=1_000_000,
         description='For `sync = "interval"`: nanoseconds from an ack to its sync.',
     )
+    lanes: Literal["apart", "together"] = Field(
+        default="apart",
+        description="How events are sent to several sinks. `apart`: each sink gets them at its own pace, in a lane of its own; "
+        "what not all have acked stays in the log. Sinks that depend on a common operator share a lane. `together`: a sink "
+        "that is away, or slow, stops the others.",
+    )
     on_full: Literal["block", "drop_oldest"] = Field(
         default="block",
         description="What happens when the log is full (`chunk_size` x `max_chunks` bytes). `block`: the sources stop "
@@ -86,6 +92,9 @@ class Wal(Connector):
         if self.max_elements is not None and self.on_full == "drop_oldest":
             raise ValueError('max_elements is for on_full = "block": what is dropped is a file, not an event')
         return self
+
+    def parts(self) -> bool:
+        return self.lanes == "apart"
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)

@@ -118,6 +118,11 @@ class Connector(BaseModel):
         written)."""
         return self.ports
 
+    def parts(self) -> bool:
+        """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away stops
+        only its own lane."""
+        return False
+
     def resends(self) -> bool:
         """Whether this instance's source half sends events again that failed, or were not acked before a crash, and forgets
         events that are acked. A log does, and a file that is followed. If it is not `transactional` (it uses `Stream.mark`),
@@ -374,6 +379,12 @@ class Outlet(Half, Protocol):
     window: int
     window_events: int | None
     max_event_bytes: int  # a larger event is rejected, and the stream goes on behind it
+
+    @property
+    def lanes(self) -> Mapping[str, "Outlet"]:
+        """By name. An outlet for each lane, with a window and a breaker of its own, if the connector `parts` and its sinks can
+        be reached apart; send each event by each of them. Otherwise this outlet alone."""
+        ...
 
     def stream(
         self,

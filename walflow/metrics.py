@@ -263,6 +263,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_backlog_bytes": Family(
         "gauge", "Bytes of the log after the last position up to which all events are acked."
     ),
+    "wal_lane_backlog_events": Family(
+        "gauge",
+        "Events that are durable and not acked by each sink of the lane. Only of a log with several.",
+        ("lane",),
+    ),
+    "wal_lane_backlog_bytes": Family(
+        "gauge", "Bytes of the log after the last position up to which the lane has acked all events.", ("lane",)
+    ),
     "wal_oldest_seconds": Family(
         "gauge", "Age of the oldest event that is not acked, to one second. 0: all are acked."
     ),

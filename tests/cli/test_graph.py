@@ -36,7 +36,8 @@ flowchart LR
     n0 -.->|"err"| n6
     n6 --> n3
     %% server::tcp_server sends to stdio and wal: while one of them is unavailable, tcp_server sends to none of them
-    %% server::wal sends to server_out, stdio and tcp_server: while one of them is unavailable, wal sends to none of them
+    %% server::wal has 2 lanes: server_out; tcp_server. An unavailable sink stops only its own lane, until the log is full
+    %% rejected events come to stdio: while it is unavailable, wal does not send to tcp_server either
 """
 
 DOT = """\

@@ -18,7 +18,7 @@ from tests.proof.stories import Generated
 from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
-from walflow.wal.cursor import Acked
+from walflow.wal.marks import Marks
 
 pytestmark = pytest.mark.test
 
@@ -124,7 +124,7 @@ class LosesTheLowest(Log):
     def _start(self) -> None:
         super()._start()
         if self.durable > self.low + 5:
-            self.acked = Acked(self.low + 1)
+            self.acked = Marks(self.low + 1)
 
 
 BROKEN = [

@@ -21,10 +21,20 @@ class Breaker(Struct):
     text: str
 
 
+class LaneStatus(Struct):
+    """Of a log with several lanes: what the sinks of one lack, and why it may not send."""
+
+    name: str
+    events: int
+    bytes: int
+    gate: list[Shut]
+
+
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
     `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
-    log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now."""
+    log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now. `gate`: why
+    it may not send at all; `lanes` have reasons of their own."""
 
     name: str
     type: str
@@ -40,6 +50,7 @@ class ConnectorStatus(Struct):
     log: dict[str, Number] | None = None
     inner: bool = False
     held_by: list[str] = []
+    lanes: list[LaneStatus] = []
 
 
 class PipelineStatus(Struct):

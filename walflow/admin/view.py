@@ -10,6 +10,7 @@ from walflow.admin.document import (
     Breaker,
     ConnectorStatus,
     FlowStatus,
+    LaneStatus,
     LinkStatus,
     Number,
     PipelineStatus,
@@ -47,6 +48,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
 def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     events = _events(daemon)
     logs = _logs(daemon)
+    lanes = _lanes(daemon)
     kept = _kept(daemon)
     flows: dict[str, FlowStatus] = {}
 
@@ -55,7 +57,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
 
     for nodes in daemon.nodes.connectors:
         of = nodes.plan.id.flow, nodes.plan.id.name
-        shown = _connector(nodes, rates, events[of], logs.get(of), restarts=_restarts(daemon, nodes))
+        shown = _connector(nodes, rates, events[of], logs.get(of), lanes[of], restarts=_restarts(daemon, nodes))
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
         of = plan.id.flow, plan.id.name
@@ -68,7 +70,13 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
 
 
 def _connector(
-    nodes: ConnectorNodes, rates: Rates, events: dict[str, int], log: dict[str, Number] | None, *, restarts: int
+    nodes: ConnectorNodes,
+    rates: Rates,
+    events: dict[str, int],
+    log: dict[str, Number] | None,
+    lanes: dict[tuple[str, str], Number],
+    *,
+    restarts: int,
 ) -> ConnectorStatus:
     outlet = nodes.source.outlet
     linked = outlet is not None and nodes.source.linked
@@ -81,13 +89,24 @@ def _connector(
         restarts=restarts,
         rates=rates.of(nodes.plan.id.flow, nodes.plan.id.name),
         events=events,
-        inflight_bytes=outlet.inflight if outlet is not None else 0,
+        inflight_bytes=nodes.source.inflight(),
         window_bytes=outlet.window if outlet is not None and linked else 0,
         gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
         breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
         log=log,
         inner=nodes.plan.connector.forwards,
         held_by=_held_by(nodes) if log is not None else [],
+        lanes=[_lane(nodes, name, lanes) for name in nodes.source.lanes],
+    )
+
+
+def _lane(nodes: ConnectorNodes, name: str, behind: dict[tuple[str, str], Number]) -> LaneStatus:
+    gate = nodes.source.lanes[name].gate.reasons
+    return LaneStatus(
+        name,
+        int(behind.get((name, "wal_lane_backlog_events"), 0)),
+        int(behind.get((name, "wal_lane_backlog_bytes"), 0)),
+        [Shut(by, reason) for by, reason in gate.items() if by not in nodes.source.gate.reasons],
     )
 
 
@@ -110,9 +129,18 @@ def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
 def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
     logs: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
     for name, labels, value in daemon.metrics.gauges():
-        if name.startswith("wal_") and isfinite(value):  # JSON has no infinity
+        if name.startswith("wal_") and "lane" not in labels and isfinite(value):  # JSON has no infinity
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
+
+
+def _lanes(daemon: Daemon) -> dict[Of, dict[tuple[str, str], Number]]:
+    """By lane and metric."""
+    lanes: defaultdict[Of, dict[tuple[str, str], Number]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics.gauges():
+        if "lane" in labels:
+            lanes[labels["flow"], labels["component"]][labels["lane"], name] = value
+    return lanes
 
 
 def _kept(daemon: Daemon) -> dict[Of, dict[str, Number]]:

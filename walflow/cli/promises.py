@@ -8,6 +8,7 @@ from walflow.contract import Guarantee, Risk, risk_name
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, StateDomain
 from walflow.plan.graph import Graph, Path, Port
+from walflow.plan.lanes import LanePlan, lanes
 from walflow.plan.on_spark import TYPE as SPARK
 from walflow_kernel.windows.frame import WINDOWS
 
@@ -42,7 +43,7 @@ def promises(assembly: Assembly) -> PathPromises:
     return PathPromises(
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
-        [sentence for node in graph.connectors for sentence in _stops(node, graph)],
+        [sentence for node in graph.connectors for sentence in _stops(node, graph, lanes(assembly, graph, node))],
         [
             (node, warning)
             for node, guarantee in words.items()
@@ -148,14 +149,37 @@ def _repeats(path: Path, graph: Graph) -> list[str]:
     return reasons
 
 
-def _stops(source: NodeId, graph: Graph) -> list[str]:
-    """Gates stand at the source: there is one for all its branches, but those of an operator that chooses."""
+def _stops(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:
+    """Gates stand at the source: there is one for all its branches, but those of an operator that chooses. A log has one for
+    each lane."""
+    if len(planned) > 1:
+        return _lanes(source, graph, planned)
     stops = graph.stopped_by(source)
     sinks = sorted(sink for sink in stops.sinks if source in graph.sources_of(sink))
     sentences = [_choice(source, chooser, graph) for chooser in sorted(stops.choosers)]
     if len(sinks) > 1 or (sinks and sentences):
         listed = f"{source} sends to {_listed(sinks)}"
         sentences.append(f"{listed}: while one of them is unavailable, {source.name} sends to none of them")
+    return sentences
+
+
+def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:
+    of = {lane: graph.stops([*lane.entries, *graph.err_of(source)]) for lane in planned}
+    listed = "; ".join(_listed(lane.sinks) or lane.name for lane in planned)
+    sentences = [
+        f"{source} has {len(planned)} lanes: {listed}. An unavailable sink stops only its own lane, until the log is full"
+    ]
+    sentences += [
+        _choice(source, chooser, graph)
+        for chooser in sorted({one for stops in of.values() for one in stops.choosers})
+    ]
+    for sink in sorted({one for stops in of.values() for one in stops.sinks}):
+        stopped = [lane for lane, stops in of.items() if sink in stops.sinks and sink not in lane.sinks]
+        if stopped:
+            names = _listed([one for lane in stopped for one in lane.sinks])
+            sentences.append(
+                f"rejected events come to {sink.name}: while it is unavailable, {source.name} does not send to {names} either"
+            )
     return sentences
 
 

@@ -138,7 +138,9 @@ def troubles(connector: "ConnectorStatus") -> list[Text]:
     name = printable(connector.name)
     full_in = connector.log.get("full_in_seconds") if connector.log is not None else None
     if full_in is not None and full_in < SOON:
-        shut = [f"{shut.by} stops it" for shut in connector.gate if shut.by not in ("window", "drain")]
+        gates = [connector.gate, *(lane.gate for lane in connector.lanes)]
+        shut = [f"{shut.by} stops it" for gate in gates for shut in gate if shut.by not in ("window", "drain")]
+        shut += [f"{lane.name} lacks {lane.events:,} events" for lane in connector.lanes if lane.events]
         held = "".join(f"; {printable(line)}" for line in [*connector.held_by, *shut])
         when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
         lines.append(Text(f"{name} {when}{held}", "yellow"))
@@ -150,6 +152,15 @@ def troubles(connector: "ConnectorStatus") -> list[Text]:
     lines += [
         Text(f"{name} may not read: {printable(shut.by)}: {printable(shut.reason)}", "yellow")
         for shut in connector.gate
+    ]
+    lines += [
+        Text(
+            f"{name} does not send to {printable(lane.name)}, which lacks {lane.events:,} events, {lane.bytes:,} bytes: "
+            f"{printable(shut.by)}: {printable(shut.reason)}",
+            "yellow",
+        )
+        for lane in connector.lanes
+        for shut in lane.gate
     ]
     return lines
 

@@ -16,10 +16,12 @@ from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.fanout import AtPort, DeadEnd, joined
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.measures import measure
+from walflow.nodes.passed import Passed
 from walflow.nodes.ports import PortName, WatchedPorts
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
+from walflow.nodes.stem import ELSEWHERE, LaneStem, StemParts
 from walflow.nodes.upstream import Upstream
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.operators.stateful import StatefulSelect
@@ -27,6 +29,7 @@ from walflow.operators.windows import WindowSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
+from walflow.plan.lanes import lanes
 from walflow.plan.regions import is_plain, region_of
 from walflow_kernel.state import State
 from walflow_kernel.windows.frame import open_frames, windows_of
@@ -74,6 +77,19 @@ class _Builder:
         self._running: list[OperatorNode] = []
         self._ports = WatchedPorts()
         self._holding: dict[str, Holder] = {}  # operators that report how many events they hold
+        self._graph = Graph(assembly)
+        self._lanes = {plan.id: lanes(assembly, self._graph, plan.id) for plan in assembly.connectors}
+        self._stems = StemParts(
+            self._links,
+            self._pipelines,
+            self._ports,
+            self._entry,
+            self._dead_end,
+            self._err,
+            lambda plan, target: self._err_port(plan, str(plan.id), target),
+            lambda plan: self._metrics.counter("filtered_events_total", **plan.labels),
+            self._has,
+        )
 
     def build(self) -> Nodes:
         for plan in self._assembly.connectors:
@@ -84,7 +100,7 @@ class _Builder:
             if self._links[Port(plan.id, "err")]:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
-        Upstream(Graph(self._assembly), made, self._places, self._holding).tell()
+        Upstream(self._graph, made, self._lanes, self._places, self._holding).tell()
         for gate, buffers in self._stateful:
             for buffer in buffers:
                 self._sinks[buffer].gates.append(gate)
@@ -101,13 +117,35 @@ class _Builder:
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(
             str(plan.id),
-            self._port(Port(plan.id, "out")),
+            ELSEWHERE if len(self._lanes[plan.id]) > 1 else self._port(Port(plan.id, "out")),
             self._errs[plan.id],
             plan.codec or JSON,
             plan.preframing or LINES,
             linked=bool(self._links[Port(plan.id, "out")] or self._links[Port(plan.id, "err")]),
             transactional=plan.connector.transactional,
+            lanes=self._lane_sources(plan) if len(self._lanes[plan.id]) > 1 else {},
+            alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
         )
+
+    def _lane_sources(self, plan: ConnectorPlan) -> Mapping[str, SourceNode]:
+        planned = self._lanes[plan.id]
+        all_entries = frozenset(entry for lane in planned for entry in lane.entries)
+        passed = Passed()
+        return {
+            lane.name: SourceNode(
+                f"{plan.id} to {lane.name}",
+                LaneStem(self._stems, lane.entries, all_entries - lane.entries).behind(Port(plan.id, "out")),
+                self._errs[plan.id],
+                plan.codec or JSON,
+                transactional=plan.connector.transactional,
+                passed=passed,
+            )
+            for lane in planned
+        }
+
+    def _entry(self, port: Port) -> Node:
+        plan = self._pipelines.get(port.node)
+        return self._input(port) if plan is None else self._within(plan, port.name)
 
     def _port(self, port: Port) -> Node:
         """The node that takes the blocks that leave by a port."""

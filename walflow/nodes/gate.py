@@ -1,6 +1,6 @@
 """The reasons why a source may not read. Each reason has a key, so a sink can remove only its own reason."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 def _nothing() -> None: ...
@@ -36,3 +36,23 @@ class ReasonGate:
     def restore(self, key: str) -> None:
         if self.reasons.pop(key, None) is not None and not self.reasons:
             self.on_open()
+
+
+class AllGates(ReasonGate):
+    """Of a source whose lanes have gates of their own: it is shut together with all of them."""
+
+    __slots__ = ("_gates",)
+
+    def __init__(self, gates: Sequence[ReasonGate]) -> None:
+        super().__init__()
+        self._gates = gates
+
+    def trigger(self, key: str, reason: str) -> None:
+        super().trigger(key, reason)
+        for gate in self._gates:
+            gate.trigger(key, reason)
+
+    def restore(self, key: str) -> None:
+        super().restore(key)
+        for gate in self._gates:
+            gate.restore(key)

@@ -14,7 +14,7 @@ PAUSED = "paused "  # and the name of a connector: the key in its gates while an
 def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sink: SinkNode, health: Health) -> None:
     metrics.gauge("up", lambda: health.ready, **labels)
     if source.linked:
-        metrics.gauge("inflight_bytes", lambda: source.outlet.inflight if source.outlet else 0, **labels)
+        metrics.gauge("inflight_bytes", source.inflight, **labels)
         metrics.gauge("window_bytes", lambda: source.limits()[0], **labels)
         for reason in GATE_REASONS:
             metrics.gauge("gate_shut", _gate_shut(source, reason), **labels, reason=reason)
@@ -41,7 +41,7 @@ def shut_by(key: str) -> str:
 
 
 def _gate_shut(source: SourceNode, reason: str) -> Callable[[], bool]:
-    return lambda: any(shut_by(key) == reason for key in source.gate.reasons)
+    return lambda: any(shut_by(key) == reason for key in source.reasons())
 
 
 def _breaker_open(sink: SinkNode, health: Health, reason: str) -> Callable[[], bool]:

@@ -80,17 +80,23 @@ class WatchedPorts:
 
     def __init__(self) -> None:
         self._ports: dict[PortName, WatchedPort] = {}
+        self._copies: list[WatchedPort] = []
         self.rejections: deque[Rejection] = deque(maxlen=LAST_REJECTIONS)
 
     @property
     def names(self) -> Sequence[PortName]:
-        return sorted(self._ports, key=str)
+        return sorted({port.name for port in self._all()}, key=str)
 
     def add(self, name: PortName, to: Node | None) -> WatchedPort:
         """The port of this name. `to` counts only the first time."""
         if name not in self._ports:
             self._ports[name] = WatchedPort(name, to)
         return self._ports[name]
+
+    def copy(self, name: PortName, to: Node) -> WatchedPort:
+        """One more port of this name, for a lane. A port that is not a copy never leads to one."""
+        self._copies.append(WatchedPort(name, to))
+        return self._copies[-1]
 
     def get(self, name: PortName) -> WatchedPort | None:
         return self._ports.get(name)
@@ -100,18 +106,23 @@ class WatchedPorts:
         return [name for name in self.names if str(name) == place or str(name).startswith(f"{place}/")]
 
     def watch(self, watcher: PortWatcher, names: Iterable[PortName]) -> None:
-        for name in names:
-            self._ports[name].watchers += (watcher,)
+        wanted = set(names)
+        for port in self._all():
+            if port.name in wanted:
+                port.watchers += (watcher,)
         self._wire()
 
     def unwatch(self, watcher: PortWatcher) -> None:
-        for port in self._ports.values():
+        for port in self._all():
             port.watchers = tuple(one for one in port.watchers if one is not watcher)
         self._wire()
 
     def _wire(self) -> None:
-        for port in self._ports.values():
+        for port in self._all():
             port.wire()
+
+    def _all(self) -> list[WatchedPort]:
+        return [*self._ports.values(), *self._copies]
 
 
 class PortCounts:

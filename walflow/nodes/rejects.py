@@ -74,6 +74,11 @@ class ErrPort:
             self._log.warning("rejected", reason=reasons[0], **place, events=len(reasons), stream=block.stream.number)
             if self.unlinked is not None and self.unlinked.watchers:
                 self.unlinked.show(self._error_block(block, reasons, details))
+        self.hand_on(block, reasons, details)
+
+    def hand_on(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
+        """`take` without a word: it was counted and logged before."""
+        if self.target is None or block.meta.get("rejected"):
             block.receipt.ack()
             return
         whole = self._error_block(block, reasons, details)
@@ -104,3 +109,13 @@ class ErrPort:
             told["at"] = at
         text = JSON.encode(told)
         return text if event is None else b'%b,"event":%b}' % (text[:-1], event)
+
+
+class UncountedErr:
+    """The same port, for events that another lane has brought there before."""
+
+    def __init__(self, port: ErrPort) -> None:
+        self._port = port
+
+    def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
+        self._port.hand_on(block, reasons, details)

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 from walflow.contract import MessagePiece, Recalled
 from walflow.event import Block, Codec, Cutting, Node, Receipt, Settled
 from walflow.framing import LINES, MESSAGES, Incoming
-from walflow.nodes.gate import ReasonGate
+from walflow.nodes.gate import AllGates, ReasonGate
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.message import cut
+from walflow.nodes.passed import EACH_TIME, Passed
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf
 from walflow.nodes.streams import SourcePorts, Streams, log_bug
@@ -46,13 +47,23 @@ class SourceNode:
         *,
         linked: bool = True,
         transactional: bool = False,
+        lanes: "Mapping[str, SourceNode] | None" = None,
+        passed: Passed = EACH_TIME,
+        alone: str = "",
     ) -> None:
+        """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them have
+        sent, so that an event that each lane sends counts once. `alone`: the name of its only lane."""
+        self.alone = alone or name
+        self.passed = passed
         self.name = name
+        self.lanes = lanes or {}
         incoming = framing if isinstance(framing, Incoming) else Incoming((), framing)
         self.ports = SourcePorts(name, out, err, codec, incoming)
         self.linked = linked
         self.transactional = transactional
-        self.gate = ReasonGate(self._shut, self._open)
+        self.gate: ReasonGate = (
+            AllGates([lane.gate for lane in self.lanes.values()]) if lanes else ReasonGate(self._shut, self._open)
+        )
         self.outlet: RunOutlet | None = None
         self.recall: Callable[[], Sequence[Recalled]] = lambda: ()
         self.sink_is_full: Callable[[], bool] = lambda: False  # of a log: its sink half accepts nothing more
@@ -64,7 +75,7 @@ class SourceNode:
         return f"<SourceNode {self.name} {self.gate!r} {self.outlet!r}>"
 
     def begin(self, context: RunContext) -> "RunOutlet":
-        self.outlet = RunOutlet(self, context)
+        self.outlet = RunOutlet(self, context, {name: lane.begin(context) for name, lane in self.lanes.items()})
         return self.outlet
 
     def limits(self) -> tuple[int, int | None]:
@@ -84,6 +95,18 @@ class SourceNode:
         """Whether the source must wait until something is settled."""
         return self.sink_is_full() or (self.outlet is not None and self.outlet.full)
 
+    def reasons(self) -> dict[str, str]:
+        """Why it may not send, or one of its lanes may not."""
+        found = dict(self.gate.reasons)
+        for lane in self.lanes.values():
+            found |= lane.gate.reasons
+        return found
+
+    def inflight(self) -> int:
+        """Bytes that were sent and are not settled. Of one event once for each lane."""
+        own = self.outlet.inflight if self.outlet is not None else 0
+        return own + sum(lane.inflight() for lane in self.lanes.values())
+
     def waiting(self) -> int:
         """Events that it has and has not sent, or that are not acked."""
         return self.outlet.waiting() if self.outlet is not None else 0
@@ -94,12 +117,16 @@ class SourceNode:
     def tell_full(self) -> None:
         for call in self._on_full:
             call()
+        for lane in self.lanes.values():
+            lane.tell_full()
 
     def end(self) -> None:
         """The run is over. Its receipts and its window do not count any more."""
         if self.outlet is not None:
             self.outlet.end()
             self.outlet = None
+        for lane in self.lanes.values():
+            lane.end()
         self.gate.restore("window")
 
     def _shut(self) -> None:
@@ -114,8 +141,9 @@ class SourceNode:
 class RunOutlet(RunHalf, SendWindow):
     """One run of a connector sends its events here: see `walflow.contract.Outlet`."""
 
-    def __init__(self, node: SourceNode, context: RunContext) -> None:
+    def __init__(self, node: SourceNode, context: RunContext, lanes: "Mapping[str, RunOutlet] | None" = None) -> None:
         super().__init__(node.gate, node.tell_full)
+        self._lanes = lanes or {}
         self.set_context(context)
         self.name = node.name
         self.linked = node.linked
@@ -133,6 +161,10 @@ class RunOutlet(RunHalf, SendWindow):
 
     def __repr__(self) -> str:
         return f"<Outlet {self.name} {self.inflight} of {self.window} bytes unsettled>"
+
+    @property
+    def lanes(self) -> "Mapping[str, RunOutlet]":
+        return self._lanes or {self._node.alone: self}
 
     # sources that push
 
@@ -168,8 +200,9 @@ class RunOutlet(RunHalf, SendWindow):
         self.inflight_events += frames.count
         receipt = block.receipt
         receipt.settled = partial(self._settled, receipt.settled, size)
-        self._received.value += frames.count
-        self._received_bytes.value += size
+        if self._node.passed.first(block):
+            self._received.value += frames.count
+            self._received_bytes.value += size
         try:
             self._out.accept(block)
         except Exception as error:  # noqa: BLE001  # any bug
@@ -209,7 +242,7 @@ class RunOutlet(RunHalf, SendWindow):
     @property
     def quiet(self) -> bool:
         """Whether all events that were read are settled."""
-        return not self.inflight and not self._turns
+        return not self.inflight and not self._turns and all(lane.quiet for lane in self._lanes.values())
 
     @property
     def stuck(self) -> bool:

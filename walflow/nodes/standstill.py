@@ -9,6 +9,7 @@ import structlog
 
 from walflow.metrics import Metrics
 from walflow.nodes.connector import ConnectorNodes
+from walflow.nodes.source import SourceNode
 
 EVERY: Final = 1.0  # seconds between looks
 PATIENCE: Final = 10  # looks
@@ -42,12 +43,15 @@ class _Unchanged:
 
 
 class _Source:
-    def __init__(self, nodes: ConnectorNodes) -> None:
+    """Or one of its lanes."""
+
+    def __init__(self, nodes: ConnectorNodes, source: SourceNode) -> None:
         self.nodes = nodes
+        self.source = source
         self.said = False
         self.log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
         self._still = _Unchanged(self._delivered)
-        self._holders = [(holder, _Unchanged(holder.outcomes)) for holder in nodes.source.holders]
+        self._holders = [(holder, _Unchanged(holder.outcomes)) for holder in source.holders]
 
     @property
     def seconds(self) -> int:
@@ -60,7 +64,7 @@ class _Source:
             unchanged.look()
 
     def found(self) -> Standstill:
-        node = self.nodes.source
+        node = self.source
         reasons = [f"{by}: {reason}" for by, reason in node.gate.reasons.items()] or ["its window is full"]
         held_by: list[str] = []
         for holder, unchanged in self._holders:
@@ -71,15 +75,18 @@ class _Source:
         return Standstill(node.name, self.seconds, "; ".join(reasons), held_by)
 
     def _delivered(self) -> tuple[int, int] | None:
-        outlet = self.nodes.source.outlet
+        outlet = self.source.outlet
         return (outlet.run, outlet.delivered) if outlet is not None and outlet.stuck else None
 
 
 class Standstills:
     def __init__(self, connectors: Sequence[ConnectorNodes], metrics: Metrics) -> None:
-        self._sources = [_Source(nodes) for nodes in connectors if nodes.source.linked]
-        for source in self._sources:
-            metrics.gauge("standstill_seconds", _seconds_of(source), **source.nodes.plan.labels)
+        self._sources: list[_Source] = []
+        for nodes in connectors:
+            if nodes.source.linked:
+                sources = [_Source(nodes, source) for source in nodes.source.lanes.values() or [nodes.source]]
+                metrics.gauge("standstill_seconds", _seconds_of(sources), **nodes.plan.labels)
+                self._sources += sources
 
     def look(self) -> None:
         """Must be called once a second. Logs one line when a source begins to stand still, and one when it moves again."""
@@ -98,5 +105,5 @@ class Standstills:
         return [source.found() for source in self._sources if source.seconds]
 
 
-def _seconds_of(source: _Source) -> Callable[[], float]:
-    return lambda: source.seconds
+def _seconds_of(sources: Sequence[_Source]) -> Callable[[], float]:
+    return lambda: max(source.seconds for source in sources)

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from walflow import contract
 from walflow.nodes.connector import ConnectorNodes
-from walflow.nodes.source import Holder
+from walflow.nodes.source import Holder, SourceNode
 from walflow.operators import OperatorContext
+from walflow.plan import NodeId
 from walflow.plan.graph import Graph, Port, Stops
+from walflow.plan.lanes import LanePlan
 
 
 class Upstream:
@@ -17,11 +19,13 @@ class Upstream:
         self,
         graph: Graph,
         connectors: Sequence[ConnectorNodes],
+        lanes: Mapping[NodeId, Sequence[LanePlan]],
         operators: Mapping[Port, OperatorContext],
         holding: Mapping[str, Holder],
     ) -> None:
         self._graph = graph
         self._connectors = connectors
+        self._lanes = lanes
         self._sinks = {nodes.plan.id: nodes.sink for nodes in connectors}
         self._operators = operators
         self._holding = holding
@@ -40,14 +44,35 @@ class Upstream:
             sink = self._sinks[reached]
             sink.behind_log = sink.behind_log or nodes.plan.connector.resends()
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
-            sink.windows.append(source)
             source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
         self._tell_of_recall(nodes)
         for place in self._graph.places_of(node) & self._operators.keys():
             operator = self._operators[place]
-            operator.windows.append(source)
             if operator.name in self._holding:
                 source.holders.append(self._holding[operator.name])
+        for lane, begin in self._ways(nodes):
+            self._tell_of_window(lane, begin)
+            if lane is not source:
+                lane.holders += [one for one in source.holders if one.name in self._names_from(begin)]
+
+    def _tell_of_window(self, source: SourceNode, begin: Sequence[Port]) -> None:
+        for reached in self._graph.sinks_from(begin):
+            self._sinks[reached].windows.append(source)
+        for place in self._graph.places_from(begin) & self._operators.keys():
+            self._operators[place].windows.append(source)
+
+    def _names_from(self, begin: Sequence[Port]) -> set[str]:
+        sinks = {self._sinks[reached].name for reached in self._graph.sinks_from(begin)}
+        return sinks | {self._operators[at].name for at in self._graph.places_from(begin) & self._operators.keys()}
+
+    def _ways(self, nodes: ConnectorNodes) -> list[tuple[SourceNode, Sequence[Port]]]:
+        """The source or each of its lanes, and where its events begin. A lane may reject events by the log's own err: what
+        cannot take them stops every lane."""
+        planned = self._lanes[nodes.plan.id]
+        if len(planned) < 2:
+            return [(nodes.source, self._graph.outputs(nodes.plan.id))]
+        err = self._graph.err_of(nodes.plan.id)
+        return [(nodes.source.lanes[lane.name], [*lane.entries, *err]) for lane in planned]
 
     def _tell_of_recall(self, nodes: ConnectorNodes) -> None:
         """Not where there are other sinks than the log: what the log has, they may not have got."""
@@ -60,7 +85,8 @@ class Upstream:
 
     def _hang_gates(self) -> None:
         for nodes in self._connectors:
-            self._hang(nodes.source.gate, self._graph.stopped_by(nodes.plan.id))
+            for source, begin in self._ways(nodes):
+                self._hang(source.gate, self._graph.stops(begin))
         for sink in self._sinks.values():
             sink.replaceable = sink.linked and not sink.gates
         for chooser in self._graph.choosers.keys() & self._operators.keys():

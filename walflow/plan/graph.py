@@ -158,6 +158,25 @@ class Graph:
     def sinks_behind(self, port: Port) -> frozenset[NodeId]:
         return frozenset(reached.node for reached in _reach([port], self._forward) if self._is_input(reached))
 
+    def sinks_from(self, begin: Iterable[Port]) -> frozenset[NodeId]:
+        """All connectors that may get events that leave by these ports, or come to these inputs."""
+        return frozenset(port.node for port in _reach(begin, self._forward) if self._is_input(port))
+
+    def places_from(self, begin: Iterable[Port]) -> frozenset[Port]:
+        """All ports and places that these events pass, with those that sinks reject."""
+        return frozenset(_reach(begin, self._forward))
+
+    def accepted_from(self, begin: Iterable[Port]) -> frozenset[Port]:
+        """All ports and places that these events pass unless a sink rejects them."""
+        return frozenset(_reach(begin, {port: to for port, to in self._forward.items() if not self._is_input(port)}))
+
+    def outputs(self, node: NodeId) -> list[Port]:
+        return self._outputs(node)
+
+    def err_of(self, node: NodeId) -> list[Port]:
+        """Its err port, if it has one."""
+        return [port for port in self._outputs(node) if port.name == ERR]
+
     def exits(self, chooser: Port) -> list[Port]:
         return [Port(chooser.node, name) for name in self.choosers[chooser].exits]
 

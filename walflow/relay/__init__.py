@@ -1,8 +1,9 @@
 """A log between an inlet and an outlet: what the connectors `wal` and `spark` share.
 
     LogSink     blocks in -> Log.append, one commit for all that waited -> ack upstream
-    LogSource   blocks out, the receipts back -> Log.ack, redelivery
-    ReadAhead   Log.Reader -> what LogSource sends next
+    LogSource   the lanes of a log
+    Lane        blocks out to some sinks, the receipts back -> Mark.ack, redelivery
+    ReadAhead   Log.Reader -> what a lane sends next
     Outcomes    the counters of what becomes of it
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
@@ -17,8 +18,8 @@ commits are small and the disk is fast.
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.dropping import Dropping
 from walflow.relay.measures import measure, measure_writer
-from walflow.relay.reader import LogSource
 from walflow.relay.recalling import recall
+from walflow.relay.source import LogSource
 from walflow.relay.syncing import Syncing
 from walflow.relay.writer import LogSink
 

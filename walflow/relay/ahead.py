@@ -6,30 +6,27 @@ from typing import Final
 
 from walflow.contract import Outlet
 from walflow.errors import DiskFull, FailStop
-from walflow.relay.outcomes import Outcomes
 from walflow.relay.redelivery import InFlight
-from walflow.wal import Log, Record
+from walflow.wal import Log, Mark, Record
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
 
 
 class ReadAhead:
-    """`parts`: the next ones to be sent, in order. `on_gap`: called after damage was found and logged. `again`: called
-    when the log may be read again that could not be."""
+    """`parts`: the next ones to be sent, in order. `found_gaps`: called after each read, which may have found damage.
+    `again`: called when the log may be read again that could not be."""
 
     def __init__(
-        self, log: Log, out: Outlet, outcomes: Outcomes, on_gap: Callable[[], None], again: Callable[[], None]
+        self, log: Log, mark: Mark, out: Outlet, found_gaps: Callable[[], None], again: Callable[[], None]
     ) -> None:
         self.parts: deque[InFlight[Record]] = deque()
         self.first_ingest_ns = 0  # when what was read first had been received
-        self._log = log
+        self._mark = mark
         self._out = out
-        self._outcomes = outcomes
-        self._on_gap = on_gap
+        self._found_gaps = found_gaps
         self._again = again
-        self._records = log.reader()
-        self._gaps_told = 0
+        self._records = log.reader(mark.low + 1)
         self._reads_later = False
 
     def fill(self) -> bool:
@@ -46,12 +43,12 @@ class ReadAhead:
             return
         except FailStop as error:
             self._out.fatal(error)
-        self._tell_gaps()
+        self._found_gaps()
         if records and not self.first_ingest_ns:
             self.first_ingest_ns = records[0].ingest_ns
         for record in records:
             last = record.position + record.count - 1
-            self.parts.extend(InFlight(low, high, record) for low, high in self._log.unacked(record.position, last))
+            self.parts.extend(InFlight(low, high, record) for low, high in self._mark.unacked(record.position, last))
 
     def _read_later(self, error: DiskFull) -> None:
         """Others ask meanwhile; one timer is enough."""
@@ -63,13 +60,3 @@ class ReadAhead:
     def _due(self) -> None:
         self._reads_later = False
         self._again()
-
-    def _tell_gaps(self) -> None:
-        """Logs damage to the operator: damaged events are kept in quarantine/ and will not be sent."""
-        gaps = self._log.gaps
-        for gap in gaps[self._gaps_told :]:
-            self._outcomes.quarantined(gap)
-            self._out.log.error("quarantined", found=str(gap))
-        if self._gaps_told < len(gaps):
-            self._gaps_told = len(gaps)
-            self._on_gap()  # so that a restart does not find and count them again

@@ -139,10 +139,10 @@ class _Oldest:
         return self.ages.oldest(self._clock(), self._log.low)
 
 
-def backlog_bytes(log: Log) -> int:
-    """Bytes from the first event that is not acked. Within its chunk they are estimated by the share of positions, so
+def backlog_bytes(log: Log, low: int | None = None) -> int:
+    """Bytes from the first event that is not acked, or above `low`. Within its chunk they are estimated by the share of positions, so
     that nothing has to be read."""
-    low, total = log.low, 0.0
+    low, total = log.low if low is None else low, 0.0
     for chunk in log.chunks:
         if chunk.last > low:
             unacked = chunk.last - max(low, chunk.first - 1)

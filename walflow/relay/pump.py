@@ -33,6 +33,12 @@ class Pump:
             self._planned = True
             self._scheduler.call_soon(self._due)
 
+    def later(self) -> None:
+        """In the loop's next turn, also during a run: the rest of this turn is for others."""
+        if not self._planned:
+            self._planned = True
+            self._scheduler.call_soon(self._due)
+
     def _due(self) -> None:
         self._planned = False
         self.now()

@@ -381,6 +381,7 @@ class MemoryOutlet(_Half):
         self.rejected: list[tuple[bytes, str]] = []
         self.count_backlog: Callable[[], int] = lambda: 0
         self.recall: Sequence[Recalled] = ()
+        self.apart: dict[str, MemoryOutlet] = {}
         self._paused = paused
         self._resumed: asyncio.Event | None = None
         self._on_ready: Callable[[], None] = _nothing
@@ -401,6 +402,11 @@ class MemoryOutlet(_Half):
         self._on_ready()
 
     # walflow.contract.Outlet
+
+    @property
+    def lanes(self) -> "Mapping[str, MemoryOutlet]":
+        """Those that the test has put in `apart`."""
+        return self.apart or {self.name: self}
 
     def stream(
         self,

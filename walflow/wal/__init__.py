@@ -6,7 +6,7 @@ acked them. It knows no codec and no event loop. docs/reference/wal-format.md de
     chunk     a file of records; format has the bytes
     space     what the files take of the budget, and spares
     unsynced  what a relaxed log has written and not synced
-    cursor    acked positions, in memory and on disk
+    cursor    acked positions, in memory and on disk; marks: those of each lane
     reader    records in order; cache has the newest ones
     opening/  what a start finds and repairs
     tools/    what the commands `walflow wal ...` do
@@ -17,6 +17,7 @@ from walflow.wal.commit import Commit, Sync
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.format import Record
 from walflow.wal.log import Dropped, Log, LogOptions
+from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery
 from walflow.wal.quarantine import Gap
 from walflow.wal.reader import Reader
@@ -32,6 +33,7 @@ __all__ = [
     "Log",
     "LogFull",
     "LogOptions",
+    "Mark",
     "Reader",
     "Record",
     "Recovery",

@@ -10,7 +10,10 @@ OVERHEAD: Final = 400  # bytes that the objects around one record take
 
 
 class Cache:
+    """`shared`: several readers want the same records. Then they stay until newer ones need their room."""
+
     def __init__(self, max_bytes: int) -> None:
+        self.shared = False
         self._max_bytes = max_bytes
         self._bytes = 0
         self._entries: OrderedDict[int, Entry] = OrderedDict()
@@ -32,7 +35,9 @@ class Cache:
             self._forget(known.popitem(last=False)[1])
 
     def take(self, position: int) -> Entry | None:
-        """Returns the record that begins there, and removes it from the cache, because a record is rarely read twice."""
+        """Returns the record that begins there. Unless it is shared, it is removed, because a record is rarely read twice."""
+        if self.shared:
+            return self._entries.get(position)
         entry = self._entries.pop(position, None)
         if entry is not None:
             self._forget(entry)

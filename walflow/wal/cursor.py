@@ -7,7 +7,10 @@ sector or a flipped bit takes one slot, the log never misses a file that was del
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
 
+from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
 from walflow.wal.format import SLOT, Slot, pack_slot
@@ -34,6 +37,11 @@ class Acked:
     def above(self) -> int:
         """The number of acked positions above `low`."""
         return sum(self._lasts) - sum(self._firsts) + len(self._firsts)
+
+    @property
+    def last(self) -> int:
+        """The highest acked position."""
+        return self._lasts[-1] if self._lasts else self.low
 
     def add(self, first: int, last: int) -> bool:
         """Adds a range, both ends included, in any order and with any overlap. False: all of it was acked already."""
@@ -77,6 +85,12 @@ class Acked:
         return at >= 0 and last <= self._lasts[at]
 
 
+class Flushing(Protocol):
+    """Raises DiskFull or FailStop."""
+
+    def flush(self) -> None: ...
+
+
 class Checkpoint:
     """A cursor to be written, and the chunks that may be deleted after it. It has three phases, as a commit has."""
 
@@ -90,6 +104,7 @@ class Checkpoint:
         both: bool,
         dropped: list[Chunk],
         spares: dict[Chunk, str],
+        marks: Flushing | None,
     ) -> None:
         self._directory = directory
         self._fd = fd
@@ -97,6 +112,7 @@ class Checkpoint:
         self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
         self.dropped = dropped
         self.spares = spares  # those to be kept for reuse, and the name they get
+        self._marks = marks
         self._gone = 0
         self.flushed = False
 
@@ -117,6 +133,9 @@ class Checkpoint:
             self._gone += 1
         if self.dropped:
             self._directory.sync_names()
+        if self._marks is not None:
+            with suppress(DiskFull):  # the next checkpoint may find room; until then a crash brings repeats
+                self._marks.flush()
         self.flushed = True
 
     def _drop(self, chunk: Chunk) -> None:
@@ -138,10 +157,17 @@ class CursorFile:
         self._said: Slot | None = None  # in the last checkpoint; its generation does not count
 
     def checkpoint(
-        self, slot: Slot, dropped: list[Chunk], spares: dict[Chunk, str], *, force: bool
+        self,
+        slot: Slot,
+        dropped: list[Chunk],
+        spares: dict[Chunk, str],
+        marks: Flushing | None = None,
+        *,
+        force: bool,
     ) -> Checkpoint | None:
-        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted."""
-        if not force and not dropped and slot == self._said:
+        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `marks`: what lanes
+        have acked beyond it, to be stored once the cursor is."""
+        if not force and not dropped and slot == self._said and marks is None:
             return None
         self._said = slot
         self.running = checkpoint = Checkpoint(
@@ -152,6 +178,7 @@ class CursorFile:
             both=force,
             dropped=dropped,
             spares=spares,
+            marks=marks,
         )
         self._generation = checkpoint.generation
         return checkpoint

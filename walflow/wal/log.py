@@ -19,6 +19,7 @@ The budget limits all chunks and spares together (space.py).
 """
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
@@ -52,6 +53,8 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.mark_file import MarkFile
+from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery, recover
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
@@ -128,13 +131,16 @@ class Log:
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
-        if not found.settled or self.relaxed:
-            # Durable before the next commit is, for that would prove that what was torn had been promised.
-            try:
+        self._lanes: Sequence[str] = ()
+        self._mark_file = MarkFile(self.directory, self._uuid)
+        try:
+            self._mark_file.read(found.known)
+            if not found.settled or self.relaxed:
+                # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
-            except BaseException:
-                self.abandon()
-                raise
+        except BaseException:
+            self.abandon()
+            raise
 
     def __repr__(self) -> str:
         return (
@@ -323,8 +329,14 @@ class Log:
 
     # Acks
 
+    def part(self, lanes: Sequence[str]) -> Sequence[Mark]:
+        """A mark for each lane; they read and ack on their own. To be called once, before anything is read."""
+        self.cache.shared = len(lanes) > 1
+        self._lanes = lanes
+        return self.acked.part([self._mark_file.stored.get(name) for name in lanes])
+
     def ack(self, first: int, last: int) -> None:
-        """Acks positions, both included, in any order, overlapping or repeated."""
+        """Acks positions for all lanes, both ends included, in any order, overlapping or repeated."""
         self.acked.add(first, min(last, self.durable))
 
     def unacked(self, first: int, last: int) -> list[tuple[int, int]]:
@@ -337,7 +349,8 @@ class Log:
         if self._cursor.running is not None:
             return None
         dropped = self._droppable()
-        return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), force=force)
+        marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if self.acked.lanes else None
+        return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), marks, force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._unsynced.mode, self.durable
@@ -429,6 +442,7 @@ class Log:
         for chunk in [*self.chunks, *self._unsynced.full, *(chunk for commit in commits for chunk in commit.sealed)]:
             chunk.close(self.disk)
         self._cursor.close()
+        self._mark_file.close()
         self.directory.release()
 
     def _sync_all(self) -> None:

@@ -15,7 +15,6 @@ from typing import Final
 
 from walflow.durable import replace
 from walflow.wal.chunk import Chunk
-from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     INTERVAL,
@@ -32,6 +31,7 @@ from walflow.wal.format import (
     unpack_meta,
     unpack_slot,
 )
+from walflow.wal.marks import Marks
 from walflow.wal.opening.note import Note
 from walflow.wal.opening.settle import settle
 from walflow.wal.opening.survey import Sheet, collect, survey
@@ -79,10 +79,11 @@ class Found:
         self.uuid = uuid
         self.cursor = cursor  # descriptor
         self.generation = newest.generation
-        self.acked = Acked(newest.low, newest.ranges)
+        self.acked = Marks(newest.low, newest.ranges)
         self.losses = Losses(directory, self.acked)
         self.sync = newest.sync
         self.durable = max(newest.durable, newest.low)
+        self.known = max(newest.durable, newest.low, newest.written)  # durable, or written, as the cursor says
         self.written = max([newest.written, *(last for _, last in newest.ranges)])
         self.dropped = newest.dropped_events, newest.dropped_bytes
         self.commit = 1  # number of the next one

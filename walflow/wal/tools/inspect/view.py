@@ -8,6 +8,7 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import SKIP, SLOT, Slot, unpack_slot
+from walflow.wal.marks import Marks
 from walflow.wal.opening.recovery import Found, recover
 from walflow.wal.opening.survey import NUMBERED
 from walflow.wal.tools.inspect.onlooker import Onlooker
@@ -70,7 +71,8 @@ def look(path: str) -> View:
 def _as_it_runs(found: Found) -> None:
     """A start would skip positions that left no trace; the process that uses the log knows them."""
     found.durable -= SKIP
-    found.acked = up_to(found.acked, found.durable)
+    acked = up_to(found.acked, found.durable)
+    found.acked = Marks(acked.low, acked.ranges)
 
 
 def up_to(acked: Acked, last: int) -> Acked:

@@ -1,4 +1,7 @@
-"""The source half of a log: sends durable events, in order, within its window, until every sink has acked them."""
+"""One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec import MsgspecError
 
@@ -11,38 +14,53 @@ from walflow.relay.outcomes import Outcomes
 from walflow.relay.pump import Pump
 from walflow.relay.redelivery import InFlight, Redelivery
 from walflow.relay.tag import Tag, Tags
-from walflow.wal import Log, Record
+from walflow.wal import Log, Mark, Record
 
 
-class LogSource:
-    """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many events
-    may be sent and not acked; None: no limit but the window."""
+class LaneLimits(NamedTuple):
+    """`window`: bytes that may be sent and not acked, `events`: their number; None: no limit but the window. `attempts`:
+    how often a single event may fail before it is rejected; None: no limit. `turn`: bytes that may be sent in one turn
+    of the loop, because other lanes wait; None: no limit."""
+
+    window: int
+    events: int | None = None
+    attempts: int | None = None
+    turn: int | None = None
+
+
+class Lane:
+    """`mark`: what its sinks have acked. A lane knows nothing of the others. `found_gaps` is called after each read."""
 
     def __init__(
         self,
         log: Log,
+        mark: Mark,
         out: Outlet,
         tags: Tags,
         checkpoints: Checkpoints,
-        max_attempts: int | None = None,
-        most: int | None = None,
+        outcomes: Outcomes,
+        limits: LaneLimits,
+        found_gaps: Callable[[], None],
     ) -> None:
         self._log = log
+        self._mark = mark
         self._out = out
         self._tags = tags
         self._checkpoints = checkpoints
-        self._max_attempts = max_attempts
-        self._most = most
+        self._outcomes = outcomes
+        self._limits = limits
         self._sent = 0  # events, and not settled
         self._dropped = 0  # all events up to this position were dropped
-        self._outcomes = Outcomes(out)
-        self._ahead = ReadAhead(log, out, self._outcomes, checkpoints.acked, self.pump)
+        self._ahead = ReadAhead(log, mark, out, found_gaps, self.pump)
         self._redelivery = Redelivery[Record]()
         self._pump = Pump(out.scheduler, self._send_ready)
-        out.window = min(out.window, log.window)
-        out.window_events = most
+        out.window = min(out.window, limits.window)
+        out.window_events = limits.events
         out.on_ready(self.pump)
         out.backlog(self.backlog)
+
+    def __repr__(self) -> str:
+        return f"<Lane {self._mark!r}, {self._sent} events sent>"
 
     @property
     def first_ingest_ns(self) -> int:
@@ -50,9 +68,13 @@ class LogSource:
         return self._ahead.first_ingest_ns
 
     def backlog(self) -> int:
-        """Events that are durable and not acked by every sink."""
-        log = self._log
-        return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
+        """Events that are durable and not acked by every sink of the lane."""
+        return self._mark.behind(self._log.durable)
+
+    @property
+    def low(self) -> int:
+        """All positions up to this one are acked in this lane."""
+        return self._mark.low
 
     def forget(self, last: int) -> None:
         """The log has dropped all events up to this position that were not acked. A sink may still settle some of them;
@@ -65,7 +87,7 @@ class LogSource:
         self._pump.now()
 
     def _send_ready(self) -> None:
-        parts = self._ahead.parts
+        parts, turn, size = self._ahead.parts, self._limits.turn, 0
         while not self._redelivery.blocks and self._ahead.fill():
             part = self._fitted(parts[0])
             if part is None:
@@ -73,25 +95,31 @@ class LogSource:
             block = self._block(part) if part.last > self._dropped else None
             if block is None:
                 parts.popleft()
-            elif not self._send(part, block):
+                continue
+            if turn is not None and size >= turn:
+                self._pump.later()
                 return
+            if not self._send(part, block):
+                return
+            size += part.size
 
     def _fitted(self, part: InFlight[Record]) -> InFlight[Record] | None:
         """The part of the next events that may be sent now; None: no more may be sent."""
-        if self._most is None or self._sent + part.count <= self._most:
+        most = self._limits.events
+        if most is None or self._sent + part.count <= most:
             return part
-        if self._sent >= self._most:
+        if self._sent >= most:
             return None
         parts = self._ahead.parts
         parts.popleft()
-        parts.extendleft(reversed(part.cut(self._most - self._sent)))
+        parts.extendleft(reversed(part.cut(most - self._sent)))
         return parts[0]
 
     def _send(self, part: InFlight[Record], block: Block) -> bool:
         """Sends a part. False: not now. The part leaves the queue first, because it may settle (and fail) while it is
         being sent."""
         self._ahead.parts.popleft()
-        if part.given_up(self._max_attempts):
+        if part.given_up(self._limits.attempts):
             self._outcomes.rejected(part.size)
             self._sent += part.count
             self._out.reject(block, f"failed {part.attempts} times")
@@ -144,8 +172,8 @@ class LogSource:
     def _account(self, part: InFlight[Record], receipt: Receipt) -> None:
         size = self._size_of(part, receipt.done)
         if receipt.done:
-            self._outcomes.acked(receipt.done, size)
-            self._log.ack(part.first, part.first + receipt.done - 1)
+            by_all = self._mark.ack(part.first, part.first + receipt.done - 1)
+            self._outcomes.acked(by_all, size if by_all == receipt.done else size * by_all // receipt.done)
             self._checkpoints.acked()
         if receipt.cause is not None and receipt.done < part.count:
             left = part.failed(receipt.done, receipt.delivered)

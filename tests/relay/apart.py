@@ -1,0 +1,144 @@
+"""A log and its sinks, built from a flow file as the daemon builds them, on a disk in memory, in virtual time. What comes to
+a sink waits until the test says what becomes of it."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from connectors.memory import Memory
+from connectors.null import Null
+from connectors.wal import RunningLog, Wal
+from tests.nodes.world import World
+from tests.operators.flows import Sink
+from walflow import Block, Frames, StreamId
+from walflow.codecs import JSON
+from walflow.contract import Connector
+from walflow.diagnostics import render_all
+from walflow.event import Receipt
+from walflow.framing import LINES
+from walflow.nodes.build import build
+from walflow.plan import Assembly, load
+from walflow.testing import MemoryDisk
+from walflow.wal import Log
+
+KNOWN: dict[str, type[Connector]] = {"wal": Wal, "null": Null, "memory": Memory}
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector log from wal with config = {{"path": "/log", {config}}} end;
+  define connector null from null;
+  create connector log;
+  {creates}
+  {body}
+end;
+deploy flow main;
+"""
+
+
+class Apart:
+    """One life. `sinks`: by name. Those that are not `here` have not come up."""
+
+    def __init__(
+        self,
+        body: str,
+        sinks: Sequence[str],
+        *,
+        disk: MemoryDisk | None = None,
+        config: str = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 8',
+        away: Sequence[str] = (),
+    ) -> None:
+        self.world = World()
+        self.scheduler = self.world.scheduler
+        self.disk = disk or MemoryDisk()
+        creates = "".join(f"create connector {name} from null;" for name in sinks)
+        nodes = build(_assembly(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
+        self.ports = nodes.ports
+        by_name = {one.plan.id.name: one for one in nodes.connectors}
+        self.nodes = by_name["log"]
+        self._operators = nodes.operators
+        for operator in nodes.operators:
+            operator.node.begin(self.scheduler)
+        wal = self.nodes.plan.connector
+        assert isinstance(wal, Wal)
+        self.sinks = {name: Sink(by_name[name], self.world) for name in sinks}
+        context = self.world.context("main::log")
+        self.nodes.sink.begin(context)
+        self.outlet = self.nodes.source.begin(context)
+        self.log = Log(wal.options(), self.disk)
+        self.running = RunningLog(wal, self.log, self.nodes.sink, self.outlet)
+        for name, sink in self.sinks.items():
+            if name not in away:
+                sink.start()
+        self.settle()
+
+    def settle(self) -> None:
+        self.scheduler.run()
+
+    def give(self, *ids: int, size: int = 0) -> Receipt:
+        """One block."""
+        data = b"".join(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * size) for number in ids)
+        receipt = Receipt(_settled, len(ids))
+        frames = Frames(data, len(ids), LINES)
+        block = Block(StreamId("main::tcp", 7, 1), frames, JSON, receipt, ingest_ns=5, meta={})
+        self.nodes.sink.accept(block)
+        self.settle()
+        return receipt
+
+    def ids(self, sink: str) -> list[int]:
+        """All that ever came, in the order in which it came."""
+        return [value["id"] for value in self.sinks[sink].got]  # type: ignore[index]
+
+    def ack(self, *sinks: str) -> None:
+        """All that came to them, and what comes because of that."""
+        while any(self.sinks[name].waiting for name in sinks):
+            for name in sinks:
+                self.sinks[name].ack()
+            self.settle()
+
+    def lanes(self) -> dict[str, int]:
+        """How many events each of them lacks."""
+        return {name: outlet.waiting() for name, outlet in self.outlet.lanes.items()}
+
+    def checkpoint(self) -> None:
+        """What was acked is in the cursor, and so is what recovery finds."""
+        self.scheduler.advance(1.0)
+        self.settle()
+
+    def crash(self) -> None:
+        self.running.stop()
+        self._void()
+        self.log.abandon()
+
+    def close(self) -> None:
+        self.running.stop()
+        self._void()
+        self.settle()
+        self.log.close()
+
+    def _void(self) -> None:
+        """The process is gone, and its blocks with it."""
+        self.nodes.source.end()
+        for sink in self.sinks.values():
+            for block in sink.waiting:
+                block.receipt.ack()
+            sink.waiting.clear()
+            sink.node.end("stopped")
+            sink.node.abandon()
+        for operator in self._operators:
+            operator.node.end()
+
+
+@cache
+def _assembly(text: str) -> Assembly:
+    with TemporaryDirectory() as directory:
+        file = Path(directory, "main.troy")
+        file.write_text(text, encoding="utf-8")
+        assembly, diagnostics = load([str(file)], KNOWN)
+    assert assembly is not None, render_all(diagnostics)
+    return assembly
+
+
+def _settled(receipt: Receipt) -> None: ...

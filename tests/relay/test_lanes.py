@@ -1,0 +1,235 @@
+"""A lane for each sink of a log: one that is away, slow or failing stops no other."""
+
+import pytest
+
+from tests.relay.apart import Apart
+
+FAN = """
+  create pipeline after from pipelines::passthrough;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/near;
+  connect /pipeline/after to /connector/far;
+"""
+
+
+def test_a_sink_that_is_away_from_the_start_stops_no_other() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    for number in range(300):
+        flow.give(number, size=1000)
+        flow.ack("near")
+    assert flow.ids("near") == list(range(300))
+    assert not flow.nodes.source.lanes["near"].gate.shut
+    assert flow.nodes.source.lanes["far"].gate.shut
+    assert flow.lanes() == {"near": 0, "far": 300}
+    flow.close()
+
+
+def test_back_again_it_catches_up_in_order_while_the_others_go_on() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    for number in range(200):
+        flow.give(number, size=1000)
+        flow.ack("near")
+    flow.sinks["far"].start()
+    flow.settle()
+    for number in range(200, 300):
+        flow.give(number, size=1000)
+        flow.ack("near")
+        flow.sinks["far"].ack()
+    flow.ack("far")
+    assert flow.ids("near") == flow.ids("far") == list(range(300))
+    flow.checkpoint()
+    assert (flow.log.low, flow.lanes()) == (300, {"near": 0, "far": 0})
+    flow.close()
+
+
+def test_a_sink_that_is_slow_gets_its_own_window_and_no_more() -> None:
+    flow = Apart(FAN, ["near", "far"])
+    for number in range(300):
+        flow.give(number, size=1000)
+        flow.ack("near")
+    assert len(flow.ids("near")) == 300
+    held = sum(len(block.frames.data) for block in flow.sinks["far"].waiting)
+    assert 0 < held <= flow.log.window
+    flow.ack("far")
+    assert flow.ids("far") == list(range(300))
+    flow.close()
+
+
+def test_a_sink_that_fails_gets_again_what_it_failed_and_the_other_does_not() -> None:
+    flow = Apart(FAN, ["near", "far"])
+    flow.give(1, 2, 3)
+    flow.sinks["far"].fail(done=1)
+    flow.give(4)
+    flow.ack("near")
+    assert flow.ids("near") == [1, 2, 3, 4]
+    assert flow.lanes()["near"] == 0
+    flow.scheduler.advance(1.0)
+    flow.settle()
+    flow.ack("far")
+    assert flow.ids("far") == [1, 2, 3, 2, 3, 4]
+    assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+def test_a_full_log_stops_its_sources_and_a_lane_that_comes_back_frees_it() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    number = 0
+    while not flow.nodes.sink.triggered():
+        flow.give(number, size=4000)
+        flow.ack("near")
+        number += 1
+    assert flow.log.fill >= 0.9
+    assert "full" in str(flow.nodes.sink.reason)
+    assert flow.ids("near") == list(range(number))
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    flow.checkpoint()
+    assert not flow.nodes.sink.triggered()
+    assert flow.ids("far") == list(range(number))
+    flow.close()
+
+
+def test_together_keeps_all_sinks_in_step() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"], config='"lanes": "together"')
+    flow.give(1)
+    assert flow.ids("near") == []
+    assert list(flow.outlet.lanes) == ["main::log"]
+    flow.close()
+
+
+def test_after_a_crash_no_lane_misses_an_event() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    for number in range(20):
+        flow.give(number)
+    flow.ack("near")
+    flow.checkpoint()
+    flow.crash()
+    again = Apart(FAN, ["near", "far"], disk=flow.disk)
+    again.ack("near", "far")
+    assert again.ids("far") == list(range(20))
+    assert again.ids("near") == [], "its mark was stored"
+    assert again.log.low == 20
+    again.close()
+
+
+def test_a_sink_that_leaves_the_flow_holds_nothing_and_the_others_get_nothing_twice() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    flow.give(*range(20))
+    flow.ack("near")
+    flow.close()
+    alone = Apart(FAN.replace("connect /pipeline/after to /connector/far;", ""), ["near"], disk=flow.disk)
+    assert list(alone.outlet.lanes) == ["near"]
+    assert alone.log.low == 20
+    alone.give(20)
+    alone.ack("near")
+    assert alone.ids("near") == [20]
+    alone.close()
+
+
+def test_a_new_sink_begins_at_what_the_log_still_has() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    flow.give(1, 2)
+    flow.give(3, 4)
+    flow.ack("near")
+    flow.close()
+    more = FAN + "connect /pipeline/after to /connector/new;"
+    again = Apart(more, ["near", "far", "new"], disk=flow.disk)
+    again.ack("near", "far", "new")
+    assert (again.ids("near"), again.ids("far"), again.ids("new")) == ([], [1, 2, 3, 4], [1, 2, 3, 4])
+    again.close()
+
+
+TWO_WAYS = """
+  create pipeline one from pipelines::passthrough;
+  create pipeline two from pipelines::passthrough;
+  connect /connector/log to /pipeline/one;
+  connect /connector/log to /pipeline/two;
+  connect /pipeline/one to /connector/near;
+  connect /pipeline/two to /connector/near;
+  connect /pipeline/two to /connector/far;
+"""
+
+
+def test_two_ways_to_one_sink_are_one_lane() -> None:
+    flow = Apart(TWO_WAYS, ["near", "far"])
+    assert list(flow.outlet.lanes) == ["far", "near"] or list(flow.outlet.lanes) == ["near", "far"]
+    flow.give(1)
+    assert flow.ids("near") == [1, 1]
+    assert flow.ids("far") == [1]
+    flow.ack("near", "far")
+    assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+def pipeline(body: str, into: str = "out, other") -> str:
+    return f"""
+  define pipeline p into {into} pipeline {body} end;
+  create pipeline p;
+  connect /connector/log to /pipeline/p;
+"""
+
+
+BY_WHERE = """
+  connect /pipeline/p/out to /connector/near;
+  connect /pipeline/p/other to /connector/far;
+"""
+
+
+def test_selects_send_each_lane_what_is_its_own() -> None:
+    body = pipeline(
+        "select event from in where event.id < 10 into out; select event from in where event.id > 5 into other;"
+    )
+    flow = Apart(body + BY_WHERE, ["near", "far"], away=["far"])
+    flow.give(*range(20))
+    flow.ack("near")
+    assert flow.ids("near") == list(range(10))
+    assert flow.lanes() == {"near": 0, "far": 20}
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    assert flow.ids("far") == list(range(6, 20))
+    assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+BATCH = """
+  define operator o from generic::batch with count = 1 end; create operator o;
+  select event from in into o; select event from o into out; select event from o into other;
+"""
+CHOOSER = """
+  define operator o from qos::roundrobin with outputs = ["a", "b"] end; create operator o;
+  select event from in into o; select event from o/a into out; select event from o/b into other;
+"""
+
+
+@pytest.mark.parametrize("operator", [BATCH, CHOOSER])
+def test_what_holds_or_chooses_makes_one_lane_of_all_behind_it(operator: str) -> None:
+    flow = Apart(pipeline(operator) + BY_WHERE, ["near", "far"])
+    assert len(flow.outlet.lanes) == 1
+    flow.give(1)
+    flow.ack("near", "far")
+    assert flow.lanes() == {"near+far": 0}
+    flow.close()
+
+
+def test_an_event_that_the_stem_rejects_goes_to_err_once() -> None:
+    body = """
+  define pipeline p into out, other, err pipeline
+    select {"id": event.id, "half": event.half} from in into out;
+    select {"id": event.id, "half": event.half} from in into other;
+  end;
+  create pipeline p;
+  connect /connector/log to /pipeline/p;
+  connect /pipeline/p/out to /connector/near;
+  connect /pipeline/p/other to /connector/far;
+  connect /pipeline/p/err to /connector/rejected;
+"""
+    flow = Apart(body, ["near", "far", "rejected"])
+    assert list(flow.outlet.lanes) == ["near", "far", "rejected"]
+    flow.give(1, 2)
+    assert len(flow.sinks["rejected"].got) == 4  # each of two events, for each of two selects
+    flow.ack("near", "far", "rejected")
+    assert flow.lanes() == {"near": 0, "far": 0, "rejected": 0}
+    assert flow.world.count("rejected_events_total") == 4
+    flow.close()

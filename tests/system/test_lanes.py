@@ -1,0 +1,152 @@
+"""A file and a peer behind one log. The peer is away: the file goes on. walflow is killed: the peer lacks nothing, and the
+file has nothing twice."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import PATIENCE, Client, Daemon, free_port, running, wait_until
+
+FLOW = """\
+define flow main
+flow
+  use tremor::pipelines;
+
+  define connector tcp from tcp_server
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    config = {{"url": "127.0.0.1:0"}}
+  end;
+  define connector log from wal with config = {{"path": "state"}} end;
+  define connector out from file
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {{"path": "out.log", "mode": "append"}}
+  end;
+  define connector peer from tcp_client
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {{"url": "127.0.0.1:{port}"}}
+  end;
+
+  create connector tcp;
+  create connector log;
+  create connector out;
+  create connector peer;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+  connect /pipeline/after to /connector/peer;
+end;
+
+deploy flow main;
+"""
+
+BLOCK = 10
+
+
+class Peer:
+    """What the log's events are sent to, from here on."""
+
+    def __init__(self, port: int) -> None:
+        self._server = socket.create_server(("127.0.0.1", port), reuse_port=True)
+        self._server.settimeout(PATIENCE)
+        self.ids: list[int] = []
+
+    def take(self, count: int | None) -> None:
+        """Until so many events came; None: until the sender closes the connection."""
+        connection, _ = self._server.accept()
+        connection.settimeout(PATIENCE)
+        rest = b""
+        with connection:
+            while count is None or len(self.ids) < count:
+                data = connection.recv(1 << 16)
+                if not data and count is None:
+                    return
+                assert data, f"{len(self.ids)} of {count} events came"
+                *lines, rest = (rest + data).split(b"\n")
+                self.ids += [json.loads(line)["id"] for line in lines]
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def ids(file: Path) -> list[int]:
+    whole = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
+    return [json.loads(line)["id"] for line in whole.splitlines()]
+
+
+def send(daemon: Daemon, first: int, last: int) -> None:
+    client = Client(daemon.port())
+    for start in range(first, last, BLOCK):
+        client.send(b"".join(b'{"id":%d}\n' % number for number in range(start, start + BLOCK)))
+    client.socket.shutdown(socket.SHUT_WR)
+    client.close()
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> tuple[Path, int]:
+    port = free_port()
+    file = tmp_path / "lanes.troy"
+    file.write_text(FLOW.format(port=port))
+    return file, port
+
+
+def test_a_peer_that_is_away_stops_no_file_and_gets_all_after_kills(flow: tuple[Path, int], tmp_path: Path) -> None:
+    file, port = flow
+    out = tmp_path / "out.log"
+    for life in range(3):
+        daemon = Daemon(file, tmp_path)
+        send(daemon, life * 1000, (life + 1) * 1000)
+        wait_until(lambda: len(ids(out)) >= (life + 1) * 1000, "the file waits for the peer")  # noqa: B023
+        daemon.kill()
+    assert ids(out) == list(range(3000))
+    peer = Peer(port)
+    with running(file, tmp_path) as daemon:
+        peer.take(3000)
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+    peer.close()
+    assert peer.ids == list(range(3000))
+    assert ids(out) == list(range(3000))
+
+
+@pytest.mark.nightly
+def test_kills_at_any_moment_while_the_peer_catches_up(flow: tuple[Path, int], tmp_path: Path) -> None:
+    """What the peer got in a life that was killed may come again; what the file has does not."""
+    file, port = flow
+    out = tmp_path / "out.log"
+    got: set[int] = set()
+    for life in range(6):
+        daemon = Daemon(file, tmp_path)
+        send(daemon, life * 2000, (life + 1) * 2000)
+        if life % 2:
+            peer = Peer(port)
+            peer.take(300)
+            got |= set(peer.ids)
+            peer.close()
+        else:
+            before = len(ids(out))
+            wait_until(lambda: len(ids(out)) > before + 300)  # noqa: B023
+        daemon.kill()
+    peer = Peer(port)
+    with running(file, tmp_path) as daemon, ThreadPoolExecutor() as threads:
+        taken = threads.submit(peer.take, None)
+        daemon.wait_for("connected")
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["left"] == 0
+        taken.result(PATIENCE)
+    peer.close()
+    written = ids(out)
+    assert len(written) == len(set(written)), "an event came twice"
+    assert set(written) == got | set(peer.ids)

@@ -1,0 +1,177 @@
+"""The marks of lanes on disk. They may say too little: then events come twice. They never say too much."""
+
+import errno
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.wal.tools import checkpoint, put
+from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
+from walflow.wal import Log, LogOptions, Mark
+from walflow.wal.cursor import Acked
+from walflow.wal.mark_file import MARKS_SLOT, pack, unpack
+
+UUID = b"u" * 16
+LANES = ["near", "far"]
+FILE = "/log/marks"
+
+
+def opened(disk: MemoryDisk, lanes: Sequence[str] = LANES) -> tuple[Log, list[Mark]]:
+    log = Log(LogOptions("/log", 4096, 64), disk)
+    return log, list(log.part(lanes))
+
+
+def left(log: Log, mark: Mark) -> list[tuple[int, int]]:
+    return mark.unacked(1, log.durable)
+
+
+def ahead(disk: MemoryDisk) -> Log:
+    """`near` has acked 8 of 10 events, `far` one of them."""
+    log, (near, far) = opened(disk)
+    put(log, *[b"."] * 10)
+    near.ack(1, 5)
+    near.ack(7, 9)
+    far.ack(3, 3)
+    checkpoint(log)
+    return log
+
+
+@given(st.dictionaries(st.text(max_size=30), st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99))), max_size=5))
+def test_what_was_packed_is_unpacked(acks: dict[str, list[tuple[int, int]]]) -> None:
+    marks = {name: Acked(7, ranges) for name, ranges in acks.items()}
+    generation, found = unpack(UUID, pack(UUID, 3, marks).ljust(MARKS_SLOT, b"x"))
+    assert generation == 3
+    assert {name: (one.low, one.ranges) for name, one in found.items()} == {
+        name: (one.low, one.ranges) for name, one in marks.items()
+    }
+
+
+@given(st.data())
+def test_a_slot_that_is_cut_or_changed_says_nothing(data: st.DataObject) -> None:
+    sound = pack(UUID, 3, {"near": Acked(7, [(9, 12), (20, 20)])})
+    assert unpack(b"v" * 16, sound) == (0, {}), "of another log"
+    assert unpack(UUID, sound[: data.draw(st.integers(0, len(sound) - 1))]) == (0, {})
+    bit = data.draw(st.integers(0, 8 * len(sound) - 1))
+    changed = bytearray(sound)
+    changed[bit // 8] ^= 1 << bit % 8
+    assert unpack(UUID, bytes(changed)) == (0, {})
+
+
+def test_ranges_and_names_that_do_not_fit_are_left_out() -> None:
+    many = Acked(0, [(at, at + at % 2) for at in range(2, 40_000, 4)])
+    data = pack(UUID, 1, {"near": many, "far": many})
+    assert len(data) <= MARKS_SLOT
+    _, found = unpack(UUID, data)
+    assert all(many.covers(*one) for lane in LANES for one in found[lane].ranges)
+    assert unpack(UUID, pack(UUID, 1, {f"{number:0>255}": many for number in range(300)})) == (1, {})
+
+
+def test_a_lane_that_was_ahead_stays_ahead() -> None:
+    disk = MemoryDisk()
+    ahead(disk).abandon()
+    log, (near, far) = opened(disk)
+    assert left(log, near) == [(6, 6), (10, 10)]
+    assert left(log, far) == [(1, 2), (4, 10)]
+    assert log.unacked(1, 10) == [(1, 2), (4, 10)]
+    log.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 40, bytes(2 * MARKS_SLOT)])
+def test_without_a_sound_file_all_lanes_begin_at_the_cursor(damage: bytes) -> None:
+    disk = MemoryDisk()
+    ahead(disk).abandon()
+    disk = MemoryDisk({**disk.snapshot(), FILE: damage})
+    log, (near, far) = opened(disk)
+    assert left(log, near) == left(log, far) == [(1, 2), (4, 10)]
+    near.ack(1, 10)
+    checkpoint(log)
+    log.abandon()
+    again, (near, _) = opened(disk)
+    assert left(again, near) == []
+    again.close()
+
+
+def test_marks_beyond_what_the_cursor_knows_are_removed() -> None:
+    """All files of the log were taken away but these two: its positions begin anew."""
+    disk = MemoryDisk()
+    ahead(disk).abandon()
+    disk = MemoryDisk({path: kept for path, kept in disk.snapshot().items() if path in (FILE, "/log/meta", "/log")})
+    log, _ = opened(disk, ["near"])
+    assert FILE not in disk.sizes()
+    put(log, *[b"."] * 20)
+    log.abandon()
+    again, (near, _) = opened(disk)
+    assert left(again, near) == [(1, 20)]
+    again.close()
+
+
+def test_a_log_with_one_lane_has_no_file_and_uses_what_an_earlier_one_says() -> None:
+    disk = MemoryDisk()
+    ahead(disk).abandon()
+    log, (near,) = opened(disk, ["near"])
+    assert left(log, near) == log.unacked(1, 10) == [(6, 6), (10, 10)]
+    log.close()
+    other = MemoryDisk()
+    log, (only,) = opened(other, ["near"])
+    put(log, b".", b".")
+    only.ack(2, 2)
+    log.close()
+    assert FILE not in other.sizes()
+
+
+def test_a_full_disk_does_not_stop_the_cursor() -> None:
+    disk = MemoryDisk()
+    log, (near, far) = opened(disk)
+    put(log, b".", b".", b".")
+    disk.fault = lambda operation, path: errno.ENOSPC if path == FILE else None
+    near.ack(1, 2)
+    far.ack(1, 1)
+    checkpoint(log)
+    disk.fault = None
+    near.ack(3, 3)
+    checkpoint(log)
+    log.abandon()
+    log, (near, far) = opened(disk)
+    assert (left(log, near), left(log, far)) == ([], [(2, 3)])
+    log.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_power_may_be_cut_at_any_operation(seed: int) -> None:
+    """Whatever is left of the files: no lane has acked an event that it has not, also after positions are given anew."""
+    cut = 0
+    for operations in range(5, 400):
+        disk = SimulatedDisk()
+        disk.operations_left = operations
+        acked: dict[str, set[int]] = {lane: set() for lane in LANES}
+        try:
+            _life(disk, Random(seed), acked)
+        except PowerCut:
+            cut += 1
+        else:
+            break
+        for image in images(disk, Random(operations), 3):
+            after = disk.like_this(image.files)
+            log, marks = opened(after)
+            for lane, mark in zip(LANES, marks, strict=True):
+                kept = {at for at in range(1, log.durable + 1) if not mark.unacked(at, at)}
+                assert kept <= acked[lane], (lane, kept, acked[lane])
+                assert mark.unacked(log.durable + 1, log.durable + 99) == [(log.durable + 1, log.durable + 99)]
+            log.abandon()
+    assert cut > 50
+
+
+def _life(disk: SimulatedDisk, chance: Random, acked: dict[str, set[int]]) -> None:
+    log, marks = opened(disk)
+    for _ in range(12):
+        put(log, *[b"." * chance.randrange(400)] * chance.randrange(1, 5))
+        for lane, mark in zip(LANES, marks, strict=True):
+            first = chance.randrange(1, log.durable + 1)
+            last = min(log.durable, first + chance.randrange(4))
+            acked[lane] |= set(range(first, last + 1))
+            mark.ack(first, last)
+        if chance.random() < 0.6:
+            checkpoint(log)
+    log.close()
