@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.server import ROOT
 from tests.system.daemon import WALFLOW, running
 from walflow.admin.document import ConnectorStatus, FlowStatus, Status
-from walflow.admin.running import running as running_document
+from walflow.admin.running import nodes_of, running as running_document
 from walflow.cli.running import AfterRestart, RunningNow, changes
 from walflow.plan import Assembly, load
 from walflow.plan.fingerprint import described
@@ -117,7 +118,10 @@ def test_what_is_gone_and_its_links() -> None:
 def test_what_becomes_of_a_log(tmp_path: Path) -> None:
     state = tmp_path / "state"
     kept = AfterRestart(
-        "log", "connector main::log", f"continues in {state}: 7 events wait, and are delivered after the restart"
+        "log",
+        "connector main::log",
+        f"continues in {state}: 7 events wait, and are delivered after the restart",
+        stays=True,
     )
     assert difference(FLOW, FLOW, 7) == [kept]
     assert difference(FLOW, FLOW.replace('"state"', '"other"'), 7)[1:] == [
@@ -129,6 +133,36 @@ def test_what_becomes_of_a_log(tmp_path: Path) -> None:
     renamed = FLOW.replace("connector log", "connector spool").replace("/connector/log", "/connector/spool")
     takes_over = AfterRestart("log", "connector main::log", f"connector main::spool takes over {state}, with 1 event")
     assert [one for one in difference(FLOW, renamed, 1) if one.what == "log"] == [takes_over]
+
+
+def test_a_sink_that_moves_to_another_log_is_told_what_it_loses() -> None:
+    after = FLOW.replace("create connector log;", "create connector log; create connector log2;").replace(
+        "define connector out",
+        'define connector log2 from wal with config = {"path": "state2"} end; define connector out',
+    )
+    after = after.replace(
+        "/pipeline/before to /connector/log;",
+        "/pipeline/before to /connector/log;\nconnect /pipeline/before to /connector/log2;",
+    ).replace("/connector/log to /pipeline/after", "/connector/log2 to /pipeline/after")
+    words = "main::out is not behind it any more: it does not get what waits there"
+    assert AfterRestart("log", "connector main::log", words) in difference(FLOW, after, 5)
+
+
+def test_a_log_elsewhere_is_a_difference() -> None:
+    found = difference(FLOW, FLOW.replace('"state"', '"other"'), 7)
+    assert [one.stays for one in found if one.what == "log"] == [False, False]
+
+
+def test_every_shipped_flow_can_be_asked_of_its_daemon() -> None:
+    for flow in sorted((ROOT / "flows").rglob("*.troy")):
+        assembly, found = load([flow])
+        assert assembly is not None, found
+        assert len(nodes_of(assembly)) == len(assembly.connectors) + len(assembly.pipelines)
+
+
+def test_a_constant_in_a_pipeline_can_be_told() -> None:
+    text = FLOW.replace("select event from", 'select {"a": [1, 2], "b": {"c": 1}} from')
+    assert [one for one in difference(text, text) if one.what != "log"] == []
 
 
 def test_a_secret_that_was_renewed_is_no_difference() -> None:

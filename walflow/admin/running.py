@@ -1,6 +1,7 @@
 """The JSON document of /nodes: what a daemon runs, to be compared with a file by `walflow check --running`."""
 
-from functools import cache
+import os
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -23,24 +24,25 @@ class NodeStatus(Struct):
 
 
 class RunningNodes(Struct):
-    """`links`: source, port, target, port. `changed`: the files that are not what they were at the start."""
+    """`links`: source, port, target, port. `changed`: the files that are not what they were at the start. `workdir`: the directory
+    for relative paths."""
 
     version: str
     nodes: list[NodeStatus]
     links: list[tuple[str, str, str, str]]
     changed: list[str]
+    workdir: str = ""
 
 
-def running(assembly: Assembly) -> RunningNodes:
-    return RunningNodes(__version__, list(_nodes(assembly)), links(assembly), changed_files(assembly.sources))
+def running(assembly: Assembly, nodes: Sequence[NodeStatus] | None = None) -> RunningNodes:
+    """`nodes`: its own, if they are known; they never change."""
+    known = nodes_of(assembly) if nodes is None else nodes
+    return RunningNodes(__version__, [*known], links(assembly), changed_files(assembly.sources), os.getcwd())
 
 
 def links(assembly: Assembly) -> list[tuple[str, str, str, str]]:
     return [(str(one.source), one.source_port, str(one.target), one.target_port) for one in assembly.links]
 
 
-@cache  # an assembly never changes
-def _nodes(assembly: Assembly) -> tuple[NodeStatus, ...]:
-    return tuple(
-        NodeStatus(*one.id, one.type, one.fingerprint, one.log, one.in_memory) for one in described(assembly)
-    )
+def nodes_of(assembly: Assembly) -> Sequence[NodeStatus]:
+    return [NodeStatus(*one.id, one.type, one.fingerprint, one.log, one.in_memory) for one in described(assembly)]

@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from walflow.admin.guard import Guard
 from walflow.admin.observed import Observed
 from walflow.admin.pages import LivePage
 from walflow.admin.rates import Rates
-from walflow.admin.running import running
+from walflow.admin.running import NodeStatus, nodes_of, running
 from walflow.admin.tap import TapRules
 from walflow.admin.taps import Taps
 from walflow.admin.text import printable
@@ -206,8 +206,12 @@ class Answers:
         body = msgspec.json.encode(status(self._daemon, self._rates))
         return web.Response(body=body, content_type="application/json")
 
+    @cached_property
+    def _nodes(self) -> Sequence[NodeStatus]:
+        return nodes_of(self._daemon.assembly)
+
     async def nodes(self, request: web.Request) -> web.Response:
-        body = msgspec.json.encode(running(self._daemon.assembly))
+        body = msgspec.json.encode(running(self._daemon.assembly, self._nodes))
         return web.Response(body=body, content_type="application/json")
 
     def _guarded(self, handler: Handler) -> Handler:

@@ -18,7 +18,13 @@ def check(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")
     ] = False,
-    workdir: Annotated[Path, typer.Option(help="The directory for relative paths in flow files.")] = Path(),
+    workdir: Annotated[
+        Path | None,
+        typer.Option(
+            help="The directory for relative paths in flow files. Default: the current one; with --running the daemon's.",
+            show_default=False,
+        ),
+    ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="Let Spark check the queries too. It takes ten seconds for each.")
     ] = False,
@@ -81,6 +87,10 @@ def check(
     if python and (as_json or environment or running):
         raise typer.BadParameter("--python excludes --json, --environment and --running")
     token = admin_token_file and admin_token_file.absolute()  # before the change of the directory
+    now = ask(admin, token) if running else None
+    if workdir is None:
+        # the daemon's own, if it is one of this machine
+        workdir = Path(now.nodes.workdir) if now is not None and os.path.isdir(now.nodes.workdir) else Path()
     found_at = [os.path.relpath(file, workdir) if not file.is_absolute() else file for file in files]
     settings = from_directory(spark_config, workdir)
     try:
@@ -102,7 +112,7 @@ def check(
         assembly = None if objections else assembly
     promised = promises(assembly) if assembly else None
     found = tried(assembly) if environment and assembly else []
-    differences = changes(ask(admin, token), assembly) if running and assembly else []
+    differences = changes(now, assembly) if now is not None and assembly else []
     if python:
         for diagnostic in diagnostics:
             typer.echo(render(diagnostic), err=True)
@@ -119,6 +129,6 @@ def check(
             Console(highlight=False, soft_wrap=True).print(*running_lines(differences), sep="\n")
     if any(one.wrong for one in found):
         raise typer.Exit(EX_UNAVAILABLE)
-    if assembly is not None and any(one.what != "log" for one in differences):
+    if assembly is not None and any(not one.stays for one in differences):
         raise typer.Exit(EX_FINDINGS)
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))

@@ -1,6 +1,6 @@
 """`walflow check --running`: what a restart of the daemon with these files would change."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,11 +16,12 @@ _COLOURS: Final = {"new": "green", "changed": "yellow", "gone": "red", "log": "c
 
 
 class AfterRestart(NamedTuple):
-    """`what`: new, changed, gone, or log: what happens to a log that stays."""
+    """`what`: new, changed, gone, or log: what becomes of a log. `stays`: a log that goes on as it is."""
 
     what: str
     subject: str
     words: str
+    stays: bool = False
 
 
 class RunningNow(NamedTuple):
@@ -40,7 +41,12 @@ def ask(admin: str, token_file: Path | None) -> RunningNow:
 def changes(now: RunningNow, assembly: Assembly) -> list[AfterRestart]:
     before = {_name(node): node for node in now.nodes.nodes}
     after = {_name(node): node for node in running(assembly).nodes}
-    return [*_nodes(before, after), *_links(now, assembly), *_logs(now, before, after)]
+    return [
+        *_nodes(before, after),
+        *_links(now, assembly),
+        *_logs(now, before, after),
+        *_left_out(now, assembly, after),
+    ]
 
 
 def _name(node: NodeStatus) -> str:
@@ -81,14 +87,14 @@ def _logs(
     users = {node.log: name for name, node in after.items() if node.log is not None}
     for name, node in before.items():
         if node.in_memory:
-            yield AfterRestart("log", name, "is in memory: what is not drained when walflow stops is lost")
+            words = "is in memory: what is not drained when walflow stops is lost"
+            yield AfterRestart("log", name, words, stays=name in after)
         if node.log is None:
             continue
         waiting = _backlog(now, node)
         if users.get(node.log) == name:
-            yield AfterRestart(
-                "log", name, f"continues in {node.log}: {waiting} wait, and are delivered after the restart"
-            )
+            words = f"continues in {node.log}: {waiting} wait, and are delivered after the restart"
+            yield AfterRestart("log", name, words, stays=True)
         elif node.log in users:
             yield AfterRestart("log", name, f"{users[node.log]} takes over {node.log}, with {waiting}")
         else:
@@ -99,6 +105,32 @@ def _logs(
         if node.log is not None and node.log not in known:
             there = Path(node.log).exists()
             yield AfterRestart("log", name, f"{'opens what is in' if there else 'begins a new log in'} {node.log}")
+
+
+def _left_out(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatus]) -> Iterator[AfterRestart]:
+    """Sinks that a log goes on without: what waits for them there they do not get."""
+    nodes = [*now.nodes.nodes, *after.values()]
+    connectors = {f"{node.flow}::{node.name}" for node in nodes if node.kind == "connector"}
+    then = {node.log: f"{node.flow}::{node.name}" for node in after.values() if node.log is not None}
+    for node in now.nodes.nodes:
+        if node.log in then:
+            had = _sinks(now.nodes.links, f"{node.flow}::{node.name}", connectors)
+            for sink in sorted(had - _sinks(links(assembly), then[node.log], connectors)):
+                words = f"{sink} is not behind it any more: it does not get what waits there"
+                yield AfterRestart("log", _name(node), words)
+
+
+def _sinks(given: Sequence[tuple[str, str, str, str]], log: str, connectors: AbstractSet[str]) -> set[str]:
+    """The connectors that events of the log come to, through pipelines alone."""
+    found: set[str] = set()
+    waiting = [log]
+    for place in waiting:
+        if place in connectors and place != log:
+            continue
+        fresh = {target for source, port, target, _ in given if source == place and port != "err"} - found
+        found |= fresh
+        waiting += fresh
+    return found & connectors
 
 
 def _backlog(now: RunningNow, node: NodeStatus) -> str:
@@ -117,9 +149,9 @@ def running_lines(found: list[AfterRestart]) -> list[Text]:
         )
         for one in found
     ]
-    differ = any(one.what != "log" for one in found)
+    differ = any(not one.stays for one in found)
     return [*lines, Text("a restart applies this" if differ else "the daemon runs what these files say")]
 
 
 def running_document(found: list[AfterRestart]) -> list[dict[str, str]]:
-    return [one._asdict() for one in found]
+    return [{"what": one.what, "subject": one.subject, "words": one.words} for one in found]
