@@ -114,7 +114,8 @@ def test_a_tap_shows_events_and_rejected_ones_and_says_what_there_is(tmp_path: P
         assert (error["error"], error["source"]) == ("division by zero", "main::halve")
         assert error["at"].endswith("flow.troy:11:41")
         assert error["event"] == {"n": 0, "user": {"name": "ab", "pin": "redacted"}}
-        assert whole.end() == (0, "", "walflow: 2 events shown\n")
+        code, out, said = whole.end()
+        assert (code, out, said.splitlines()[1:]) == (0, "", ["walflow: 2 events shown"])
         assert [some.end()[0], errors.end()[0]] == [0, 0]
         admin.until(open_taps(0))
 
@@ -161,7 +162,8 @@ def test_who_may_not_open_a_tap_and_one_that_is_open_when_the_daemon_ends(tmp_pa
         admin.until(open_taps(1))
         os.kill(daemon.pid, signal.SIGTERM)
         code, _, err = tap.end()
-        assert (code, err) == (69, f"walflow: the daemon at {admin.address} has ended the tap\n")
+        watching = "walflow: watching main, until Ctrl-C\n"
+        assert (code, err) == (69, f"{watching}walflow: the daemon at {admin.address} has ended the tap\n")
 
 
 def _stream(admin: Admin) -> http.client.HTTPConnection:

@@ -57,11 +57,25 @@ def promises(assembly: Assembly) -> PathPromises:
             and not assembly.allowances.permits(STATE_IN_MEMORY, *assembly.places_of(plan.id))
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
+        + _forgetful(graph)
         + _settings(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
         + list(assembly.environment.notes()),
     )
+
+
+def _forgetful(graph: Graph) -> list[str]:
+    """Sources that cannot ask a log, after a restart, what they had taken before."""
+    found: list[str] = []
+    for node, plan in graph.connectors.items():
+        behind = sorted(reached for reached in graph.sinks_of(node) if reached != node)
+        if plan.connector.recalls is not None and behind and graph.recalling(node) is None:
+            where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
+            found.append(
+                f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
+            )
+    return found
 
 
 def _settings(assembly: Assembly) -> list[str]:

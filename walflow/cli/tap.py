@@ -45,7 +45,7 @@ def tap(
     `err` port the event is a record of the reason (`error`), the place in the flow file (`at`) and the rejected event.
 
     What is shown is a sample. The flow does not wait for a tap, and a tap that cannot follow gets fewer events. At the
-    end the number of events that passed is printed on stderr.
+    end the number of events that were shown, and that passed, is printed on stderr.
     """
     if rate and raw:
         raise end("--rate excludes --raw", EX_USAGE)
@@ -53,6 +53,7 @@ def tap(
     client = AdminClient(admin, admin_token_file)
     shown = _Printed(count, raw=raw, rate=rate)
     with suppress(KeyboardInterrupt), answered(), client.follow(f"/tap?{urlencode(asked)}") as answer:
+        typer.echo(f"walflow: watching {place}, until Ctrl-C", err=True)
         for line in answer:
             shown.take(line)
             if shown.done:

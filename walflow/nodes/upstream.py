@@ -75,11 +75,10 @@ class Upstream:
         return [(nodes.source.lanes[lane.name], [*lane.entries, *err]) for lane in planned]
 
     def _tell_of_recall(self, nodes: ConnectorNodes) -> None:
-        """Not where there are other sinks than the log: what the log has, they may not have got."""
         source, recalls = nodes.source, nodes.plan.connector.recalls
-        others = [reached for reached in self._graph.sinks_of(nodes.plan.id) if reached != nodes.plan.id]
-        if recalls is not None and len(others) == 1 and self._graph.connectors[others[0]].connector.positions:
-            log = self._sinks[others[0]]
+        known = self._graph.recalling(nodes.plan.id)
+        if recalls is not None and known is not None:
+            log = self._sinks[known]
             log.recalled_by[source.name] = recalls
             source.recall = lambda: log.remembered.pop(source.name, ())
 

@@ -158,6 +158,12 @@ class Graph:
     def sinks_behind(self, port: Port) -> frozenset[NodeId]:
         return frozenset(reached.node for reached in _reach([port], self._forward) if self._is_input(reached))
 
+    def recalling(self, source: NodeId) -> NodeId | None:
+        """The log that tells a source after a restart which of its events it still has. None where there are other sinks than
+        the log: what the log has, they may not have got."""
+        others = [reached for reached in self.sinks_of(source) if reached != source]
+        return others[0] if len(others) == 1 and self.connectors[others[0]].connector.positions else None
+
     def sinks_from(self, begin: Iterable[Port]) -> frozenset[NodeId]:
         """All connectors that may get events that leave by these ports, or come to these inputs."""
         return frozenset(port.node for port in _reach(begin, self._forward) if self._is_input(port))
