@@ -68,9 +68,10 @@ class BodyReading:
         self._give_up(_no_room())
 
     def release(self) -> None:
-        self._memory.is_read(self)
-        self._memory.held -= self._size
-        self._size = 0
+        if self._size:
+            self._memory.is_read(self)
+            self._memory.held -= self._size
+            self._size = 0
 
 
 def _no_room() -> HttpRefusal:

@@ -9,6 +9,7 @@ import httptools
 from connectors.http.refusal import HttpRefusal
 from connectors.http.request import HEAD_BYTES, HttpRequest
 
+HEAD_END: Final = b"\r\n\r\n"
 SLICE: Final = 4096  # bytes read ahead of what is answered: as many requests as fit in there
 
 
@@ -16,7 +17,7 @@ class RequestParser:
     """`queue`: the requests whose heads have come, the first one first; its user takes them out. `begun` is called with
     each of them."""
 
-    __slots__ = ("_at", "_begun", "_data", "_llhttp", "_reading", "_resumed", "_unended", "queue")
+    __slots__ = ("_at", "_begun", "_data", "_llhttp", "_long", "_reading", "_resumed", "_unended", "queue")
 
     def __init__(self, begun: Callable[[HttpRequest], None]) -> None:
         self.queue: deque[HttpRequest] = deque()
@@ -25,6 +26,7 @@ class RequestParser:
         self._reading: HttpRequest | None = None  # its end has not come
         self._resumed: HttpRequest | None = None  # its head has been read by another parser
         self._unended = 0  # bytes of a head whose end has not come
+        self._long = False  # the body of the last request was longer than SLICE
         self._data = b""  # what is not parsed begins at `_at`
         self._at = 0
 
@@ -50,8 +52,7 @@ class RequestParser:
         """Parses what is left of the first body, and a little more."""
         if self._llhttp is None:
             return
-        awaited = self._reading.awaited if self._reading is not None else 0
-        size = min(max(SLICE, awaited), len(self._data) - self._at)
+        size = self._next_size(len(self._data) - self._at)
         part = self._data if size == len(self._data) else memoryview(self._data)[self._at : self._at + size]
         self._at += size
         if self._at == len(self._data):
@@ -66,6 +67,15 @@ class RequestParser:
             self._refuse(HttpRefusal(400, f"this is no HTTP request: {error}", closes=True))
         else:
             self._look_at_what_is_read(size)
+
+    def _next_size(self, left: int) -> int:
+        if self._reading is not None:
+            return min(max(SLICE, self._reading.awaited), left)
+        if left > SLICE and self._long:  # so is this one, most likely: its body comes in one piece then
+            end = self._data.find(HEAD_END, self._at, self._at + SLICE)
+            if end >= 0:
+                return end + len(HEAD_END) - self._at
+        return min(SLICE, left)
 
     def _feed(self, data: bytes | memoryview) -> None:
         while self._llhttp is not None:
@@ -136,6 +146,7 @@ class RequestParser:
             self._resumed = None
             return
         request.end_head(llhttp.get_method().decode("latin-1"), llhttp.get_http_version(), llhttp.should_keep_alive())
+        self._long = request.length > SLICE
         self.queue.append(request)
         if request.refusal is None:
             self._begun(request)

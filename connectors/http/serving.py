@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from connectors.http.body import Judged, Kind, judge, kind_of
+from connectors.http.body import Judged, Kind, judge, judged_at_once, kind_of
 from connectors.http.clients import HttpClients
 from connectors.http.connection import ClientWait, HttpConnection
 from connectors.http.delivery import Departures, NotTaken, RequestOutcome
@@ -178,6 +178,10 @@ class HttpServing:
         kind = kind_of(request.content_type, body, self._out, split_arrays=self._config.arrays == "split")
         if request.method in BODILESS and not body:
             body, kind = self._nothing_said(), "one"
+        judged = judged_at_once(body, kind, self._out.codec, self._limits)
+        if judged is not None:
+            self._judged(request, key, body, kind, judged)
+            return
         all_or_none = self._config.refuse == "request"
         judging = judge(body, kind, self._out, self._limits, all_or_none=all_or_none)
         self._judge(_Whole(request, key, body, kind, judging))
@@ -196,7 +200,7 @@ class HttpServing:
         try:
             next(whole.judging)
         except StopIteration as judged:
-            self._judged(whole, judged.value)
+            self._judged(whole.request, whole.key, whole.body, whole.kind, judged.value)
         else:
             self._loop.call_soon(self._judge_on, whole)
 
@@ -212,10 +216,9 @@ class HttpServing:
         except Exception as error:  # noqa: BLE001  # any bug: only this request fails
             _refuse(request, self.refused(self.failed(error)))
 
-    def _judged(self, whole: _Whole, judged: Judged) -> None:
+    def _judged(self, request: HttpRequest, key: str | None, body: bytes, kind: Kind, judged: Judged) -> None:
         """Raises HttpRefusal."""
-        request, key, body, kind, _ = whole
-        said = answer({"events": sum(frames.count for frames in judged.frames)}, judged.refused)
+        said = answer({"events": sum([frames.count for frames in judged.frames])}, judged.refused)
         outcome = RequestOutcome()
         in_log = None
         if key is not None:
