@@ -1,8 +1,11 @@
-"""A pipeline over files on a cluster whose executors have pyspark and its packages, and neither walflow nor msgspec."""
+"""A pipeline over files on a cluster whose executors have pyspark and its packages, and neither walflow nor msgspec. What needs
+a C extension is refused there; with an environment that has it, shipped as an archive, it runs."""
 
 import json
 import subprocess
 import sys
+import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -42,7 +45,7 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
         (given / f"{part}.json").write_text("".join(f"{line}\n" for line in [*lines, "broken"]))
     with cluster_in(tmp_path / "spark", python_path="") as cluster:
 
-        def run(name: str, out: str) -> subprocess.CompletedProcess[str]:
+        def run(name: str, out: str, **more: str) -> subprocess.CompletedProcess[str]:
             command = [sys.executable, "-m", "pyspark_walflow.run", "flow.troy", name, "--read", "json:given"]
             command += ["--write", f"json:{tmp_path / out}", "--master", cluster.url, "--quiet"]
             conf = {
@@ -50,6 +53,7 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
                 "spark.driver.host": "127.0.0.1",
                 "spark.executor.memory": "512m",
                 **EXECUTORS,
+                **more,
             }
             words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
             return subprocess.run(
@@ -84,3 +88,25 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
         [line] = refused.stderr.strip().splitlines()
         assert "pipeline flow::hosts needs google-re2, which the executors' Python does not have" in line
         assert not (tmp_path / "none").exists()
+
+        archive = packed(python, ("msgspec", "re2", "google_re2", "_re2"), tmp_path / "wheels.tar.gz")
+        shipped = {"spark.archives": f"{archive}#wheels", "spark.pyspark.python": "./wheels/bin/python"}
+        done = run("hosts", "hosts", **shipped)
+        assert done.returncode == 0, done.stderr
+        assert f"4 err, {LINES:,} out; " in done.stderr
+
+
+def packed(python: Path, wheels: Sequence[str], archive: Path) -> Path:
+    """The environment of this Python, with some of ours packages in it, as docs/howto/pipeline-over-old-files.md packs one."""
+    environment = python.parents[1]
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (ours,) = Path(sys.prefix).glob("lib/python*/site-packages")
+    for found in ours.iterdir():
+        if found.name.partition(".")[0].partition("-")[0] in wheels:
+            (packages / found.name).symlink_to(found)
+    with tarfile.open(archive, "w:gz", dereference=False) as tar:
+        for entry in sorted(environment.rglob("*")):
+            inside = entry.relative_to(environment)
+            here = entry.is_symlink() and entry.is_relative_to(packages)
+            tar.add(entry.resolve() if here else entry, inside, recursive=here)
+    return archive
