@@ -9,6 +9,8 @@ COPY walflow walflow
 COPY connectors connectors
 COPY pyspark_walflow pyspark_walflow
 COPY walflow_kernel walflow_kernel
+COPY packaging packaging
+COPY editors editors
 RUN /opt/walflow/bin/pip install --no-cache-dir --disable-pip-version-check . \
     && /opt/walflow/bin/python -m compileall -q /opt/walflow/lib
 

@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog transcript bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
+.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,16 @@ pages: $(VENV)/.test ## what of docs/reference comes from the code
 
 transcript: $(VENV)/.test ## types the first session of a new user into terminals, and writes docs/howto/first-session.md
 	@$(RUN) -m demo.newcomer --write
+
+generated: $(VENV)/.test ## the completions and the schema in packaging/
+	@for shell in bash zsh fish; do _WALFLOW_COMPLETE=source_$$shell $(VENV)/bin/walflow > packaging/completions/walflow.$$shell || exit 1; done
+	@$(VENV)/bin/walflow schema > packaging/tremor-0.11.schema.json
+
+lock: $(VENV)/.test ## packaging/requirements.lock: each package that walflow needs, with its hashes
+	@$(PIP) install uv && $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header --output-file packaging/requirements.lock pyproject.toml
+
+sbom: $(VENV)/.test ## an SBOM (CycloneDX) of what is installed, in dist/sbom.json
+	@$(PIP) install cyclonedx-bom && mkdir -p dist && $(VENV)/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json $(RUN)
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it; walflow/interrupted.py has the same for `python -m walflow`
 
 
 def main() -> None:

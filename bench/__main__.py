@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench import against, document, report
-from bench.cases import CASES, Timing
+from bench.cases import CASES, RESTART, Timing
 from bench.document import Document, Row
 from bench.rounds import FAILED, in_turn
 from bench.unpacked import REDIS, RSYSLOG, version
@@ -20,7 +20,7 @@ from demo.server import ROOT
 
 WORK: Final = ROOT / "bench" / ".work"  # beside the sources: temporary directories are often in memory
 NEEDED: Final = 16 << 30  # bytes free
-NEEDED_AGAINST: Final = 4 << 30  # there is no backlog of 10 GB among its rows
+NEEDED_AGAINST: Final = 4 << 30  # there is no backlog of 10 GB among its rows, as in a run of some rows
 FILES: Final = 4096  # open at once, for a thousand connections
 WIDE: Final = 240  # columns, where there is no terminal
 
@@ -84,7 +84,7 @@ def _against(console: Console, revision: str, rounds: int, timing: Timing, only:
     return 1 if any(row.is_below(floor) for row in found) else 0
 
 
-def _prepare(console: Console, needed: int = NEEDED) -> None:
+def _prepare(console: Console, needed: int) -> None:
     """Raises typer.Exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     _allow_files()
@@ -100,7 +100,7 @@ def _measured(console: Console, rounds: int, timing: Timing, only: str) -> Docum
     if not cases:
         console.print(f"no system has {escape(only)!r} in its name")
         return None
-    _prepare(console)
+    _prepare(console, NEEDED if any(case.table == RESTART for case in cases) else NEEDED_AGAINST)
     missing = {case.key: reason for case in cases if (reason := case.absent()) is not None}
     machine = document.machine() | {"rsyslog": version(RSYSLOG), "redis": version(REDIS)}
     try:

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.table import Table
 
-from bench.cases import FOLLOWED, LATENCY, LINES, LONG_LINES, RECOVERY, REQUESTS, RESTART, SINGLE_LINES, SPACE
+from bench.cases import FOLLOWED, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
 from bench.document import Document, Row, cpu_model
 from bench.goals import Outcome, outcomes
 
@@ -99,10 +99,9 @@ INTROS: Final = {
 
 def sections(document: Document) -> list[Section]:
     made = [_goals(outcomes(document))]
-    for table in (LINES, LONG_LINES, SINGLE_LINES):
+    for table in dict.fromkeys(row.table for row in document.cases if row.table not in COLUMNS):
         rows = _of(document, table)
-        if rows:
-            made += [_loaded(table, rows), _ratios(table, rows)]
+        made += [_loaded(table, rows), _ratios(table, rows)]
     made += [_plain(table, rows) for table in COLUMNS if (rows := _of(document, table))]
     return [section for section in made if section.rows]
 

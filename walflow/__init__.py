@@ -4,6 +4,9 @@ What a connector, a codec, a preprocessor or a postprocessor needs stands here, 
 network need. No other module is promised to keep its names.
 """
 
+from walflow import interrupted as interrupted  # before what takes a third of a second
+
+# isort: split
 from walflow.backoff import Backoff
 from walflow.codecs.per_event import EventCodec
 from walflow.contract import (

@@ -3,11 +3,11 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 Severity = Literal["error", "warning"]
 
@@ -20,6 +20,30 @@ class Hidden(str):
 
     def __repr__(self) -> str:
         return "'********'"
+
+
+def hides(value: object) -> bool:
+    """Whether a secret is in it."""
+    return any(True for _ in secrets_in(value))
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    whole: Any = value
+    if isinstance(value, Hidden):
+        yield str(value)
+    for one in whole.values() if isinstance(value, dict) else whole if isinstance(value, list) else ():
+        yield from secrets_in(one)
+
+
+def all_hidden(value: Any) -> Any:
+    """Each text in it is `Hidden`: it was made of a secret, and may show it."""
+    if isinstance(value, str):
+        return Hidden(value)
+    if isinstance(value, dict):
+        return {key: all_hidden(one) for key, one in cast("dict[object, Any]", value).items()}
+    if isinstance(value, list):
+        return [all_hidden(one) for one in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return value
 
 
 HIDDEN: Final = "hidden"  # in the context of a validation: the texts that were `Hidden`

@@ -1,13 +1,15 @@
 """What both connectors take, as librdkafka's configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from walflow import CodecUse, Connector, WalflowError
+from walflow import CodecUse, Connector, Need, WalflowError
+from walflow.needs import readable_file
 from walflow.net import Address, Secret, parse_address
+from walflow.net.needs import to_reach_one, to_read
 
 Option = str | int | float | bool
 
@@ -67,6 +69,9 @@ class KafkaTls(BaseModel):
             raise ValueError("key needs cert: name the file of the certificate too")
         return self
 
+    def files(self) -> list[str]:
+        return [file for file in (self.cafile, self.cert, self.key) if file is not None]
+
     def options(self) -> dict[str, Option]:
         """Raises NoSecret."""
         named: dict[str, Option | None] = {
@@ -125,6 +130,12 @@ class KafkaConnector(Connector):
     @property
     def addresses(self) -> list[Address]:
         return [_address(broker) for broker in self.brokers]
+
+    def needs(self) -> Sequence[Need]:
+        """One broker is enough, which names the others."""
+        files = self.tls.files() if isinstance(self.tls, KafkaTls) else []
+        password = to_read(self.sasl.password, "password") if self.sasl is not None else []
+        return [*map(readable_file, files), *password, to_reach_one(self.addresses)]
 
     def warnings(self) -> list[str]:
         warnings: list[str] = []

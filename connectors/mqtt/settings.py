@@ -1,11 +1,13 @@
 """What both connectors take."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from walflow import CodecUse, Connector, WalflowError
+from walflow import CodecUse, Connector, Need, WalflowError
 from walflow.net import Address, ClientTls, Reconnect, Secret, parse_address
+from walflow.net.needs import to_reach, to_read
 
 LONGEST_TOPIC: Final = 65535  # bytes
 
@@ -70,6 +72,9 @@ class MqttConnector(Connector):
         if isinstance(self.tls, ClientTls):
             return self.tls
         return ClientTls() if self.secure else None
+
+    def needs(self) -> Sequence[Need]:
+        return [*to_read(self.password, "password"), *to_reach(self.address, self.client_tls)]
 
     def warnings(self) -> list[str]:
         warnings: list[str] = []

@@ -5,6 +5,7 @@ from pydantic import Field, field_validator
 from connectors.tcp.server import DEFAULT_PORT
 from walflow import Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, ClientTls, SocketOptions, parse_address
+from walflow.net.address import unwritten_port
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.dial import Dial
 from walflow.net.needs import to_reach
@@ -39,6 +40,7 @@ class TcpClient(ClientConnector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         promised = super().guarantee(behind_log=behind_log)
+        promised = promised._replace(notes=(*promised.notes, *unwritten_port(self.url, self.address)))
         tls = self._tls()
         if tls is not None and tls.key_password is not None and tls.key_password.inline:
             inline = Risk(

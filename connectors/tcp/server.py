@@ -5,6 +5,7 @@ from pydantic import Field, field_validator
 
 from walflow import Guarantee, Inlet, Need, Outlet
 from walflow.net import Address, parse_address
+from walflow.net.address import unwritten_port
 from walflow.net.needs import to_listen
 from walflow.net.over_tcp import TcpListening
 from walflow.net.server import SINK
@@ -36,6 +37,7 @@ class TcpServer(TcpListening):
             "echo sent from below the log does",
             sink=SINK,
             warnings=tuple(self.exposed()),
+            notes=unwritten_port(self.url, self.address),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench import document, report
-from bench.cases import CASES, LATENCY, LINES, RECOVERY, RESTART, SPACE
+from bench.cases import CASES, LATENCY, LINES, RECOVERY, RESTART, SPACE, TAPS
 from bench.document import Document, Row
 from bench.goals import GOALS, outcomes
 from tests.system.daemon import ROOT
@@ -120,6 +120,32 @@ def test_markdown_has_a_row_for_everything() -> None:
     assert cells(text, "large backlog")[1:] == ["0.55", "70", "82", "900"]
     ratios = text[text.index("events/s ÷  ") :]
     assert cells("| " + ratios, "walflow: echo")[1:] == ["0.45 (0.4-0.5)", "25 (20-30)"]
+
+
+def test_each_table_of_the_cases_is_shown() -> None:
+    """Red before: the tables of looks and of taps were measured, and no report had them."""
+    figures = loaded(1e6, 0.5) | timed(400)
+    for column in (one for columns in report.COLUMNS.values() for one in columns):
+        figures.setdefault(column.name, 1.0)
+    rows = [Row(case.key, case.name, case.table, case.baseline, rounds=[figures]) for case in CASES]
+    shown = {
+        cell for one in report.sections(replace(RESULTS, cases=rows)) for cells in one.rows for cell in cells[:1]
+    }
+    assert {row.name for row in rows} <= shown
+
+
+def test_a_tap_is_compared_with_none() -> None:
+    rates = {"tap-without": [4e6, 5e6], "tap": [3.8e6, 5e6], "tap-where": [3.6e6, 4.5e6], "tap-unread": [4e6, 4.5e6]}
+    taps = [case for case in CASES if case.table == TAPS]
+    assert [case.key for case in taps] == list(rates)
+    rows = [
+        Row(one.key, one.name, one.table, one.baseline, rounds=[loaded(rate, 0.2) for rate in rates[one.key]])
+        for one in taps
+    ]
+    text = report.markdown(replace(RESULTS, cases=rows))
+    ratios = text[text.index("events/s ÷") :]
+    assert "no tap" in ratios.splitlines()[0]
+    assert cells(ratios, "walflow without its wal: echo, a tap of its source")[1] == "0.975 (0.95-1)"
 
 
 def test_a_terminal_shows_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,44 @@ def test_a_peer() -> None:
     assert said(result)[1] == f"main::out: connect to 127.0.0.1:{port}: Connection refused"
 
 
+@pytest.mark.parametrize(
+    ("sink", "to", "what"),
+    [
+        (
+            "kafka_producer",
+            '{"brokers": ["127.0.0.1:1", "127.0.0.1:PORT"], "topic": "t"}',
+            "127.0.0.1:1 or 127.0.0.1:PORT",
+        ),
+        ("mqtt_publisher", '{"url": "mqtt://127.0.0.1:PORT", "topic": "t"}', "127.0.0.1:PORT"),
+    ],
+)
+def test_a_broker(sink: str, to: str, what: str) -> None:
+    with socket.socket() as broker:
+        broker.bind(("127.0.0.1", 0))
+        port = str(broker.getsockname()[1])
+        to, what = to.replace("PORT", port), what.replace("PORT", port)
+        refused = broker_of(sink, to)
+        assert refused.exit_code == 69
+        (line,) = [line for line in refused.stdout.splitlines() if line.startswith("main::out: connect to")]
+        assert line.startswith(f"main::out: connect to {what}: ")
+        assert line.endswith("Connection refused")
+        broker.listen()
+        assert f"main::out: connect to {what}: ok" in broker_of(sink, to).stdout.splitlines()
+
+
+def broker_of(sink: str, to: str) -> Result:
+    text = FLOW.format(source="tcp_server", source_config=ANY_PORT, sink=sink, sink_config=to)
+    Path("main.troy").write_text(text.replace('postprocessors = ["separate"],', ""), encoding="utf-8")
+    return CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
+
+
+def test_files_and_passwords_for_a_broker() -> None:
+    tls = '"tls": {"cafile": "gone.pem"}, "sasl": {"username": "u", "password": {"file": "gone"}}'
+    lines = broker_of("kafka_producer", f'{{"brokers": ["127.0.0.1:1"], "topic": "t", {tls}}}').stdout.splitlines()
+    assert "main::out: read the file gone.pem: No such file or directory" in lines
+    assert any(line.startswith("main::out: read the password: ") and "gone" in line for line in lines)
+
+
 def test_unix_sockets() -> None:
     result = checked(
         source="unix_socket_server", at='{"path": "gone/s"}', sink="unix_socket_client", to='{"path": "s"}'
@@ -173,3 +211,25 @@ def test_a_file_with_a_mistake_is_not_tried() -> None:
     result = checked(source="tcp_servr")
     assert result.exit_code == 78
     assert "listen on" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "noted"),
+    [
+        ("tcp_server", "127.0.0.1", "127.0.0.1:4242"),
+        ("tcp_client", "tcp://[::1]", "[::1]:4242"),
+        ("tcp_server", "127.0.0.1:4242", ""),
+        ("tcp_client", "127.0.0.1:1", ""),
+    ],
+)
+def test_a_url_without_a_port_is_noted(kind: str, url: str, noted: str) -> None:
+    """tremor's default counts, so it is no mistake."""
+    client = kind == "tcp_client"
+    at, to = (ANY_PORT, f'{{"url": "{url}"}}') if client else (f'{{"url": "{url}"}}', FILE % "out.jsonl")
+    text = FLOW.format(source="tcp_server", source_config=at, sink=kind if client else "file", sink_config=to)
+    Path("main.troy").write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
+    node = "out" if client else "incoming"
+    note = f'note: main::{node}: `url` has no port, so it is 4242, tremor\'s default: write "{noted}" to say so'
+    assert (note in result.stdout.splitlines()) == bool(noted), result.stdout
+    assert ("has no port" in result.stdout) == bool(noted)

@@ -72,3 +72,24 @@ def test_an_interrupt_while_it_imports_is_silent(module: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED_AT, module, "run" if "runtime" in module else "check", str(FLOW)]
     ended = subprocess.run(command, capture_output=True, timeout=100, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
+AT_ONCE = """
+import os, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, CtrlC())
+"""
+
+
+@pytest.mark.parametrize("module", ["walflow.backoff", "msgspec", "walflow.cli"])
+def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_path: Path) -> None:
+    """`python -m walflow` imports the package before any code of the command runs."""
+    (tmp_path / "sitecustomize.py").write_text(AT_ONCE)
+    ended = walflow("check", FLOW, PYTHONPATH=str(tmp_path), INTERRUPT_AT=module)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

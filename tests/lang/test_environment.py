@@ -9,7 +9,8 @@ from connectors.http import HttpClient
 from tests.lang.world import REGISTRY
 from walflow import lang
 from walflow.cli.promises import promises
-from walflow.diagnostics import render_all
+from walflow.diagnostics import Hidden, render_all
+from walflow.lang.environment import SHORTEST
 from walflow.net import Secret
 from walflow.plan import load
 
@@ -147,6 +148,33 @@ def test_a_function_may_take_a_secret() -> None:
     Path("f.troy").write_text("use std::base64;" + FLOW.replace("VALUE", 'base64::encode(secret("token"))'))
     config, _ = lang.load(["f.troy"], reads_secrets=True)
     assert config.flows[0].connectors[0].settings["config"].constant.value == "aHVudGVyMg=="
+
+
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [
+        ('base64::encode(secret("token"))', "aHVudGVyMg=="),
+        ('string::uppercase(secret("token"))', "HUNTER2"),
+        ('"a #{string::uppercase(secret("token"))} b"', "a HUNTER2 b"),
+        ('string::uppercase(secret("token")) + "x"', "HUNTER2x"),
+        ('string::uppercase("#{ {"a": secret("token")} }")', '{"A":"HUNTER2"}'),
+        ('string::split(secret("token"), "ter")[0]', "hun"),
+        ('array::join([string::uppercase(secret("token"))], "-")', "HUNTER2"),
+    ],
+)
+def test_what_is_made_of_a_secret_is_one_too(value: str, made: str) -> None:
+    uses = "use std::base64; use std::string; use std::array;"
+    Path("f.troy").write_text(uses + FLOW.replace("VALUE", value))
+    config, found = lang.load(["f.troy"], reads_secrets=True)
+    assert found == []
+    configured = config.flows[0].connectors[0].settings["config"].constant.value
+    assert configured == made
+    assert isinstance(configured, Hidden)
+    for text in (WHOLE.replace('"h:1"', "VALUE"), WHOLE.replace('"json"', "VALUE")):
+        Path("f.troy").write_text(uses + text.replace("VALUE", value))
+        _, found = load(["f.troy"], REGISTRY, reads_secrets=True)
+        assert found or made.startswith("{")
+        assert len(made) < SHORTEST or made not in render_all(found)
 
 
 def test_a_secret_that_cannot_be_read() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from walflow.compile.constant import Constant, ConstantPart, derived
 from walflow.compile.nodes import (
@@ -37,7 +37,7 @@ from walflow.compile.nodes import (
     spelled,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Hidden, Span, did_you_mean, error, one_of
+from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.functions import Function
@@ -100,7 +100,14 @@ def _text(node: Text, scope: Scope) -> Constant | None:
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
     constant = fold(part, scope)
-    return None if constant is None else _attempt(lambda: spliced(constant.value), part.span, scope)
+    if constant is None:
+        return None
+    return _attempt(lambda: _concealed(spliced(_plain(constant.value)), constant.value), part.span, scope)
+
+
+def _concealed(made: T, *of: object) -> T:
+    """What was made of a secret is one too."""
+    return cast("T", all_hidden(made)) if any(map(hides, of)) else made
 
 
 def _attempt(make: Callable[[], T], span: Span, scope: Scope, what: str = "") -> T | None:
@@ -241,7 +248,21 @@ def _call(node: CallNode, scope: Scope) -> Constant | None:
         return None
     what = f"`{spelled(node.function)}`: "
     moment = () if function.when == "load" else (scope.moment(),)
-    return _attempt(lambda: derived(function.apply(*moment, *found), node.span), node.span, scope, what)
+
+    def called() -> Constant:
+        made = function.apply(*moment, *map(_plain, found))
+        return derived(_concealed(made, *found), node.span)
+
+    return _attempt(called, node.span, scope, what)
+
+
+def _plain(value: Any) -> Any:
+    """Functions and operators know texts by their exact type."""
+    if not hides(value):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in cast("dict[object, Any]", value).items()}
+    return str(value) if isinstance(value, Hidden) else [_plain(one) for one in value]
 
 
 def callee(node: CallNode, scope: Scope) -> Function | None:
@@ -261,8 +282,11 @@ def given(function: Function, at: int, node: CallNode, scope: Scope) -> Constant
         return None
     what = f"`{spelled(node.function)}`: "
     take = function.parameter(at).take
-    value = str(constant.value) if isinstance(constant.value, Hidden) else constant.value
-    return _attempt(lambda: replace(constant, value=take(value)), node.arguments[at].span, scope, what)
+
+    def taken() -> Constant:
+        return replace(constant, value=_concealed(take(_plain(constant.value)), constant.value))
+
+    return _attempt(taken, node.arguments[at].span, scope, what)
 
 
 def _merge(node: Merge, scope: Scope) -> Constant | None:
@@ -372,7 +396,7 @@ def _binary(node: BinaryNode, scope: Scope) -> Constant | None:
 
 
 def _applied(symbol: str, left: object, right: object, span: Span) -> Constant:
-    return Constant(binary(symbol, left, right), span)
+    return Constant(_concealed(binary(symbol, _plain(left), _plain(right)), left, right), span)
 
 
 def _present(node: Present, scope: Scope) -> Constant | None:

@@ -1,6 +1,6 @@
 """Flow files -> FlowConfig. The runtime knows no syntax. Mistakes become diagnostics and are never raised."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -57,9 +57,17 @@ def load(
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
         found += outside.unused()
+    environment.look_for(_configured(config))
     sound = not has_errors(found)
     config = replace(config, sound=sound, allowances=allowances(sources), environment=environment)
     return replace(config, sources=tuple(read_files)), in_order(found)
+
+
+def _configured(config: FlowConfig) -> Iterator[object]:
+    for flow in config.flows:
+        written = [connector.settings for connector in flow.connectors]
+        written += [operator.settings for pipeline in flow.pipelines for operator in pipeline.operators]
+        yield from (part.constant.value for settings in written for part in settings.values())
 
 
 def _nothing_deployed(files: Sequence[ModuleBlock], legacy: bool) -> Diagnostic:

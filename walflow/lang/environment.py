@@ -7,14 +7,14 @@ value only in the keys of a `config` and in args.
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import orjson
 
 from walflow.compile.constant import ConstantPart, derived
-from walflow.diagnostics import Diagnostic, Hidden, Span
+from walflow.diagnostics import Diagnostic, Hidden, Span, secrets_in
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function
 from walflow_kernel.values import kind_of
@@ -77,6 +77,10 @@ class Environment:
         secret = Hidden(_read(file))
         self._secrets.append(secret)
         return secret
+
+    def look_for(self, values: Iterable[object]) -> None:
+        """Also for what functions have made of secrets: it stands in what is configured."""
+        self._secrets += {secret for value in values for secret in secrets_in(value)} - {UNREAD, *self._secrets}
 
     def notes(self) -> Iterator[str]:
         """What the flows take from outside, without the values."""

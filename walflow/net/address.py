@@ -44,6 +44,13 @@ def parse_address(url: str, *, scheme: str, default_port: int) -> Address:
     return Address(host, default_port if port is None else port)
 
 
+def unwritten_port(url: str, address: Address) -> tuple[str, ...]:
+    """A note of `check`, where the port is a default that no standard gives."""
+    if urlsplit(url if "://" in url else f"tcp://{url}").port is not None:
+        return ()
+    return (f'`url` has no port, so it is {address.port}, tremor\'s default: write "{address}" to say so',)
+
+
 def check_brackets(netloc: str) -> None:
     """Raises ValueError for brackets with more than an IPv6 address and a port, because urlsplit ignores the rest."""
     if "[" in netloc and not _BRACKETED.fullmatch(netloc):

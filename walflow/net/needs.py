@@ -32,6 +32,23 @@ def to_reach(address: Address, tls: ClientTls | None = None) -> list[Need]:
     return [*_certificates(tls), Need(f"connect to {address}{' with TLS' if tls else ''}", reach)]
 
 
+def to_reach_one(addresses: Sequence[Address]) -> Need:
+    """Any of them, without TLS."""
+
+    def reach() -> None:
+        failed: list[str] = []
+        for address in addresses:
+            try:
+                socket.create_connection(address, PATIENCE).close()
+            except OSError as error:
+                failed.append(f"{address}: {error.strerror or error}")
+            else:
+                return
+        raise NotAvailable("; ".join(failed))
+
+    return Need(f"connect to {' or '.join(map(str, addresses))}", reach)
+
+
 def to_reach_socket(path: str) -> Need:
     def reach() -> None:
         with socket.socket(socket.AF_UNIX) as sock:

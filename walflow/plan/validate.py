@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from walflow.compile.constant import Constant
-from walflow.diagnostics import HIDDEN, Diagnostic, Hidden, Span, did_you_mean, error
+from walflow.diagnostics import HIDDEN, Diagnostic, Span, did_you_mean, error, secrets_in
 from walflow_kernel.values import kind_of
 
 _EXPECTED = {
@@ -59,21 +59,11 @@ def configure(
     except TypeError:
         return None, [error("a configuration holds no binary data", config.span if config else defined)]
     try:
-        hidden = set(_hidden(config.value)) if config else set[str]()
+        hidden = set(secrets_in(config.value)) if config else set[str]()
         return of.model_validate_json(text, strict=True, context={HIDDEN: hidden}), []
     except ValidationError as invalid:
         place = config or Constant({}, defined)
         return None, list(_translated(invalid, kind, of, place, defined, bare=bare))
-
-
-def _hidden(value: object) -> Iterator[str]:
-    """The secrets in it: JSON would make plain text of them."""
-    if isinstance(value, Hidden):
-        yield str(value)
-    whole: Any = value
-    members: Any = whole.values() if isinstance(value, dict) else whole if isinstance(value, list) else ()
-    for one in members:
-        yield from _hidden(one)
 
 
 def _translated(

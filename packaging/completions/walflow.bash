@@ -1,0 +1,12 @@
+
+_walflow_completion() {
+    local IFS=$'
+'
+    COMPREPLY=( $( env COMP_WORDS="${COMP_WORDS[*]}" \
+                   COMP_CWORD=$COMP_CWORD \
+                   _WALFLOW_COMPLETE=complete_bash $1 ) )
+    return 0
+}
+
+complete -o default -F _walflow_completion walflow
+
