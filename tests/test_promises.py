@@ -9,10 +9,12 @@ import pytest
 from connectors.bench import Bench
 from connectors.cb import Cb
 from connectors.crononome import Crononome
+from connectors.dns import DnsClient
 from connectors.exit import Exit
 from connectors.file import File
 from connectors.http import HttpClient, HttpServer
 from connectors.kafka import KafkaConsumer, KafkaProducer
+from connectors.kv import Kv
 from connectors.memory import Memory
 from connectors.metronome import Metronome
 from connectors.mqtt import MqttPublisher, MqttSubscriber
@@ -66,6 +68,8 @@ MADE: list[Connector] = [
     ),
     Memory(max_elements=10, max_bytes=1000),
     Metronome(interval=1),
+    DnsClient(),
+    Kv(path="store"),
     MqttPublisher(url="mqtt://h", topic="t"),
     MqttPublisher(url="mqtt://h", topic="t", qos=2),
     MqttPublisher(url="mqtt://h", topic="t", qos=0),
@@ -129,6 +133,8 @@ WS_ECHO = "system/test_ws.py::test_messages_come_back_and_are_in_the_file"
 HTTP_CLIENT = "connectors/test_http_client.py::"
 KAFKA_CONSUMER = "connectors/test_kafka_consumer.py::"
 KAFKA_PRODUCER = "connectors/test_kafka_producer.py::"
+DNS = "connectors/test_dns_client.py::"
+KV = "connectors/test_kv.py::"
 MQTT = "connectors/test_mqtt.py::"
 MQTT_KILLS = "system/test_mqtt.py::test_killed_under_load_every_message_that_a_broker_has_taken_arrives"
 HTTP_SERVER = "connectors/test_http_server.py::"
@@ -480,6 +486,23 @@ HELD = {
     ],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
         "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+    ],
+    "the event of a command is acked once its answer is": [
+        f"{KV}test_a_command_is_acked_with_its_answer_and_fails_with_it",
+    ],
+    "a command is carried out and on disk before it is answered": [
+        f"{KV}test_what_was_answered_is_there_after_another_start",
+        "system/test_kv_dns.py::test_what_was_answered_is_in_the_store_after_kill_9",
+    ],
+    "the event of a lookup is acked once its answer is": [
+        f"{DNS}test_records_by_type_and_addresses_without_one",
+    ],
+    "a name that does not exist, or has no record of the type, is rejected": [
+        f"{DNS}test_what_has_no_answer_ever_leaves_by_err",
+        f"{DNS}test_a_lookup_without_an_answer_in_time_fails",
+    ],
+    "lookups that are not answered when walflow stops are lost": [
+        f"{DNS}test_one_lookup_that_waits_holds_up_no_other",
     ],
 }
 

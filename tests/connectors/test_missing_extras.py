@@ -12,7 +12,12 @@ WITHOUT = "import sys; sys.modules['{}'] = None; import walflow_command; walflow
 
 @pytest.mark.parametrize(
     ("flow", "module", "extra"),
-    [("kafka-in", "confluent_kafka", "kafka"), ("kafka-out", "confluent_kafka", "kafka"), ("mqtt", "paho", "mqtt")],
+    [
+        ("kafka-in", "confluent_kafka", "kafka"),
+        ("kafka-out", "confluent_kafka", "kafka"),
+        ("mqtt", "paho", "mqtt"),
+        ("dns", "dns", "dns"),
+    ],
 )
 def test_check_says_what_to_install(flow: str, module: str, extra: str) -> None:
     command = [sys.executable, "-c", WITHOUT.format(module), "check", f"flows/doors/{flow}.troy"]

@@ -1,0 +1,12 @@
+"""Lookups in the Domain Name System, by dnspython (the extra `[dns]`). `client` is the connector, `looking_up` one run of it."""
+
+from walflow import WalflowError
+
+try:
+    from connectors.dns.client import DnsClient
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "dns":
+        raise
+    raise WalflowError("it needs dnspython: pip install 'walflow[dns]'") from missing
+
+__all__ = ["DnsClient"]

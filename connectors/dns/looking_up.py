@@ -1,0 +1,155 @@
+"""One run: each event asks for one name, and several lookups are under way at a time."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import dns.asyncresolver
+import dns.exception
+import dns.name
+import dns.nameserver
+import dns.rdatatype
+import dns.resolver
+from dns.rdata import Rdata
+
+from walflow import Block, Inlet, Outlet, WalflowError
+from walflow.net import NotConfirmed
+from walflow.relay.answers import AnswerEvents, meta_of_one
+
+if TYPE_CHECKING:
+    from connectors.dns.client import DnsClient
+
+EITHER: Final = ("A", "AAAA")  # without a type
+
+
+class BadLookup(WalflowError):
+    """It can never be answered."""
+
+
+class DnsQuestion(NamedTuple):
+    name: str
+    types: Sequence[str]
+
+
+class NoResolver(WalflowError):
+    """The system names no servers."""
+
+
+class LookingUp:
+    def __init__(self, config: "DnsClient", inlet: Inlet, out: Outlet) -> None:
+        self._config = config
+        self._inlet = inlet
+        self._out = out
+        self._free = asyncio.Semaphore(config.concurrency)
+        self._held: dict[Block, None] = {}  # without an answer
+        self._lookups = inlet.counter("lookups_total")
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises NoResolver."""
+        resolver = self._resolver()
+        answers = AnswerEvents(self._inlet, self._out)
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    blocks = await self._inlet.take()
+                    new = [asked for block in blocks for asked in block.split([1] * block.frames.count)]
+                    self._held.update(dict.fromkeys(new))
+                    for asked in new:
+                        await self._free.acquire()
+                        group.create_task(self._answered(resolver, asked, answers))
+        finally:
+            stopped = NotConfirmed("walflow has stopped")
+            for asked in self._held:
+                self._inlet.fail(asked, stopped)
+            answers.close(stopped)
+
+    def _resolver(self) -> dns.asyncresolver.Resolver:
+        try:
+            resolver = dns.asyncresolver.Resolver(configure=not self._config.servers)
+        except dns.resolver.NoResolverConfiguration as error:
+            raise NoResolver(f"the system names no servers: {error}") from error
+        if self._config.servers:
+            resolver.nameservers = [
+                dns.nameserver.Do53Nameserver(address.host, address.port) for address in self._config.addresses
+            ]
+        resolver.lifetime = self._config.timeout / 1_000_000_000
+        return resolver
+
+    async def _answered(self, resolver: dns.asyncresolver.Resolver, asked: Block, answers: AnswerEvents) -> None:
+        try:
+            self._lookups.value += 1
+            outcome = await _outcome(resolver, asked)
+            del self._held[asked]
+        finally:
+            self._free.release()
+        if isinstance(outcome, BadLookup):
+            self._inlet.reject(asked, str(outcome))
+        elif isinstance(outcome, NotConfirmed):
+            self._inlet.fail(asked, outcome)
+        else:
+            answers.give(asked, [outcome], [{}])
+
+
+async def _outcome(
+    resolver: dns.asyncresolver.Resolver, asked: Block
+) -> list[dict[str, object]] | BadLookup | NotConfirmed:
+    try:
+        return await _records(resolver, question_of(meta_of_one(asked)))
+    except BadLookup as error:
+        return error
+    except (dns.exception.DNSException, OSError) as error:
+        return NotConfirmed(f"no answer: {_line(error)}")
+
+
+async def _records(resolver: dns.asyncresolver.Resolver, question: DnsQuestion) -> list[dict[str, object]]:
+    """Raises BadLookup, DNSException and OSError."""
+    found: list[dict[str, object]] = []
+    try:
+        for kind in question.types:
+            answer = await resolver.resolve(question.name, kind, raise_on_no_answer=False, search=False)
+            for records in answer.response.answer:
+                kind_of = dns.rdatatype.to_text(records.rdtype)
+                texts = [record.to_text() for record in cast(Iterable[Rdata], records)]
+                for text in texts:
+                    found.append({kind_of: text, "ttl": records.ttl})  # noqa: PERF401  # a list of these has another type
+    except dns.resolver.NXDOMAIN as error:
+        raise BadLookup(f"{question.name} does not exist") from error
+    except dns.resolver.NoMetaqueries as error:
+        raise BadLookup(f"{question.types[0]} cannot be looked up") from error
+    except (
+        dns.name.LabelTooLong,
+        dns.name.NameTooLong,
+        dns.name.EmptyLabel,
+        dns.name.BadEscape,
+        UnicodeError,
+    ) as error:
+        raise BadLookup(f"{question.name[:300]!r} is no name: {_line(error)}") from error
+    except dns.name.IDNAException as error:
+        raise BadLookup(f"{question.name[:300]!r} is no name: {_line(error)}") from error
+    if not found:
+        raise BadLookup(f"{question.name} has no record of the type {' or '.join(question.types)}")
+    return found
+
+
+def question_of(meta: Mapping[str, object]) -> DnsQuestion:
+    """Of `$dns.lookup`, a name or a record of `name` and `type`. Raises BadLookup."""
+    own = meta.get("dns")
+    lookup = cast(Mapping[str, object], own).get("lookup") if isinstance(own, Mapping) else None
+    if isinstance(lookup, str):
+        return DnsQuestion(lookup, EITHER)
+    if not isinstance(lookup, Mapping):
+        raise BadLookup("$dns.lookup is neither a name nor a record of name and type")
+    given = cast(Mapping[str, object], lookup)
+    name, kind = given.get("name"), given.get("type")
+    if not isinstance(name, str):
+        raise BadLookup("$dns.lookup.name is no string")
+    if kind is None:
+        return DnsQuestion(name, EITHER)
+    try:
+        return DnsQuestion(name, (dns.rdatatype.to_text(dns.rdatatype.from_text(cast(str, kind))),))
+    except (dns.exception.DNSException, ValueError, AttributeError) as error:
+        raise BadLookup(f"$dns.lookup.type is {kind!r}, and no type of record") from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

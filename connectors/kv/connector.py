@@ -1,0 +1,102 @@
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from pydantic import AliasChoices, Field
+
+from connectors.kv.commands import BadCommand, KvAnswer, KvCommand, carry_out, command_of
+from connectors.kv.store import CannotStore, KvStore
+from walflow import Block, CannotDecode, Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.net import NotConfirmed, on_thread
+from walflow.relay.answers import AnswerEvents
+
+Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected
+
+
+class Kv(Connector):
+    """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
+
+    ports: ClassVar[Ports] = Ports()
+    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+
+    path: str = Field(
+        min_length=1,
+        validation_alias=AliasChoices("path", "dir"),
+        description="Directory of the store. It is made with mode 0700 if it is missing. `dir` is its older name.",
+    )
+    max_scan: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="The most values that a scan may find. One that finds more leaves by err.",
+    )
+
+    def claims(self) -> Sequence[Claim]:
+        return (Claim("key-value store", os.path.realpath(self.path)),)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee(
+            source="the event of a command is acked once its answer is. If a sink fails the answer, a log upstream sends the event "
+            "again, and the command is carried out again",
+            sink="a command is carried out and on disk before it is answered. After a crash, commands that were not answered may "
+            "have been carried out: behind a log they are carried out again",
+        )
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        store = await on_thread(inlet.scheduler, lambda: KvStore.open(self.path))
+        answers = AnswerEvents(inlet, out)
+        done = inlet.counter("commands_total")
+        waiting: deque[Block] = deque()
+        try:
+            while True:
+                waiting = deque(await inlet.take())
+                while waiting:
+                    block = waiting[0]
+                    carried_out = partial(_carried_out, block, store, self.max_scan)
+                    outcomes = await on_thread(inlet.scheduler, carried_out)
+                    waiting.popleft()
+                    done.value += len(outcomes)
+                    for asked, (command, outcome) in zip(
+                        block.split([1] * block.frames.count), outcomes, strict=True
+                    ):
+                        if isinstance(outcome, str) or command is None:
+                            inlet.reject(asked, str(outcome))
+                            continue
+                        metas = [{"kv": {"op": command.op, "ok": one.key}} for one in outcome]
+                        answers.give(asked, [one.value for one in outcome], metas)
+        finally:
+            stopped = NotConfirmed("the store was closed")
+            for block in waiting:
+                inlet.fail(block, stopped)
+            answers.close(stopped)
+            await on_thread(inlet.scheduler, store.close)
+
+
+def _carried_out(block: Block, store: KvStore, most: int) -> list[tuple[KvCommand | None, Outcome]]:
+    """All of a block in one transaction. Raises CannotStore: then nothing of it was done."""
+    try:
+        values = block.values
+    except CannotDecode as error:
+        return [(None, str(error))] * block.frames.count
+    outcomes: list[tuple[KvCommand | None, Outcome]] = []
+    try:
+        store.begin()
+        for number, value in enumerate(values):
+            meta = {**block.meta, **(block.event_metas[number] if block.event_metas else {})}
+            command = None
+            try:
+                command = command_of(meta, value)
+                outcomes.append((command, carry_out(command, store, most)))
+            except BadCommand as error:
+                outcomes.append((command, str(error)))
+        store.commit()
+    except sqlite3.Error as error:
+        store.rollback()
+        raise CannotStore(f"the store cannot be written: {error}") from error
+    except BaseException:
+        store.rollback()
+        raise
+    return outcomes
