@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Shut, Status
+from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Shut, Status
 from walflow.cli import app
 from walflow.cli.status import report
 
@@ -59,3 +59,14 @@ def test_a_log_that_fills_names_who_holds_its_events(full_in: float | None, said
     known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
     lines = [str(line) for line in report(known) if str(line).startswith(("log will", "log is"))]
     assert lines == ([f"{said}; main::away stops it"] if said else [])
+
+
+def test_a_lane_that_is_behind_is_named_with_the_sink_that_stops_it() -> None:
+    lanes = [LaneStatus("near", 0, 0, []), LaneStatus("far", 1200, 56_000, [Shut("main::far", "Connection refused")])]
+    log: dict[str, int | float] = {"backlog_events": 1200, "full_in_seconds": 60.0}
+    connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log, lanes=lanes)
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
+    assert [str(line) for line in report(known) if str(line).startswith(("log will", "log does"))] == [
+        "log will be full in 1 min 0 s at this rate; main::far stops it; far lacks 1,200 events",
+        "log does not send to far, which lacks 1,200 events, 56,000 bytes: main::far: Connection refused",
+    ]

@@ -2,7 +2,12 @@
 
 import pytest
 
+from tests.operators.flows import LOST
 from tests.relay.apart import Apart
+from walflow import Block
+from walflow.nodes.pauses import pause, resume
+from walflow.nodes.ports import PortCounts
+from walflow.relay.source import TURN
 
 FAN = """
   create pipeline after from pipelines::passthrough;
@@ -39,6 +44,37 @@ def test_back_again_it_catches_up_in_order_while_the_others_go_on() -> None:
     assert flow.ids("near") == flow.ids("far") == list(range(300))
     flow.checkpoint()
     assert (flow.log.low, flow.lanes()) == (300, {"near": 0, "far": 0})
+    flow.close()
+
+
+def test_a_lane_that_catches_up_leaves_each_turn_of_the_loop_to_others() -> None:
+    """Its sink acks at once, so no window stops it."""
+    flow = Apart(
+        FAN, ["near", "far"], away=["far"], config='"lanes": "apart", "chunk_size": 1048576, "max_chunks": 16'
+    )
+    for number in range(60):
+        flow.give(number, size=100_000)
+        flow.ack("near")
+    far = flow.sinks["far"].node
+    sizes: list[int] = []
+
+    def take(block: Block) -> None:
+        sizes[-1] += len(block.frames.data)
+        far.ack(block)
+
+    def others() -> None:
+        sizes.append(0)
+        if flow.lanes()["far"]:
+            flow.scheduler.call_soon(others)
+
+    others()
+    far.begin(flow.world.context("main::far"))
+    far.serve(take)
+    flow.settle()
+    assert flow.lanes()["far"] == 0
+    assert len([size for size in sizes if size]) >= 5
+    assert max(sizes) <= 2 * TURN
+    assert flow.world.count("wal_failed_events_total") == 0
     flow.close()
 
 
@@ -232,4 +268,108 @@ def test_an_event_that_the_stem_rejects_goes_to_err_once() -> None:
     flow.ack("near", "far", "rejected")
     assert flow.lanes() == {"near": 0, "far": 0, "rejected": 0}
     assert flow.world.count("rejected_events_total") == 4
+    flow.close()
+
+
+def test_a_poison_event_is_rejected_in_its_lane_while_the_others_go_on() -> None:
+    flow = Apart(FAN, ["near", "far"], config='"lanes": "apart", "max_attempts": 2')
+    flow.give(1)
+    flow.give(2)
+    for _ in range(2):
+        flow.ack("near")
+        far = flow.sinks["far"]
+        poison = [block for block in far.waiting if block.values[0]["id"] == 1]  # type: ignore[index]
+        far.waiting = [block for block in far.waiting if block not in poison]
+        for block in poison:
+            far.node.fail(block, LOST)
+        flow.scheduler.advance(1.0)
+    flow.give(3)
+    flow.ack("near", "far")
+    assert flow.ids("near") == [1, 2, 3]
+    assert flow.lanes() == {"near": 0, "far": 0}
+    assert flow.world.count("rejected_events_total") == 1
+    flow.close()
+
+
+def test_what_all_lanes_pass_is_shown_and_counted_once() -> None:
+    body = pipeline(
+        "select event from in where event.id > 1 into out; select event from in where event.id > 1 into other;"
+    )
+    flow = Apart(body + BY_WHERE, ["near", "far"], away=["far"])
+    counts = PortCounts()
+    names = {str(name): name for name in flow.ports.names}
+    flow.ports.watch(counts, names.values())
+    flow.give(1, 2, 3)
+    flow.ack("near")
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    assert {
+        name: counts.events[names[name]] for name in ("main/log/out", "main/p/in", "main/p/out", "main/far/in")
+    } == {
+        "main/log/out": 3,
+        "main/p/in": 3,
+        "main/p/out": 2,
+        "main/far/in": 2,
+    }
+    assert flow.world.count("filtered_events_total") == 1
+    assert flow.world.count("received_events_total") == 3
+    flow.close()
+
+
+def test_when_the_sink_of_rejected_events_is_away_the_lanes_that_need_it_stop() -> None:
+    body = (
+        FAN
+        + """
+  create pipeline rejects from pipelines::passthrough;
+  connect /connector/near/err to /pipeline/rejects;
+  connect /pipeline/rejects to /connector/dead;
+"""
+    )
+    flow = Apart(body, ["near", "far", "dead"], away=["dead"])
+    flow.give(1)
+    assert (flow.ids("near"), flow.ids("far")) == ([], [1])
+    flow.sinks["dead"].start()
+    flow.settle()
+    near = flow.sinks["near"]
+    near.node.reject(near.waiting.pop(), "no")
+    flow.settle()
+    flow.ack("far", "dead")
+    assert len(flow.sinks["dead"].got) == 1
+    assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+def test_an_operator_pauses_the_log_and_all_its_lanes() -> None:
+    flow = Apart(FAN, ["near", "far"])
+    pause(flow.nodes)
+    flow.nodes.sink.restore()
+    flow.give(1)
+    assert (flow.ids("near"), flow.ids("far")) == ([], [])
+    resume(flow.nodes)
+    flow.settle()
+    flow.ack("near", "far")
+    assert (flow.ids("near"), flow.ids("far")) == ([1], [1])
+    flow.close()
+
+
+def test_the_oldest_events_are_dropped_for_the_lane_that_lacks_them() -> None:
+    flow = Apart(
+        FAN,
+        ["near", "far"],
+        away=["far"],
+        config='"lanes": "apart", "chunk_size": 4096, "max_chunks": 4, "on_full": "drop_oldest"',
+    )
+    for number in range(60):
+        flow.give(number, size=1000)
+        flow.ack("near")
+        flow.checkpoint()
+    assert flow.ids("near") == list(range(60))
+    dropped = flow.log.dropped_events
+    assert dropped > 40
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    assert flow.ids("far") == list(range(dropped, 60))
+    assert flow.lanes() == {"near": 0, "far": 0}
     flow.close()

@@ -94,7 +94,9 @@ def test_pause_and_resume(tmp_path: Path) -> None:
         assert daemon.wait_for("paused")["component"] == "out"
         client.send(b'{"a":1}\n')
         admin.until(lambda admin: log_of(admin)["log"]["backlog_events"] == 1)
-        assert log_of(admin)["gate"] == [{"by": "paused server::out", "reason": "by the admin interface"}]
+        lanes = {lane["name"]: lane for lane in log_of(admin)["lanes"]}
+        assert lanes["out"]["gate"] == [{"by": "paused server::out", "reason": "by the admin interface"}]
+        assert lanes["out"]["events"] == 1
         reason = 'component="log",flow="server",kind="connector",reason="paused",type="wal"} 1.0'
         assert f"walflow_component_gate_shut{{{reason}" in admin.get("/metrics", TOKEN)[1]
 

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from tests.wal.tools import checkpoint, put
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
+from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions, Mark
 from walflow.wal.cursor import Acked
 from walflow.wal.mark_file import MARKS_SLOT, pack, unpack
@@ -161,6 +163,37 @@ def test_the_power_may_be_cut_at_any_operation(seed: int) -> None:
                 assert mark.unacked(log.durable + 1, log.durable + 99) == [(log.durable + 1, log.durable + 99)]
             log.abandon()
     assert cut > 50
+
+
+@pytest.mark.parametrize("operations", range(8))
+def test_a_position_that_is_given_anew_is_in_no_mark(operations: int) -> None:
+    """A cut during a checkpoint, and the last commit cannot be read afterwards: if the cursor does not know of it, it looks
+    torn, and its positions are given to other events."""
+    disk = SimulatedDisk()
+    log, (near, _) = opened(disk)
+    put(log, b"a" * 100)
+    checkpoint(log)
+    put(log, b"b" * 100)
+    near.ack(1, 2)
+    begun = log.checkpoint()
+    assert begun is not None
+    disk.operations_left = operations
+    with suppress(PowerCut):
+        begun.flush()
+    for image in images(disk, Random(operations), 8):
+        after = disk.like_this({path: _spoiled(path, kept) for path, kept in image.files.items()})
+        log, marks = opened(after)
+        for mark in marks:
+            assert mark.unacked(log.durable + 1, log.durable + 9) == [(log.durable + 1, log.durable + 9)]
+        log.abandon()
+
+
+def _spoiled(path: str, kept: Kept) -> Kept:
+    return (
+        kept._replace(data=kept.data.replace(b"b" * 100, b"b" * 99 + b"c"))
+        if path.endswith(".wal") and kept.data
+        else kept
+    )
 
 
 def _life(disk: SimulatedDisk, chance: Random, acked: dict[str, set[int]]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from walflow.event import Block, Node
+from walflow.nodes.passed import Passed
 from walflow.plan import NodeId
 
 LAST_REJECTIONS: Final = 20
@@ -62,6 +63,20 @@ class WatchedPort:
         self._to.accept(block)
 
 
+class LanePort(WatchedPort):
+    """One of the ports of a name, of which each lane has one. Its watchers see an event once, as the first lane sends it."""
+
+    __slots__ = ("_passed",)
+
+    def __init__(self, name: PortName, to: Node, passed: Passed) -> None:
+        super().__init__(name, to)
+        self._passed = passed
+
+    def show(self, block: Block) -> None:
+        if self._passed.first(block):
+            super().show(block)
+
+
 class Rejection(NamedTuple):
     """The first event of a block that was rejected, and how many were. `at`: the place in a flow file that failed.
     `ingest_ns`: when the event came in."""
@@ -93,9 +108,10 @@ class WatchedPorts:
             self._ports[name] = WatchedPort(name, to)
         return self._ports[name]
 
-    def copy(self, name: PortName, to: Node) -> WatchedPort:
-        """One more port of this name, for a lane. A port that is not a copy never leads to one."""
-        self._copies.append(WatchedPort(name, to))
+    def copy(self, name: PortName, to: Node, passed: Passed) -> WatchedPort:
+        """One more port of this name, for a lane. A port that is not a copy never leads to one. `passed`: what all lanes
+        have shown."""
+        self._copies.append(LanePort(name, to, passed))
         return self._copies[-1]
 
     def get(self, name: PortName) -> WatchedPort | None:

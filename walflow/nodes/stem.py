@@ -122,5 +122,5 @@ class LaneStem:
         parts = self._parts
         if node is None or not parts.watched(port):
             return node
-        shows = Port(port.node, f"{port.name} shown")
-        return FirstTime(parts.passed[shows], parts.ports.copy(PortName(*port), node), node)
+        shown = parts.passed[Port(port.node, f"{port.name} shown")]
+        return parts.ports.copy(PortName(*port), node, shown)

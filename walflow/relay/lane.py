@@ -92,13 +92,13 @@ class Lane:
             part = self._fitted(parts[0])
             if part is None:
                 return
+            if turn is not None and size >= turn:
+                self._pump.later()
+                return
             block = self._block(part) if part.last > self._dropped else None
             if block is None:
                 parts.popleft()
                 continue
-            if turn is not None and size >= turn:
-                self._pump.later()
-                return
             if not self._send(part, block):
                 return
             size += part.size

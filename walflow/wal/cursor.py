@@ -39,6 +39,11 @@ class Acked:
         return sum(self._lasts) - sum(self._firsts) + len(self._firsts)
 
     @property
+    def in_order(self) -> bool:
+        """No position above `low` is acked."""
+        return not self._firsts
+
+    @property
     def last(self) -> int:
         """The highest acked position."""
         return self._lasts[-1] if self._lasts else self.low

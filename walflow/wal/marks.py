@@ -74,11 +74,15 @@ class Marks(Acked):
     def add_of(self, own: Acked, first: int, last: int) -> int:
         """Acks for one lane. Returns how many positions all have acked now that not all had."""
         self.changes += 1
-        if own is self:
-            fresh = self.missing(first, last)
-        else:
+        if own is not self:
             own.add(first, last)
-            fresh = self._newly_in_all(first, last)
+            # in order, as nearly always: another lane is behind, or all the others have it
+            if any(one.low < first and one.in_order for one in self.lanes):
+                return 0
+        if self.in_order and self.low + 1 >= first and all(one.low >= last for one in self.lanes):
+            before, self.low = self.low, max(self.low, last)
+            return self.low - before
+        fresh = self._newly_in_all(first, last)
         for one in fresh:
             super().add(*one)
         return sum(end - begin + 1 for begin, end in fresh)
