@@ -177,7 +177,9 @@ class StreamClient:
             self.out.log.error("gave up", peer=self._peer, reason=reason, failures=self._backoff.failures)
         elif self._backoff.failures > 1 or not self.sink.triggered:
             self.out.log.warning("cannot connect", peer=self._peer, reason=reason, retry_seconds=round(delay, 2))
-        ended = f", and gave up after {self._backoff.failures} failures: restart walflow" if self._backoff.gave_up else ""
+        ended = (
+            f", and gave up after {self._backoff.failures} failures: restart walflow" if self._backoff.gave_up else ""
+        )
         self.sink.trigger(f"not connected to {self._peer}: {reason}{ended}")
         return None if self._backoff.gave_up else delay
 
