@@ -161,6 +161,7 @@ async def test_after_a_failure_it_is_read_again_from_what_is_acked(tmp_path: Pat
         assert len(run.lines) >= 30_000 - first.frames.count
 
 
+@pytest.mark.test
 async def test_a_restart_goes_on_in_the_middle_of_it(tmp_path: Path) -> None:
     """More of it than one step on the way there."""
     data = lines(0, 2 * STEP_BYTES // 50)

@@ -12,9 +12,13 @@ from walflow.framing import MESSAGES, Incoming
 
 LIMITS = BodyLimits(body=1000, event=12, events=5)
 lines = st.sampled_from([b"1", b'{"a": 2}', b"", b"{", b"\xff", b'"longer than its limit"', b"1\r", b"[1,\n2]", b"x"])
-bodies = st.builds(
-    lambda found, end: b"\n".join(found) + end, st.lists(lines, max_size=7), st.sampled_from([b"", b"\n"])
-)
+
+
+def joined(found: list[bytes], end: bytes) -> bytes:
+    return b"\n".join(found) + end
+
+
+bodies = st.builds(joined, st.lists(lines, max_size=7), st.sampled_from([b"", b"\n"]))
 
 
 @given(bodies, st.sampled_from(["one", "lines"]), st.sampled_from([JSON, STRING]), st.booleans())
