@@ -77,3 +77,4 @@ def test_the_image_copies_what_the_wheel_includes() -> None:
         word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:]
     }
     assert needed <= copied
+    assert {f"!{name}" for name in needed} <= set((ROOT / ".dockerignore").read_text("utf-8").split())
