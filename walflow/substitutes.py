@@ -23,7 +23,6 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "gcs_streamer": _UPLOAD,
         "gpubsub_consumer": _QUEUE,
         "gpubsub_producer": _QUEUE,
-        "metrics": "the daemon's address `/metrics` (Prometheus), see `--admin`; as events later",
         "otel_client": "later",
         "otel_server": "later",
         "s3_reader": "later; until then a job on `spark` that reads the objects",
