@@ -77,7 +77,6 @@ def reached(found: set[bytes], goal: int) -> bool:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("qos", [1, 2])
-@pytest.mark.parametrize("kills", [KILLS, pytest.param(15, marks=pytest.mark.soak)])
 def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(
     qos: int, kills: int, tmp_path: Path
 ) -> None:
@@ -91,7 +90,7 @@ def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(
         publisher.start()
         dice = random.Random(7)
         try:
-            for _ in range(kills):
+            for _ in range(KILLS):
                 goal = len(found) + dice.randrange(1, 4 * LINES)
                 wait_until(partial(reached, found, goal))
                 daemon.kill()
