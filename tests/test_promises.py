@@ -16,6 +16,7 @@ from connectors.http import HttpClient, HttpServer
 from connectors.kafka import KafkaConsumer, KafkaProducer
 from connectors.kv import Kv
 from connectors.memory import Memory
+from connectors.metrics import MetricEvents
 from connectors.metronome import Metronome
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from connectors.null import Null
@@ -67,6 +68,7 @@ MADE: list[Connector] = [
         {"brokers": ["h"], "topic": "t", "sasl": {"username": "u", "password": {"file": "f"}}}
     ),
     Memory(max_elements=10, max_bytes=1000),
+    MetricEvents(),
     Metronome(interval=1),
     DnsClient(),
     Kv(path="store"),
@@ -486,6 +488,9 @@ HELD = {
     ],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
         "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+    ],
+    "counters and gauges of the daemon are sent every": [
+        "connectors/test_metrics.py::test_a_flow_that_accepts_nothing_gets_the_next_values_and_not_all_that_were_missed",
     ],
     "the event of a command is acked once its answer is": [
         f"{KV}test_a_command_is_acked_with_its_answer_and_fails_with_it",

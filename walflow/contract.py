@@ -206,6 +206,14 @@ class Gate(Protocol):
     def restore(self, key: str) -> None: ...
 
 
+class MetricValue(NamedTuple):
+    """A counter or a gauge of the process, by the name that Prometheus has."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
 class Half(Protocol):
     """The part of the interface that both halves of a connector share.
 
@@ -230,6 +238,10 @@ class Half(Protocol):
         ...
 
     def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...
+
+    def metrics(self) -> Sequence[MetricValue]:
+        """The present values of all components of the process."""
+        ...
 
     def fatal(self, error: WalflowError) -> NoReturn:
         """Ends the process at once, with the error's line and its exit code. For a log whose acks would not be true any

@@ -8,6 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from walflow.contract import MetricValue
+
 Labels = tuple[tuple[str, str], ...]
 Key = tuple[str, Labels]
 
@@ -87,6 +89,12 @@ class Metrics:
             value = _read(read)
             if value is not None:
                 yield Reading(name, dict(labels), value)
+
+    def values(self) -> list[MetricValue]:
+        """Counters and gauges, as Prometheus names them."""
+        counters = (MetricValue(exposed(name), labels, value) for name, labels, value in self)
+        gauges = (MetricValue(exposed(name), labels, value) for name, labels, value in self.gauges())
+        return [*counters, *gauges]
 
     def histograms(self) -> Iterator[tuple[str, Mapping[str, str], BucketedValues]]:
         for (name, labels), histogram in sorted(self._histograms.items(), key=lambda item: item[0]):

@@ -3,8 +3,8 @@ callbacks come on the loop. Only connecting blocks, on the scheduler's thread.""
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -169,6 +169,28 @@ class MqttConnection:
     def _on_close(self, _client: Client, _data: object, sock: "SocketLike") -> None:
         self._loop.remove_reader(sock)
         self._loop.remove_writer(sock)
+
+
+async def keep_connected(
+    config: MqttConnector,
+    half: Half,
+    connect: Callable[[Callable[[], None]], Awaitable[str]],
+    on_lost: Callable[[str], None],
+) -> NoReturn:
+    """One connection after the other, until it is cancelled. `connect` is one of them: it calls its argument when the connection
+    is good, and returns or raises MqttAway when it is over. Raises MqttAway after `max_retries`."""
+    backoff = config.reconnect.retry.backoff()
+    while True:
+        try:
+            reason = await connect(backoff.reset)
+        except MqttAway as error:
+            reason = str(error)
+        delay = backoff.next()
+        half.log.warning("disconnected", peer=str(config.address), reason=reason, retry_seconds=round(delay, 2))
+        on_lost(reason)
+        if backoff.gave_up:
+            raise MqttAway(reason)
+        await asyncio.sleep(delay)
 
 
 def new_properties(kind: int) -> Properties:

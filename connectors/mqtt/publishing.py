@@ -1,8 +1,8 @@
 """One run of the sink: connections, one after the other. What has no answer is published again on the next one."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from paho.mqtt.client import Client
@@ -10,8 +10,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from connectors.mqtt.connection import MqttConnection, new_properties
-from connectors.mqtt.settings import MqttAway, check_topic
+from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
+from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, WalflowError
 from walflow.net import Contexts, NotConfirmed, SentBlock
 
@@ -58,25 +58,17 @@ class MqttPublishing:
         contexts = Contexts(tls, self._inlet.log) if tls is not None else None
         if contexts is not None:
             self._inlet.on_reopen(contexts.renew)
-        backoff = self._config.reconnect.retry.backoff()
         try:
-            while True:
-                try:
-                    reason = await self._one_connection(contexts, backoff.reset)
-                except MqttAway as error:
-                    reason = str(error)
-                delay = backoff.next()
-                self._inlet.log.warning(
-                    "disconnected", peer=str(self._config.address), reason=reason, retry_seconds=round(delay, 2)
-                )
-                self._inlet.trigger(reason)
-                if self._inlet.replaceable:
-                    self._fail_held(reason)
-                if backoff.gave_up:
-                    raise MqttAway(reason)
-                await asyncio.sleep(delay)
+            await keep_connected(
+                self._config, self._inlet, partial(self._one_connection, contexts), self._disconnected
+            )
         finally:
             self._fail_held("walflow has stopped")
+
+    def _disconnected(self, reason: str) -> None:
+        self._inlet.trigger(reason)
+        if self._inlet.replaceable:
+            self._fail_held(reason)
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
         """Why it ended. Raises MqttAway."""

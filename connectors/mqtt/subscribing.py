@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from paho.mqtt.client import Client, MQTTMessage
@@ -10,7 +11,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from connectors.mqtt.connection import CONNECT, MqttConnection
+from connectors.mqtt.connection import CONNECT, MqttConnection, keep_connected
 from connectors.mqtt.settings import MqttAway
 from walflow import Frames, Outlet, StreamId
 from walflow.framing import frames_of
@@ -66,17 +67,7 @@ class MqttSubscribing:
         """Until it is cancelled."""
         tls = self._config.client_tls
         contexts = Contexts(tls, self._out.log) if tls is not None else None
-        backoff = self._config.reconnect.retry.backoff()
-        while True:
-            try:
-                reason = await self._one_connection(contexts, backoff.reset)
-            except MqttAway as error:
-                reason = str(error)
-            delay = backoff.next()
-            self._out.log.warning(
-                "disconnected", peer=str(self._config.address), reason=reason, retry_seconds=round(delay, 2)
-            )
-            await asyncio.sleep(delay)
+        await keep_connected(self._config, self._out, partial(self._one_connection, contexts), lambda reason: None)
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
         """Why it ended. Raises MqttAway."""

@@ -1,5 +1,6 @@
 """Snappy and Brotli: vectors of their specifications, damage, bounds."""
 
+import random
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -95,3 +96,15 @@ def test_damage_is_content_or_corrupt_and_nothing_else(algorithm: str, content: 
 
 def framed(piece: bytes) -> bytes:
     return len(piece).to_bytes(8, "big") + piece
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ["snappy", "br"])
+def test_a_hundred_thousand_damaged_streams(algorithm: str) -> None:
+    dice = random.Random(7)
+    for _ in range(100_000):
+        packed = bytearray(FORMATS[algorithm].compress(dice.randbytes(dice.randrange(200)) * dice.randrange(1, 4), 0))
+        for _ in range(dice.randrange(1, 4)):
+            packed[dice.randrange(len(packed))] = dice.randrange(256)
+        with suppress(Corrupt):
+            read(algorithm, bytes(packed[: dice.randrange(len(packed)) + 1]))

@@ -7,7 +7,7 @@ from typing import NoReturn, Protocol
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from walflow.contract import Counter, Scheduler
+from walflow.contract import Counter, MetricValue, Scheduler
 from walflow.errors import WalflowError
 from walflow.metrics import BucketedValues, CountedValue
 
@@ -31,6 +31,10 @@ def _raise(error: Exception) -> None:
 
 
 def _no_stop(graceful: bool) -> None: ...
+def _no_metrics() -> Sequence[MetricValue]:
+    return ()
+
+
 def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
     return BucketedValues(bounds)
 
@@ -50,6 +54,7 @@ class RunContext:
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
     failed: Callable[[Exception], None] = _raise
+    metrics: Callable[[], Sequence[MetricValue]] = _no_metrics
 
 
 class RunHalf:
@@ -72,6 +77,9 @@ class RunHalf:
 
     def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
         return self._context.histogram(name, bounds)
+
+    def metrics(self) -> Sequence[MetricValue]:
+        return self._context.metrics()
 
     def fatal(self, error: WalflowError) -> NoReturn:
         self._context.fatal(error)

@@ -88,7 +88,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
     scheduler = LoopScheduler(nodes.name, awake, failed)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     context = RunContext(
-        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed
+        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed, metrics.values
     )
     nodes.sink.begin(context)
     outlet = nodes.source.begin(context)

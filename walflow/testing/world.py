@@ -20,7 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import Marked, MessagePiece, Recalled
+from walflow.contract import Marked, MessagePiece, MetricValue, Recalled
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
 from walflow.framing import LINES
@@ -154,6 +154,7 @@ class _Half:
         self.counters: dict[str, MemoryCounter] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
         self.histograms: dict[str, BucketedValues] = {}
+        self.metric_values: Sequence[MetricValue] = ()  # of the process
         self.stopped: list[bool] = []  # each time it asked the daemon to stop: whether gracefully
         self.logged: list[EventDict] = []
         self.log = cast(
@@ -176,6 +177,9 @@ class _Half:
 
     def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
         return self.histograms.setdefault(name, BucketedValues(bounds))
+
+    def metrics(self) -> Sequence[MetricValue]:
+        return self.metric_values
 
     def fatal(self, error: WalflowError) -> NoReturn:
         raise Fatal(str(error)) from error
