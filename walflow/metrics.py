@@ -212,6 +212,8 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "repeated_requests_total": Family(
         "counter", "HTTP requests with an Idempotency-Key that was known: answered as before, and not taken again."
     ),
+    "commands_total": Family("counter", "Commands to the store, by `kv`, that were carried out."),
+    "lookups_total": Family("counter", "Names that `dns_client` has looked up."),
     "retried_requests_total": Family("counter", "HTTP requests that were sent again."),
     "request_bytes": Family("gauge", "Bytes of HTTP requests that are being read or wait for their acks."),
     "unlinked_bytes_total": Family(

@@ -319,7 +319,10 @@ async def test_an_echo_wants_events_that_end() -> None:
 
 
 def test_what_its_acks_are_worth() -> None:
-    written, echoed = TcpClient.model_validate({"url": "a"}), TcpClient.model_validate({"url": "a", "ack": "echo"})
+    written, echoed = (
+        TcpClient.model_validate({"url": "a:1"}),
+        TcpClient.model_validate({"url": "a:1", "ack": "echo"}),
+    )
     source = "what was read from the peer cannot be read again: a crash loses the events that no log has acked yet"
     assert written.guarantee(behind_log=False) == Guarantee(
         source,
@@ -340,9 +343,9 @@ def test_what_its_acks_are_worth() -> None:
     [
         {"url": "http://a"},
         {"url": "a:70000"},
-        {"url": "a", "tls": {"key": "k"}},
-        {"url": "a", "ack": "maybe"},
-        {"url": "a", "reconnect": {"retry": {"growth": 2}}},
+        {"url": "a:1", "tls": {"key": "k"}},
+        {"url": "a:1", "ack": "maybe"},
+        {"url": "a:1", "reconnect": {"retry": {"growth": 2}}},
     ],
 )
 def test_what_it_refuses(config: dict[str, object]) -> None:

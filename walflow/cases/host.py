@@ -112,7 +112,7 @@ class _Run:
             origin=Origin(LOG, first, first + len(some) - 1, 1),
         )
         try:
-            to.source.ports.out.accept(block)
+            _leave(to, block)
         except Exception as error:  # noqa: BLE001 - a bug of walflow's fails its case, and no other
             self.troubles.append(f"internal error: {type(error).__name__}: {error}")
 
@@ -121,7 +121,7 @@ class _Run:
         if node in self.subject.passes:
 
             def hand_on(block: Block) -> None:
-                nodes.source.ports.out.accept(block)
+                _leave(nodes, block)
 
             return hand_on
         port = self.subject.exits.get(node, node.name)
@@ -169,6 +169,14 @@ class _Run:
                     receipt.ack()
             elif receipt.cause is not None:
                 self.troubles.append(f"{events} of the input failed: {receipt.cause}")
+
+
+def _leave(nodes: ConnectorNodes, block: Block) -> None:
+    """By the lanes of a log, where it has several."""
+    ways = [*nodes.source.lanes.values()] or [nodes.source]
+    block.receipt.fork(len(ways) - 1)
+    for way in ways:
+        way.ports.out.accept(block)
 
 
 def _blocks(given: Sequence[Given], most: int) -> Iterator[tuple[int, Sequence[Given]]]:
