@@ -51,6 +51,10 @@ class Checkpoints:
         else:
             self._plan(INTERVAL)
 
+    def now(self) -> None:
+        """What is to be written is written at once."""
+        self._write()
+
     def committed(self) -> None:
         """A position is durable that the cursor on disk does not have yet."""
         self._plan(COMMIT_INTERVAL)
@@ -86,7 +90,7 @@ class Checkpoints:
         self._cancel()
         self._delay = inf
         self._writing_low = self._log.low
-        return self._log.checkpoint()
+        return self._log.checkpoint(short=self._wanted)
 
     def _tell_full(self, error: DiskFull) -> None:
         self._half.log.warning("cursor not written", reason=str(error))

@@ -43,6 +43,7 @@ class LogSource:
             for (name, lane), mark in zip(out.lanes.items(), log.part(list(out.lanes)), strict=True)
         }
         if several:
+            checkpoints.now()  # makes the file of the marks, while the log does not need the room yet
             out.backlog(self.backlog)
             for name, lane in self._lanes.items():
                 self._measure(name, lane)

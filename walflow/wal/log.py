@@ -343,13 +343,14 @@ class Log:
         """The parts of that range that are not acked yet."""
         return self.acked.missing(first, last)
 
-    def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
         """A checkpoint: the acked positions, and the chunks that may be deleted. None: nothing is new, or one is
-        running."""
+        running. `short`: room is wanted for events, so no file is made for marks."""
         if self._cursor.running is not None:
             return None
         dropped = self._droppable()
-        marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if self.acked.lanes else None
+        saves = self.acked.lanes and not (short and self._mark_file.missing)
+        marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if saves else None
         return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), marks, force=force)
 
     def _slot(self) -> Slot:

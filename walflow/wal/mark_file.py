@@ -57,9 +57,13 @@ class MarkFile:
             self._directory.unlink(NAME)
             self._directory.sync_names()
 
+    @property
+    def missing(self) -> bool:
+        return self._fd < 0
+
     def save(self, names: Sequence[str], marks: Sequence[Acked], changes: int) -> "MarkSave | None":
-        """None: nothing has changed. `changes`: how often the marks have."""
-        if changes == self._said:
+        """None: nothing has changed, and there is a file. `changes`: how often the marks have."""
+        if changes == self._said and not self.missing:
             return None
         self._said = changes
         self._generation += 1
