@@ -76,7 +76,7 @@ class CommitsBeforeTheSync(Log):
 
 
 class UnlinksBeforeTheCursor(Log):
-    def checkpoint(self, *, force: bool = False) -> Checkpoint | None:
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
         checkpoint = super().checkpoint(force=force)
         if checkpoint is not None and checkpoint.dropped:
             checkpoint._directory.unlink(checkpoint.dropped[0].name)

@@ -77,9 +77,7 @@ def reached(found: set[bytes], goal: int) -> bool:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("qos", [1, 2])
-def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(
-    qos: int, kills: int, tmp_path: Path
-) -> None:
+def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(qos: int, tmp_path: Path) -> None:
     with broker(tmp_path, "max_inflight_messages 1000") as mosquitto, listening(mosquitto.port, "central/#") as found:
         flow = bridge(tmp_path, mosquitto.port)
         flow.write_text(flow.read_text().replace('"central"}', f'"central", "qos": {qos}}}'))
