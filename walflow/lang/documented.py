@@ -6,13 +6,14 @@ function takes and gives is known of those that are walflow's own.
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from walflow.compile.functions import intrinsic
 from walflow.compile.reference import signature
-from walflow.diagnostics import Diagnostic, did_you_mean
+from walflow.diagnostics import Diagnostic, did_you_mean, one_of
 from walflow.errors import WalflowError
 from walflow.lang import files
 
@@ -24,6 +25,7 @@ _HEADS: Final = (
 )
 _DEPLOYS: Final = re.compile(r"^\s*deploy\s+flow\b", re.MULTILINE)
 MOST_CONSTANTS: Final = 50  # more of them are only counted
+MOST_MEANT: Final = 3  # names that may have been meant
 
 
 class NotDocumented(WalflowError):
@@ -137,13 +139,33 @@ def text_of(name: str, folders: Sequence[Path | Traversable]) -> list[str]:
     module = read_module(before, folders) if before else None
     names = [one.name for one in module.entries] if module is not None else []
     if module is None or not names:
-        near = did_you_mean(name, files.known_modules(name.split("::"), folders))
+        exact, alike = _elsewhere(name, folders)
+        near = exact or did_you_mean(name, files.known_modules(name.split("::"), folders)) or alike
         raise NotDocumented(f"there is no module `{name}`" + (f"; {near}" if near else ""))
     found = [one for one in module.entries if one.name == last]
     if not found:
         hint = did_you_mean(last, names) or f"it has {', '.join(names)}"
         raise NotDocumented(f"module `{before}` has no `{last}`; {hint}")
     return [line for one in found for line in _entry_text(one)]
+
+
+def _elsewhere(name: str, folders: Sequence[Path | Traversable]) -> tuple[str | None, str | None]:
+    """Where a function of that name is, and one of a name like it, if its module was not named, or not in full."""
+    of_all = {
+        f"{path}::{entry.name}": entry.name
+        for path in files.known_modules([], folders)
+        if (module := read_module(path, folders)) is not None
+        for entry in module.entries
+        if entry.kind != "constant"
+    }
+    near = get_close_matches(name.rpartition("::")[2], of_all.values(), 1, 0.7)
+    exact = sorted(path for path in of_all if path.endswith(f"::{name}"))
+    alike = sorted(path for path, last in of_all.items() if last in near)
+    return _meant(exact), _meant(alike)
+
+
+def _meant(paths: Sequence[str]) -> str | None:
+    return f"did you mean {one_of(paths[:MOST_MEANT])}?" if paths else None
 
 
 def _module_text(module: DocumentedModule, folders: Sequence[Path | Traversable]) -> list[str]:
