@@ -114,17 +114,17 @@ def _unlinked(assembly: Assembly) -> list[str]:
 def lost_state(domain: StateDomain) -> str:
     names = [f"`{name}`" for name in domain.keeps if WINDOWS not in name]
     several = len(names) > 1
-    lost = 'and with it the results that no sink has acked. If it must survive, run the pipeline on Spark: `#!config engine = "spark"`'
+    lost = 'and with %s the results that no sink has acked. If %s must survive, run the pipeline on Spark: `#!config engine = "spark"`'
     if len(names) == len(domain.keeps):
         listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
         return (
             f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost, "
-            f"{lost}"
+            f"{lost % ('it', 'it')}"
         )
     what = "windows, and `state` of scripts, are" if names else "windows are"
     return (
         f"{what} in memory, and an event is acked once a window holds it. When walflow stops or dies, the open windows are lost "
-        f"(`walflow run --flush` closes them at a stop), {lost}"
+        f"(`walflow run --flush` closes them at a stop), {lost % ('them', 'they')}"
     )
 
 
