@@ -159,6 +159,17 @@ def test_a_backlog_shows_as_one_and_survives_a_restart(tmp_path: Path) -> None:
         assert daemon.terminate() == 0
 
 
+def test_what_is_not_ready_says_why(tmp_path: Path) -> None:
+    flow = echo_flow(tmp_path)
+    flow.write_text(flow.read_text().replace('"path": "out.log"', '"path": "nowhere/out.log"'))
+    with running(flow, tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        why = "server::out is starting: cannot write nowhere/out.log: its directory nowhere does not exist"
+        admin.until(lambda admin: why in admin.get("/readyz")[1])
+        (tmp_path / "nowhere").mkdir()
+        admin.until_ready()
+
+
 def test_status_has_the_graph_and_rates(tmp_path: Path) -> None:
     with running(echo_flow(tmp_path), tmp_path, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)

@@ -27,11 +27,7 @@ class Readiness:
     def lacking(self) -> list[str]:
         """One line for each reason why the daemon is not ready. Empty: it is ready."""
         stopping = ["the daemon is stopping"] if self._stop.is_set() else []
-        return stopping + [
-            f"{nodes.name} is {nodes.health.state}{': ' if nodes.health.reason else ''}{nodes.health.reason}"
-            for nodes in self._connectors
-            if not nodes.health.ready
-        ]
+        return stopping + [_why(nodes) for nodes in self._connectors if not nodes.health.ready]
 
     def begin(self) -> None:
         """From now on systemd is told each change."""
@@ -75,3 +71,8 @@ class Readiness:
         lacking = self.lacking()
         log.info("ready") if not lacking else log.warning("not ready", after_seconds=START_SECONDS, lacking=lacking)
         self._notifier.say("READY=1")
+
+
+def _why(nodes: ConnectorNodes) -> str:
+    reason = nodes.health.reason or nodes.sink.reason
+    return f"{nodes.name} is {nodes.health.state}{': ' if reason else ''}{reason}"
