@@ -13,6 +13,7 @@ def test_each_example_is_an_event(title: str) -> None:
     assert one.codec.decode(one.codec.encode(one.value)) == one.value
 
 
+@pytest.mark.test
 def test_it_prints_a_row_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     main(1)
     rows = capsys.readouterr().out.splitlines()[2:]

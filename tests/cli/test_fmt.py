@@ -73,5 +73,6 @@ def test_a_file_with_a_syntax_error_stays_as_it_is() -> None:
     assert Path("a.troy").read_text() == UGLY.replace("end;", "")
 
 
+@pytest.mark.test
 def test_what_is_shipped_has_this_layout() -> None:
     assert fmt("--check", str(ROOT / "flows"), str(ROOT / "walflow" / "modules")).stderr == ""

@@ -106,6 +106,7 @@ def _apart(one: ElementTree.Element, other: ElementTree.Element) -> bool:
     return a[0] + a[2] <= b[0] or b[0] + b[2] <= a[0] or a[1] + a[3] <= b[1] or b[1] + b[3] <= a[1]
 
 
+@pytest.mark.test
 def test_every_flow_that_is_shipped_can_be_drawn() -> None:
     for flow in sorted((ROOT / "flows").rglob("*.troy")):
         for form in ("mermaid", "dot", "svg"):

@@ -186,6 +186,7 @@ def test_a_traceback_shows_the_source() -> None:
     ],
     ids=lambda text: text[:30],
 )  # fmt: skip
+@pytest.mark.test
 def test_what_is_long_or_deep_compiles_and_says_what_the_interpreter_says(text: str) -> None:
     found = expression(text)
     for event in ({"a": 1}, {"a": True, "b": False, "c": True}, {}):

@@ -21,6 +21,8 @@ from tests.system.certificates import Authority
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, VirtualScheduler
 
+pytestmark = pytest.mark.test  # a broker of librdkafka takes its time
+
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[str]:

@@ -36,6 +36,7 @@ def laid_out(text: str) -> str:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.test
 def test_each_file_and_example_keeps_its_tokens_and_comments_and_needs_no_second_time(part: int) -> None:
     for text in TEXTS[part::4]:
         once = laid_out(text)

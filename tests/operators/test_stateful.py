@@ -138,6 +138,7 @@ def test_a_full_buffer_stops_the_sources_and_nothing_is_made_meanwhile() -> None
     counting.close()
 
 
+@pytest.mark.test
 def test_a_large_state_that_leaves_as_a_whole_does_not_fill_the_memory() -> None:
     """Of one block, each event lets all of it go: it is made in parts, and no more than fits."""
     counting = Counting(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import structlog
 
 from tests.compile.windows import WindowSpec, query, windowed
@@ -193,6 +194,7 @@ def fills(stand: Stand) -> None:
     stand.sink.accept = accept_and_shut  # type: ignore[method-assign]
 
 
+@pytest.mark.test
 def test_a_tick_of_many_windows_leaves_in_parts_that_wait_for_room() -> None:
     stand = Stand()
     many(stand, 40_000)
@@ -207,6 +209,7 @@ def test_a_tick_of_many_windows_leaves_in_parts_that_wait_for_room() -> None:
     assert stand.sink.counts == [(10, 1)] * 40_000  # all have the time of their tick
 
 
+@pytest.mark.test
 def test_at_a_stop_windows_are_closed_in_parts_that_wait_for_room() -> None:
     stand = Stand(flushes=True)
     many(stand, 40_000)
@@ -244,6 +247,7 @@ def test_a_script_at_ticks_runs_while_no_event_comes() -> None:
     assert stand.scheduler.timers == []
 
 
+@pytest.mark.test
 def test_a_log_that_says_nothing_of_a_week_lets_other_nodes_run() -> None:
     """And what comes behind waits for its ticks."""
     stand = Stand(compiled=query(TICKS))

@@ -126,6 +126,7 @@ def test_pipelines_alone_never_may(chains: list[str]) -> None:
         assert "error: these pipelines are linked in a circle: " in said[0]
 
 
+@pytest.mark.test
 def test_a_loop_of_a_thousand_is_drawn_short() -> None:
     chain = " -> ".join(f"p{number}" for number in range(1000))
     _, (said,) = loaded(flow(f"T -> {chain} -> L -> p0"))

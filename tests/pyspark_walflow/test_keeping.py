@@ -23,6 +23,8 @@ from tests.pyspark_walflow.bare import rows_of
 from walflow.plan.second_host import load_pipeline
 from walflow_kernel.shipping import ShippedPipeline
 
+pytestmark = pytest.mark.test  # half a second each
+
 MS = 1_000_000
 FLOW = """
 define pipeline {name}
