@@ -119,11 +119,19 @@ def test_pages() -> None:
     assert doc("std::string", "--markdown", "pages").stdout == "written: pages/std/string.md\n"
 
 
+def test_types_of_connectors_and_operators() -> None:
+    assert doc("wal").stdout == CliRunner().invoke(app(), ["connectors", "show", "wal"]).stdout
+    lines = doc("qos::wal").stdout.splitlines()
+    assert lines[0].startswith("qos::wal: A log within a pipeline")
+    assert any(line.startswith("max_elements  integer") for line in lines)
+
+
 REFUSED = [
     (("std::strnig",), 66, "there is no module `std::strnig`; did you mean `std::string`?"),
     (("std::string::lne",), 66, "module `std::string` has no `lne`; did you mean `len`?"),
     (("shop::prices::x",), 66, "module `shop::prices` has no `x`; it has gross, rate, bare, priced"),
     (("nowhere",), 66, "there is no module `nowhere`"),
+    (("wall",), 66, "there is no module `wall`; did you mean `wal`?"),
     (("upper",), 66, "there is no module `upper`; did you mean `std::string::uppercase`?"),
     (("string::uppercase",), 66, "there is no module `string::uppercase`; did you mean `std::string::uppercase`?"),
     (("--dir", "pages", "--markdown", "out"), 66, "pages: there is no module, a file that ends in .tremor"),

@@ -83,6 +83,11 @@ def show(
     typer.echo(f"codec: {connector.codec.value}")
     for line in _promised(connector):
         typer.echo(line)
+    print_keys(connector)
+
+
+def print_keys(connector: type[BaseModel]) -> None:
+    """As a table. Operators have keys as connectors have them."""
     listed = keys(connector)
     if not listed:
         typer.echo("takes no config")

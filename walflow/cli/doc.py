@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walflow.admin.text import printable
+from walflow.diagnostics import did_you_mean
 from walflow.exit_codes import EX_CANTCREAT, EX_NOINPUT
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ def doc(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODULE[::NAME]]", help="A module, or a function, constant or definition in it. Default: a list."
+            metavar="[MODULE[::NAME]|TYPE]",
+            help="A module, or a function, constant or definition in it; or a connector's or an operator's type. "
+            "Default: a list of the modules.",
         ),
     ] = None,
     folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where your own modules are.")] = Path(),
@@ -29,10 +32,10 @@ def doc(
         ),
     ] = None,
 ) -> None:
-    """Print the documentation of modules: of those that are shipped, and of your own.
+    """Print the documentation of modules, shipped ones and your own, and of the types of connectors and operators.
 
     Lines that begin with `###` are about the module, lines with `##` about the definition below them. `walflow doc std::string`
-    prints a module, `walflow doc std::string::len` one function.
+    prints a module, `walflow doc std::string::len` one function, `walflow doc wal` a connector's keys.
     """
     from walflow.lang.documented import NotDocumented, listed, text_of
     from walflow.lang.files import search_path
@@ -45,7 +48,36 @@ def doc(
             lines = text_of(name, folders) if name is not None else listed(folder, folders)
             typer.echo("\n".join(printable(line) for line in lines))
     except NotDocumented as refused:
-        raise _end(str(refused), EX_NOINPUT) from None
+        if markdown is not None or name is None:
+            raise _end(str(refused), EX_NOINPUT) from None
+        if not _type(name):
+            raise _end(_with_types(name, str(refused)), EX_NOINPUT) from None
+
+
+def _type(name: str) -> bool:
+    """Prints what is known of a type, if there is one of that name. A module of the same name comes first."""
+    from walflow.cli.connectors import print_keys, show, summary
+    from walflow.operators import OPERATORS
+    from walflow.registry import connectors
+
+    if name in OPERATORS:
+        operator = OPERATORS[name]
+        typer.echo(f"{name}: {summary(operator)}")
+        print_keys(operator)
+    elif name in connectors():
+        show(name)
+    else:
+        return False
+    return True
+
+
+def _with_types(name: str, refused: str) -> str:
+    """Types that are meant perhaps, where no module is."""
+    from walflow.operators import OPERATORS
+    from walflow.registry import connectors
+
+    near = None if "did you mean" in refused else did_you_mean(name, [*OPERATORS, *connectors()])
+    return f"{refused}; {near}" if near else refused
 
 
 def _write_pages(name: str | None, folder: Path, folders: "Sequence[Path | Traversable]", to: Path) -> None:
