@@ -31,10 +31,12 @@ flowchart LR
     n0 --> n4
     n4 --> n1
     n1 --> n5
-    n5 --> n2
-    n5 --> n0
+    n5 -->|"lane server_out"| n2
+    n5 -->|"lane tcp_server"| n0
     n0 -.->|"err"| n6
     n6 --> n3
+    linkStyle 3 stroke:#0969da
+    linkStyle 4 stroke:#bf3989
     %% server::tcp_server sends to stdio and wal: while one of them is unavailable, tcp_server sends to none of them
     %% server::wal has 2 lanes: server_out; tcp_server. An unavailable sink stops only its own lane, until the log is full
     %% rejected events come to stdio: while it is unavailable, wal does not send to tcp_server either
@@ -104,6 +106,53 @@ def test_svg_into_a_file(tmp_path: Path) -> None:
 def _apart(one: ElementTree.Element, other: ElementTree.Element) -> bool:
     a, b = ([float(rect.get(key, "")) for key in ("x", "y", "width", "height")] for rect in (one, other))
     return a[0] + a[2] <= b[0] or b[0] + b[2] <= a[0] or a[1] + a[3] <= b[1] or b[1] + b[3] <= a[1]
+
+
+LANED = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector ticks from metronome with config = {"interval": 1} end;
+  define connector log from wal with config = {"path": "wal"} end;
+  define connector nothing from null;
+  create connector ticks;
+  create connector log;
+  create connector one from nothing;
+  create connector two from nothing;
+  create connector three from nothing;
+  create pipeline before from pipelines::passthrough;
+  create pipeline both from pipelines::passthrough;
+  create pipeline own from pipelines::passthrough;
+  connect /connector/ticks to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/both;
+  connect /pipeline/both to /connector/one;
+  connect /pipeline/both to /connector/two;
+  connect /connector/log to /pipeline/own;
+  connect /pipeline/own to /connector/three;
+  connect /connector/log/err to /pipeline/own;
+end;
+deploy flow main;
+"""
+
+
+def test_an_arrow_has_a_lane_where_the_events_of_one_alone_go_along_it(tmp_path: Path) -> None:
+    flow = tmp_path / "main.troy"
+    flow.write_text(LANED)
+    assembly, _ = load([flow])
+    assert assembly is not None
+    drawn = [(arrow.source.name, arrow.target.name, arrow.label, arrow.lane) for arrow in picture(assembly).arrows]
+    assert drawn == [
+        ("ticks", "before", "", None),
+        ("before", "log", "", None),
+        ("log", "both", "", None),
+        ("both", "one", "lane one", 0),
+        ("both", "two", "lane two", 1),
+        ("log", "own", "lane three", 2),
+        ("own", "three", "", 2),
+        ("log", "own", "err", None),
+    ]
+    assert 'color="#bf3989"' in graph(flow, "--format", "dot").output
 
 
 @pytest.mark.test

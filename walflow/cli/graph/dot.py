@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walflow.cli.graph.picture import Picture, Role
+from walflow.cli.graph.picture import Picture, Role, colour
 from walflow.plan import NodeId
 
 SHAPES: Final[Mapping[Role, str]] = {
@@ -34,6 +34,7 @@ def _lines(picture: Picture) -> Iterator[str]:
     for arrow in picture.arrows:
         settings = [f"label={_quoted(arrow.label)}"] if arrow.label else []
         settings += ["style=dashed"] if arrow.err else []
+        settings += [f'color="{colour(arrow.lane)}"'] if arrow.lane is not None else []
         listed = f" [{', '.join(settings)}]" if settings else ""
         yield f"    {names[arrow.source]} -> {names[arrow.target]}{listed};"
     if picture.captions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walflow.cli.graph.picture import Box, Picture, Role
+from walflow.cli.graph.picture import Box, Picture, Role, colour
 from walflow.plan import NodeId
 
 SHAPES: Final[Mapping[Role, tuple[str, str]]] = {
@@ -32,6 +32,9 @@ def _lines(picture: Picture) -> Iterator[str]:
         line = "-.->" if arrow.err else "-->"
         label = f"|{_quoted(arrow.label)}|" if arrow.label else ""
         yield f"    {names[arrow.source]} {line}{label} {names[arrow.target]}"
+    for number, arrow in enumerate(picture.arrows):
+        if arrow.lane is not None:
+            yield f"    linkStyle {number} stroke:{colour(arrow.lane)}"
     for caption in picture.captions:
         yield f"    %% {caption}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-from walflow.cli.graph.picture import Arrow, Box, Picture, Role
+from walflow.cli.graph.picture import Arrow, Box, Picture, Role, colour
 from walflow.plan import NodeId
 from walflow.plan.layout import BoxPlace, places
 
@@ -12,7 +12,8 @@ LETTER: Final = 7.3  # pixels, the widest of most sans-serif fonts at 13
 LINE: Final = 17
 PADDING: Final = 14
 HEIGHT: Final = 2 * LINE + PADDING
-BETWEEN_COLUMNS: Final = 70
+BETWEEN_COLUMNS: Final = 70  # at least: labels of arrows stand there
+SMALL: Final = 6.2  # pixels, as LETTER, of a label
 BETWEEN_ROWS: Final = 26
 MARGIN: Final = 24
 TITLE: Final = 26
@@ -101,13 +102,18 @@ def _drawn(picture: Picture) -> dict[str, Drawn]:
     for flow, boxes in picture.flows.items():
         links = [(arrow.source, arrow.target) for arrow in picture.arrows if arrow.source.flow == flow]
         placed = places([box.node for box in boxes], links)
-        drawn[flow] = _flow(boxes, placed, links, top)
+        labels = [len(arrow.label) * SMALL + PADDING for arrow in picture.arrows if arrow.source.flow == flow]
+        drawn[flow] = _flow(boxes, placed, links, top, max([BETWEEN_COLUMNS, *labels]))
         top = drawn[flow].frame.bottom + MARGIN
     return drawn
 
 
 def _flow(
-    boxes: Sequence[Box], placed: Mapping[NodeId, BoxPlace], links: Sequence[tuple[NodeId, NodeId]], top: float
+    boxes: Sequence[Box],
+    placed: Mapping[NodeId, BoxPlace],
+    links: Sequence[tuple[NodeId, NodeId]],
+    top: float,
+    between: float,
 ) -> Drawn:
     columns = max((place.column for place in placed.values()), default=-1) + 1
     widths = [max(_width(*box.lines) for box in boxes if placed[box.node].column == c) for c in range(columns)]
@@ -115,11 +121,11 @@ def _flow(
     rects: dict[NodeId, Rect] = {}
     for box in boxes:
         column, row = placed[box.node]
-        x = MARGIN + PADDING + sum(widths[:column]) + BETWEEN_COLUMNS * column
+        x = MARGIN + PADDING + sum(widths[:column]) + between * column
         y = top + TITLE + PADDING / 2 + row * (HEIGHT + BETWEEN_ROWS)
         rects[box.node] = Rect(x, y, widths[column], HEIGHT)
     back = any(placed[target].column <= placed[source].column for source, target in links)
-    width = sum(widths) + BETWEEN_COLUMNS * max(columns - 1, 0) + 2 * PADDING
+    width = sum(widths) + between * max(columns - 1, 0) + 2 * PADDING
     height = TITLE + rows * (HEIGHT + BETWEEN_ROWS) + (DIP if back else 0)
     return Drawn(Rect(MARGIN, top, width, height), rects)
 
@@ -162,6 +168,7 @@ def _arrow(arrow: Arrow, boxes: Mapping[NodeId, Rect], frame: Rect) -> Iterator[
             f"Q{end:.1f} {target.middle:.1f} {target.x:.1f} {target.middle:.1f}"
         )
         at = (begin + end) / 2, low - 6
-    yield f'<path class="{style}" marker-end="url(#tip)" d="{way}"/>'
+    own = f' style="stroke:{colour(arrow.lane)}"' if arrow.lane is not None else ""
+    yield f'<path class="{style}"{own} marker-end="url(#tip)" d="{way}"/>'
     if arrow.label:
         yield f'<text class="label" x="{at[0]:.1f}" y="{at[1]:.1f}">{escape(arrow.label)}</text>'
