@@ -209,6 +209,7 @@ SCRIPT: Final = Walflow("walflow without its wal: a script of three cases, and e
 COUNTER: Final = Walflow(
     "walflow without its wal: that script with a counter in `state`, and echo", LOOK / "counter.troy"
 )
+LANES: Final = Walflow("walflow: wal, then a script of three cases, echo and two more sinks", LOOK / "lanes.troy")
 RE: Final = Walflow("walflow without its wal: `re` with two groups, and echo", LOOK / "re.troy")
 GROK: Final = Walflow("walflow without its wal: `grok` with two fields, and echo", LOOK / "grok.troy")
 IN_STRING: Final = Walflow("walflow without its wal: `json` within a string, and echo", LOOK / "json.troy")
@@ -271,6 +272,7 @@ CASES: Final[tuple[Case, ...]] = (
     Loaded("look-grok", GROK, STAMPED, LOOKS),
     Loaded("look-json", IN_STRING, STAMPED, LOOKS),
     Loaded("look-wal", FILTER, STAMPED, LOOKS, note=", its wal before it"),
+    Loaded("look-lanes", LANES, STAMPED, LOOKS),
     Loaded("look-rsyslog", PARSING, STAMPED, LOOKS, baseline="rsyslog mmjsonparse"),
     Loaded("look-long-pass", PLAIN_ECHO, STAMPED_LONG, LOOKS, note=", 1,000 bytes", baseline="pass, 1,000 bytes"),
     Loaded("look-long-where", WHERE, STAMPED_LONG, LOOKS, note=", 1,000 bytes"),

@@ -1,8 +1,8 @@
-"""The stem of a log, once for each lane: links and selects that lead to the lane's entries, and nothing else.
+"""The stem of a log, with nodes of its own for each lane: links and selects that lead to the lane's entries, and nothing else.
 
 The entries are the nodes that every source shares. What leads to other lanes only is left out, and what leaves a select
 for another lane ends here: that lane gets it from its own stem. What is counted, logged or shown on the way is so for
-the lane that comes first (walflow.nodes.passed).
+the lane that comes first (walflow.nodes.passed), and it alone evaluates the selects (walflow.nodes.once).
 """
 
 from collections import defaultdict
@@ -16,6 +16,7 @@ from walflow.contract import Counter
 from walflow.event import Block, Node
 from walflow.metrics import CountedValue
 from walflow.nodes.fanout import joined
+from walflow.nodes.once import Evaluations, once
 from walflow.nodes.passed import FirstTime, Passed
 from walflow.nodes.ports import PortName, WatchedPorts
 from walflow.nodes.rejects import ErrPort, UncountedErr
@@ -51,6 +52,7 @@ class StemParts:
     watched: Callable[[Port], bool]
     passed: dict[Port, Passed] = field(default_factory=lambda: defaultdict(Passed))
     compiled: dict[Port, Compiled] = field(default_factory=dict[Port, Compiled])
+    evaluations: dict[Port, Evaluations] = field(default_factory=dict[Port, Evaluations])
 
 
 class LaneStem:
@@ -115,7 +117,9 @@ class LaneStem:
         nodes = {exit: node or ELSEWHERE for exit, node in exits.items()}
         first = Select(compiled, nodes, err, parts.filtered(plan))
         again = Select(compiled, nodes, UncountedErr(err), CountedValue())
-        return FirstTime(parts.passed[entry], first, again)
+        if entry not in parts.evaluations:
+            parts.evaluations[entry] = Evaluations(draws=compiled.draws)
+        return once(parts.passed[entry], parts.evaluations[entry], first, again)
 
     def _shown(self, port: Port, node: Node | None) -> Node | None:
         """It can be watched: each event once, as the first lane sends it."""

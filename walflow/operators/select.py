@@ -16,7 +16,7 @@ twice (two selects into one port) this is not true, so a branch then counts none
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from secrets import randbits
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,29 @@ from walflow_kernel.state import Room, State
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
 BLOCK_EVENTS: Final = 4096
+
+
+class Way(NamedTuple):
+    """What leaves by one exit, of that number. `numbers`: for each event the one that it was made of. `whole`: the block itself
+    leaves. `anew`: its events are made anew, as lines of JSON. `pieces`: the frames of several blocks, where it is too large for
+    one."""
+
+    exit: int
+    numbers: Sequence[int]
+    metas: Sequence[Mapping[str, object]] | None
+    frames: Frames
+    pieces: Sequence[Frames]
+    distinct: bool
+    whole: bool
+    anew: bool
+
+
+class Evaluated(NamedTuple):
+    """What leaves of a block, without its receipt. `refused`: in the order of the events."""
+
+    ways: Sequence[Way]
+    refused: Sequence[Refusal]
+    dropped: int
 
 
 class Select:
@@ -61,7 +84,28 @@ class Select:
         self._places: dict[int, str | None] = {}  # in flow files, of the lines that failed
 
     def accept(self, block: Block) -> None:
-        self._send(block, self._run(block, None))
+        self.send(block, self.evaluate(block))
+
+    def evaluate(self, block: Block) -> Evaluated:
+        """What leaves of a block, for `send`: of this select, or of another one of the same region."""
+        return _evaluated(block, self._run(block, None), self.compiled)
+
+    def send(self, block: Block, evaluated: Evaluated) -> None:
+        """`evaluated`: of this block, or of one with the same events."""
+        ways, refused, dropped = evaluated
+        self._filtered.value += dropped
+        copies = len(ways) + bool(refused)
+        if not copies:
+            block.receipt.ack()
+            return
+        block.receipt.fork(copies - 1)
+        # all are made before the first is sent: what a sink does on the way is none of their business
+        parts = [(self._exits[way.exit], part) for way in ways for part in _around(block, way)]
+        rejected = _rejected(block, refused) if refused else None
+        for to, part in parts:
+            to.accept(part)
+        if rejected is not None:
+            self._err.take(rejected, [one.reason for one in refused], _Refused(block, refused, self._place))
 
     def begin(self, block: Block, most: int) -> Block | None:
         """`accept`, as far as no more than so many bytes of the state leave, or a little more; and what is left of the block."""
@@ -88,26 +132,7 @@ class Select:
         self._send(block, BlockOutcome(rows, refused, outcome.dropped))
 
     def _send(self, block: Block, outcome: BlockOutcome) -> None:
-        refused = list(outcome.refused)
-        ways: list[tuple[Node, Rows, bool]] = []
-        for to, (exit, rows) in zip(self._exits, outcome.rows.items(), strict=True):
-            held = _held(rows, refused)
-            if held.numbers:
-                distinct = exit not in self.compiled.repeated or _are_distinct(held.numbers)
-                ways.append((to, held, distinct))
-        self._filtered.value += outcome.dropped
-        copies = len(ways) + bool(refused)
-        if not copies:
-            block.receipt.ack()
-            return
-        block.receipt.fork(copies - 1)
-        # all are made before the first is sent: what a sink does on the way is none of their business
-        parts = [(to, part) for to, rows, distinct in ways for part in _around(block, rows, distinct=distinct)]
-        rejected = _rejected(block, refused) if refused else None
-        for to, part in parts:
-            to.accept(part)
-        if rejected is not None:
-            self._err.take(rejected, [one.reason for one in refused], _Refused(block, refused, self._place))
+        self.send(block, _evaluated(block, outcome, self.compiled))
 
     def _place(self, line: int) -> str | None:
         if line not in self._places:
@@ -179,6 +204,18 @@ class _Refused:
         return within_record(self._codec, self._kept.payload(self._refused[number].number))
 
 
+def _evaluated(block: Block, outcome: BlockOutcome, compiled: Compiled) -> Evaluated:
+    refused = list(outcome.refused)
+    ways: list[Way] = []
+    for number, (exit, rows) in enumerate(outcome.rows.items()):
+        held = _held(rows, refused)
+        if held.numbers:
+            distinct = exit not in compiled.repeated or _are_distinct(held.numbers)
+            ways.append(_way(number, block, held, distinct=distinct))
+    refused.sort(key=attrgetter("number"))
+    return Evaluated(ways, refused, outcome.dropped)
+
+
 def _held(rows: Rows, refused: list[Refusal]) -> Rows:
     """Without what has no JSON form, which is refused."""
     numbers, values, metas = rows
@@ -192,25 +229,33 @@ def _held(rows: Rows, refused: list[Refusal]) -> Rows:
     return Rows([numbers[at] for at in kept], [values[at] for at in kept], left)
 
 
+def _way(exit: int, block: Block, rows: Rows, *, distinct: bool) -> Way:
+    numbers, values, metas = rows
+    if values is None:
+        whole = metas is None and distinct and len(numbers) == block.frames.count
+        frames = block.frames if whole else block.frames.picked(numbers)
+        return Way(exit, numbers, metas, frames, (), distinct, whole, anew=False)
+    data = json.lines(values)
+    count = max(-(-len(data) // BLOCK_BYTES), -(-len(values) // BLOCK_EVENTS))
+    cut = _pieces(data, -(-len(data) // count)) if count > 1 else ()
+    pieces = [Frames(piece, LINES.count(piece), LINES) for piece in cut]
+    return Way(exit, numbers, metas, Frames(data, len(values), LINES), pieces, distinct, whole=False, anew=True)
+
+
 # ---- blocks around the receipt
 
 
-def _around(block: Block, rows: Rows, *, distinct: bool) -> Sequence[Block]:
+def _around(block: Block, way: Way) -> Sequence[Block]:
     """One copy of the receipt's is theirs."""
-    numbers, values, metas = rows
-    if values is None and metas is None and distinct and len(numbers) == block.frames.count:
+    if way.whole:
         return [block]
+    numbers, distinct = way.numbers, way.distinct
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
-    if values is None:
-        frames = block.frames.picked(numbers)
-        return _capped(block.picked(numbers, frames, block.codec, receipt, metas, distinct=distinct))
-    data = json.lines(values)
-    whole = block.picked(numbers, Frames(data, len(values), LINES), JSON, receipt, metas, distinct=distinct)
-    count = max(-(-len(data) // BLOCK_BYTES), -(-len(values) // BLOCK_EVENTS))
-    if count == 1:
-        return [whole]
-    pieces = [Frames(piece, LINES.count(piece), LINES) for piece in _pieces(data, -(-len(data) // count))]
-    parts = whole.split([piece.count for piece in pieces], pieces)
+    codec = JSON if way.anew else block.codec
+    made = block.picked(numbers, way.frames, codec, receipt, way.metas, distinct=distinct)
+    if not way.pieces:
+        return _capped(made)
+    parts = made.split([piece.count for piece in way.pieces], way.pieces)
     return [capped for part in parts for capped in _capped(part)]
 
 
@@ -231,9 +276,8 @@ def _capped(block: Block) -> Sequence[Block]:
     return block.split(block.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS))
 
 
-def _rejected(block: Block, refused: list[Refusal]) -> Block:
+def _rejected(block: Block, refused: Sequence[Refusal]) -> Block:
     """By event, of one event the first select's first. Their bytes end here, their errors go on."""
-    refused.sort(key=attrgetter("number"))
     numbers = [one.number for one in refused]
     distinct = _are_distinct(numbers)
     receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
