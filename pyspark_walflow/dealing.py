@@ -18,6 +18,7 @@ import pyarrow.compute
 
 from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, RowBlock
+from pyspark_walflow.reuse import settle
 from pyspark_walflow.stage import columns_of, unpacked
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.shipping import Keeping, ShippedPipeline, revive
@@ -78,6 +79,7 @@ def from_bytes(data: bytes) -> Iterator[Any]:
 
 def _dealt(packed: bytes, batches: Iterable[pa.RecordBatch], *, ticks: bool) -> Iterator[tuple[int, Any]]:
     yield from deal(unpacked(packed), batches, _task(), ticks=ticks)
+    settle()
 
 
 def _task() -> int:

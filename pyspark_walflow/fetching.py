@@ -12,6 +12,7 @@ from pyspark_walflow.columns import Columns, find_crc, first_of
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Patience, line_of
+from pyspark_walflow.reuse import settle
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, WireKey
 
 
@@ -62,6 +63,7 @@ def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordB
         finally:
             if client is not None:
                 client.close()
+    settle()
 
 
 def _expect(position: int, batch: pa.RecordBatch) -> None:

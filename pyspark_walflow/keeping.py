@@ -22,6 +22,7 @@ import pyarrow.compute
 from pyspark_walflow.bucket import BEFORE, BucketResults, BucketState, RefusedAt, Told
 from pyspark_walflow.dealing import TICK, from_bytes, to_bytes
 from pyspark_walflow.region import BlockRunner, Column, EventsRead, Refused, RefusedRow, RowBlock, unwritable
+from pyspark_walflow.reuse import settle
 from pyspark_walflow.stage import (
     ERR,
     ERROR_META,
@@ -64,6 +65,7 @@ def keep_sorted(packed: bytes, flush: bool, batches: Iterable[pa.RecordBatch]) -
             yield from keeper.run(state, batch.slice(begin, end - begin))
     if state is not None and flush:
         yield from keeper.flush(state)
+    settle()
 
 
 def keep_packed(packed: bytes, key: tuple[Any, ...], frames: Iterable[Any], group: Any) -> Iterator[Any]:
@@ -75,6 +77,7 @@ def keep_packed(packed: bytes, key: tuple[Any, ...], frames: Iterable[Any], grou
     for made in step.run(blob for frame in frames for blob in frame["packed"]):
         yield pandas.DataFrame({"packed": [to_bytes(made)]})
     group.update((step.packed,))
+    settle()
 
 
 def unpack_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

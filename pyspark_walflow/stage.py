@@ -20,6 +20,7 @@ import pyarrow.compute
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, LeavingRows, RefusedRow, RowBlock
+from pyspark_walflow.reuse import settle
 from walflow_kernel import json
 from walflow_kernel.shipping import ShippedPipeline, missing, revive
 
@@ -52,6 +53,7 @@ def run_stage(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
     for batch in batches:
         yield from stage.run(batch, first)
         first += batch.num_rows
+    settle()
 
 
 def run_enveloped(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

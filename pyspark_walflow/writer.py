@@ -19,6 +19,7 @@ from pyspark_walflow.client import Client
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Patience
+from pyspark_walflow.reuse import settle
 from pyspark_walflow.rows import lines_of
 from pyspark_walflow.wire import Damaged, FrameKind, RequestRefused, Right, WireKey
 
@@ -70,6 +71,7 @@ class _Writer:
             name = secrets.token_hex(16)
             assert self._ticket is not None
             answer = _try(self._options, self._ticket, self._log, lambda client: client.stage(name, _pieces(lines)))
+        settle()
         if answer.get("rows") != rows:
             raise WalflowError(f"{rows} rows were staged, and the daemon counts {answer.get('rows')}")
         return StagedRows(name, query, rows)
