@@ -370,7 +370,7 @@ class Stream(Protocol):
 
 class MessagePiece(NamedTuple):
     """What `Outlet.cut` came upon: an event, the reason why there is none (`refused`), or neither yet. `size`: bytes that
-    were decoded for it."""
+    were decoded for it. With `refused`, `event` has the bytes that are none, as far as they are known."""
 
     size: int
     event: bytes | None = None

@@ -63,7 +63,7 @@ def _events(message: Message, out: Outlet) -> Iterator[MessageEvent]:
         return
     for piece in out.cut(payload):
         if piece.refused is not None:
-            yield MessageEvent(b"", offset, meta, piece.refused)
+            yield MessageEvent(piece.event or b"", offset, meta, piece.refused)
         elif piece.event is not None:
             yield MessageEvent(piece.event, offset, meta)
 

@@ -143,6 +143,16 @@ async def test_the_event_of_an_error_is_redacted() -> None:
     assert event["event"] == {"error": "no", "event": {"a": "redacted", "b": 2}}
 
 
+@pytest.mark.parametrize("member", ["text", "bytes"])
+async def test_what_came_and_is_no_event_is_redacted_whole(member: str) -> None:
+    """A member cannot be found in it. What is redacted of the metadata alone leaves it as it is."""
+    error = block(b'{"error":"no","%b":"pin=1"}' % member.encode(), meta={"rejected": True})
+    [event, _] = await Flow("event.pin").shown(error)
+    assert event["event"] == {"error": "no", member: "redacted"}
+    [event, _] = await Flow("$peer.host").shown(error)
+    assert event["event"] == {"error": "no", member: "pin=1"}
+
+
 async def test_a_condition_cannot_ask_for_what_is_redacted() -> None:
     events = block(b'{"pin":1}', b'{"pin":2}')
     assert await Flow("event.pin", where="event.pin == 1").events(events) == []

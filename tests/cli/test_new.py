@@ -2,11 +2,14 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -59,13 +62,63 @@ def test_an_echo_forwards_to_an_echo(tmp_path: Path) -> None:
         assert server.terminate() == 0
 
 
+def _by_http(port: int, _: Path) -> None:
+    for body, status in ((b'{"n": 1}', 200), (b"{", 400)):
+        connection = HTTPConnection("127.0.0.1", port, timeout=100)
+        connection.request("POST", "/", body)
+        assert connection.getresponse().status == status
+        connection.close()
+
+
+def _into_a_file(_: int, folder: Path) -> None:
+    (folder / "incoming" / "app.log").write_bytes(b"hello\n\xff\n")
+
+
+def _by_syslog(port: int, _: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(b"<13>Nov 23 09:00:00 web-1 app: by UDP", ("127.0.0.1", port))
+    beside = Client(port)
+    beside.send(b"<13>1 2026-11-23T09:00:00Z web-1 app - - - by TCP\n\xff\n")
+    beside.close()
+
+
+@pytest.mark.parametrize(
+    ("template", "send", "written", "dead"),
+    [
+        ("http", _by_http, {'{"n": 1}'}, None),
+        ("follow", _into_a_file, {'{"file":"incoming/app.log","line":"hello"}'}, "/w=="),
+        ("syslog", _by_syslog, {"by UDP", "by TCP"}, "/w=="),
+    ],
+)
+def test_it_does_what_it_says(
+    template: str, send: Callable[[int, Path], None], written: set[str], dead: str | None, tmp_path: Path
+) -> None:
+    """What comes is in the file, and what is no event is beside it with its bytes."""
+    assert new(tmp_path, "-t", template).exit_code == 0
+    port = free_port()
+    options = () if template == "follow" else ("--set", f"listen=127.0.0.1:{port}")
+    with running(tmp_path / "main.troy", tmp_path, *options) as daemon:
+        daemon.wait_for("ready")
+        send(port, tmp_path)
+        wait_until(lambda: len(_lines(tmp_path / "out.jsonl")) == len(written))
+        wait_until(lambda: dead is None or len(_lines(tmp_path / "dead.jsonl")) == 1)
+        assert daemon.terminate() == 0
+    lines = _lines(tmp_path / "out.jsonl")
+    assert {json.loads(line)["msg"] if template == "syslog" else line for line in lines} == written
+    assert [json.loads(line)["bytes"] for line in _lines(tmp_path / "dead.jsonl")] == ([dead] if dead else [])
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (
             ["x", "-t", "nothing"],
             2,
-            "there is no template 'nothing': there are echo, forward, spark, connector, codec, framing",
+            "there is no template 'nothing': there are echo, forward, http, follow, syslog, spark, connector, codec, framing",
         ),
         (["1x", "-t", "connector"], 2, "'1x' cannot be the name of a Python module: use small letters, digits and _"),
         *(

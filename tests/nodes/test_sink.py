@@ -93,8 +93,8 @@ REJECTED = {"error": "it is no order", "source": "f::sink", "stream_id": 1}
 @pytest.mark.parametrize(
     ("codec", "postprocessors", "told"),
     [
-        (JSON, [("separate", {})], [{"event": {"a": [1]}}, {"event": "b"}, {}]),
-        (STRING, [("length-prefixed", {})], [{"event": '{"a":[1]}'}, {"event": "b"}, {}]),
+        (JSON, [("separate", {})], [{"event": {"a": [1]}}, {"event": "b"}, {"text": DEEP.decode()}]),
+        (STRING, [("length-prefixed", {})], [{"event": '{"a":[1]}'}, {"event": "b"}, {"text": DEEP.decode()}]),
         (JSON, [("compress", {"algorithm": "gzip"}), ("length-prefixed", {})], [{}, {}, {}]),
     ],
     ids=["and nests too deep", "in another codec", "encoded by a postprocessor"],

@@ -62,7 +62,10 @@ def test_garbage_leaves_by_err_and_the_rest_goes_on() -> None:
     stream.feed(b'{"a":1}\n{nonsense\n\n{"a":2}\n')
     assert good.data == [b'{"a":1}\n{"a":2}\n']
     reasons = errors(bad)
-    assert [set(reason) for reason in reasons] == [{"error", "source", "stream_id"}] * 2  # type: ignore[call-overload]
+    assert [set(reason) for reason in reasons] == [  # type: ignore[call-overload]
+        {"error", "source", "stream_id", "text"},
+        {"error", "source", "stream_id"},  # the line is empty
+    ]
     assert all(reason["source"] == "f::source" and reason["stream_id"] == 1 for reason in reasons)  # type: ignore[index]
     assert world.count("rejected_events_total") == 2
     assert out.inflight == 0
@@ -253,7 +256,8 @@ def test_a_connection_that_breaks_inside_an_event_says_so() -> None:
     stream = World().source(Taker(), bad).stream({})
     stream.feed(b'{"a":1}')
     stream.close()
-    assert errors(bad) == [{"error": "the stream broke off inside an event", "source": "f::source", "stream_id": 1}]
+    error = "the stream broke off inside an event"
+    assert errors(bad) == [{"error": error, "source": "f::source", "stream_id": 1, "text": '{"a":1}'}]
 
 
 def test_values_become_json_lines() -> None:

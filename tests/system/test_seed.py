@@ -24,8 +24,8 @@ def test_the_pages_flow_echoes_logs_writes_and_recovers(tmp_path: Path) -> None:
         assert daemon.terminate() == 0
         assert daemon.last("stopped")["left"] == 0
         (error,) = [json.loads(line) for line in b"".join(daemon.stdout).splitlines()]
-        assert error.keys() == {"error", "source", "stream_id"}
-        assert error["source"] == "server::tcp_server"
+        assert error.keys() == {"error", "source", "stream_id", "text"}
+        assert (error["source"], error["text"]) == ("server::tcp_server", "nonsense")
     written = out.read_bytes().splitlines()
     assert written[0] == b'{"id":18446744073709551615,"snot":"badger"}'  # its file sorts
     assert len(written) == 5002

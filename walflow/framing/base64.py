@@ -39,7 +39,7 @@ class _Pieces(Decoder):
         try:
             yield binascii.a2b_base64(piece, strict_mode=True)
         except ValueError as error:
-            yield Refused(f"not base64: {_words(error)}")
+            yield Refused(f"not base64: {_words(error)}", piece=piece)
 
 
 class _Stream(Decoder):
@@ -56,8 +56,9 @@ class _Stream(Decoder):
             try:
                 decoded.append(binascii.a2b_base64(text, strict_mode=True))
             except ValueError as error:
-                decoded.append(binascii.a2b_base64(_sound(text)))
-                refused.append(Refused(f"not base64: {_words(error)}", ends=True))
+                sound = _sound(text)
+                decoded.append(binascii.a2b_base64(sound))
+                refused.append(Refused(f"not base64: {_words(error)}", ends=True, piece=text[len(sound) :]))
                 break
         if any(decoded):
             yield b"".join(decoded)
@@ -69,8 +70,8 @@ class _Stream(Decoder):
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
         if self._tail:
-            self._tail = b""
-            yield Refused("not base64: the stream ended inside four characters")
+            last, self._tail = self._tail, b""
+            yield Refused("not base64: the stream ended inside four characters", piece=last)
 
 
 def _texts(data: bytes) -> Iterator[bytes]:

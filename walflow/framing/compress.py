@@ -113,7 +113,7 @@ class _Pieces(Decoder):
             yield from self._member.end()
         except Corrupt as error:
             self._member.drop()
-            yield Refused(str(error))
+            yield Refused(str(error), piece=piece)
 
 
 class _Stream(Decoder):

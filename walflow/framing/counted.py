@@ -78,12 +78,12 @@ class _Decoder(Decoder):
 
     def lost(self) -> Iterator[Item]:
         if self._tail:
-            yield Refused("the rest of an event is lost")
+            yield Refused("the rest of an event is lost", piece=bytes(self._tail))
         self._tail.clear()
         self._skip = 0
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
         if self._tail:
-            yield Refused("the stream ended inside an event")
+            yield Refused("the stream ended inside an event", piece=bytes(self._tail))
         self._tail.clear()
         self._skip = 0

@@ -52,16 +52,16 @@ class GelfChunking:
 
     def take(self, chunk: bytes, limit: int) -> Iterator[Item]:
         if len(chunk) < HEADER:
-            yield Refused(f"not gelf: a chunk of {len(chunk)} bytes")
+            yield Refused(f"not gelf: a chunk of {len(chunk)} bytes", piece=chunk)
             return
         name, number, count, data = chunk[2:10], chunk[10], chunk[11], chunk[HEADER:]
         if not number < count <= CHUNKS:
-            yield Refused(f"not gelf: chunk {number} of {count}")
+            yield Refused(f"not gelf: chunk {number} of {count}", piece=chunk)
             return
         message = self._waiting.setdefault(name, GelfMessage(count))
         if len(message.chunks) != count or message.chunks[number] not in (None, data):
             self._remove(name)
-            yield Refused("not gelf: chunks of two messages with one id")
+            yield Refused("not gelf: chunks of two messages with one id", piece=chunk)
             return
         self._add(message, number, data)
         if message.size > limit:

@@ -132,15 +132,16 @@ class _Decoder(Decoder):
     def lost(self) -> Iterator[Item]:
         yield from self._end_oversized()
         if self._tail:
+            last = bytes(self._tail)
             self._tail.clear()
-            yield Refused("the rest of an event is lost")
+            yield Refused("the rest of an event is lost", piece=last)
 
     def finish(self, *, complete: bool) -> Iterator[Item]:
         yield from self._end_oversized()
         if self._tail:
             last = bytes(self._tail)
             self._tail.clear()
-            yield last if complete else Refused("the stream ended inside an event")
+            yield last if complete else Refused("the stream ended inside an event", piece=last)
 
 
 def _separator(value: object) -> bytes:

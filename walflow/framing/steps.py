@@ -11,10 +11,12 @@ from typing import NamedTuple, Protocol
 
 
 class Refused(NamedTuple):
-    """An error in the place of a piece. `ends`: no later piece of this stream can be found any more."""
+    """An error in the place of a piece. `ends`: no later piece of this stream can be found any more. `piece`: what cannot be
+    taken, for the record at `err`."""
 
     reason: str
     ends: bool = False
+    piece: bytes = b""
 
 
 class Worked(NamedTuple):
@@ -88,7 +90,7 @@ class _EachDecoder(Decoder):
         try:
             decoded = self._decode(piece)
         except ValueError as error:
-            yield Refused(f"not {self._name}: {error}")
+            yield Refused(f"not {self._name}: {error}", piece=piece)
             return
         if self._limit is not None and len(decoded) > self._limit:
             yield Refused(f"event of {len(decoded)} bytes exceeds max_event_bytes, {self._limit}")

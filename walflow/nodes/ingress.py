@@ -25,7 +25,10 @@ class Delivery(Protocol):
     """The object that takes the blocks of a stream."""
 
     def deliver(self, stream: "IngressStream", frames: Frames, codec: Codec) -> None: ...
-    def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None: ...
+    def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None:
+        """What came, and why it is no event. b"": it is not known, or was not kept."""
+        ...
+
     def ended(self, stream: "IngressStream") -> None: ...
     def next_turn(self, call: Callable[[], None]) -> None: ...
 
@@ -184,15 +187,18 @@ class IngressStream:
             if complete or self._ends_whole(last):
                 self._take(last, self._framing)
             else:
-                self._to.refuse(self, [(last, "the stream ended inside an event")])
+                self._refuse_last(last, "the stream ended inside an event")
         self._to.ended(self)
 
     def _close(self) -> None:
         self._end_oversized()
         last = self._framing.finish(self._tail)
         if last:
-            self._to.refuse(self, [(last, "the stream broke off inside an event")])
+            self._refuse_last(last, "the stream broke off inside an event")
         self._to.ended(self)
+
+    def _refuse_last(self, last: bytes, reason: str) -> None:
+        self._to.refuse(self, [(payload, reason) for payload in self._framing.payloads(last)])
 
     def _mark(self, settled: Callable[[Marked], None]) -> None:
         assert self.since_mark is not None, "the stream was opened without marks"

@@ -19,7 +19,7 @@ def cut(message: bytes, incoming: Incoming, limit: int) -> Iterator[MessagePiece
 def _as_piece(item: Item) -> MessagePiece:
     if isinstance(item, bytes):
         return MessagePiece(len(item), event=item)
-    return MessagePiece(item.size) if isinstance(item, Worked) else MessagePiece(0, refused=item.reason)
+    return MessagePiece(item.size) if isinstance(item, Worked) else MessagePiece(0, item.piece, item.reason)
 
 
 def _cut(items: Iterator[Item], framing: Cutting) -> Iterator[Item]:

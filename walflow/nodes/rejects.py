@@ -1,8 +1,11 @@
 """The err port: an event that can never be delivered leaves as a record of `error`, `source` and `stream_id`, on one
-line. `at` is the place in a flow file that failed, if it is known. `event` is the event, if it is known."""
+line. `at` is the place in a flow file that failed, if it is known. `event` is the event. Of one that has no JSON form, or
+is no event of its codec, its bytes stand there instead: as `text` if they are UTF-8, otherwise in base64 as `bytes`."""
 
+import base64
+import codecs
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -18,6 +21,9 @@ from walflow.operators.operator import RejectionDetails
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
+KEPT_BYTES: Final = (
+    64 << 10
+)  # of an event that stands there as bytes; escaped, a record is below half of max_event_bytes
 ERROR_META: Final = {"rejected": True}  # an error event that is rejected is not sent to err again
 
 
@@ -40,6 +46,24 @@ class RejectedEvents(NamedTuple):
             except CannotDecode:
                 return None
         return within_record(self.codec, payload)
+
+    def raw(self, number: int) -> bytes:
+        return self.payloads[number]
+
+
+class UndecodedEvents(NamedTuple):
+    """What came from outside and is no event."""
+
+    payloads: Sequence[bytes]
+
+    def at(self, number: int) -> None:
+        """No place in a flow file has failed."""
+
+    def event(self, number: int) -> None:
+        """It is none."""
+
+    def raw(self, number: int) -> bytes:
+        return self.payloads[number]
 
 
 class ErrPort:
@@ -107,8 +131,23 @@ class ErrPort:
         at, event = details.at(number), details.event(number)
         if at is not None:
             told["at"] = at
+        if event is None:
+            told |= _as_they_came(details.raw(number))
         text = JSON.encode(told)
         return text if event is None else b'%b,"event":%b}' % (text[:-1], event)
+
+
+def _as_they_came(payload: bytes) -> Mapping[str, object]:
+    """`length`: the number of all bytes, if these are only the first of them."""
+    if not payload:
+        return {}
+    kept = payload[:KEPT_BYTES]
+    cut = {"length": len(payload)} if len(payload) > KEPT_BYTES else {}
+    try:
+        text, _ = codecs.utf_8_decode(kept, "strict", not cut)  # a character that the limit cuts in two is left out
+    except UnicodeDecodeError:
+        return {"bytes": base64.b64encode(kept).decode(), **cut}
+    return {"text": text, **cut}
 
 
 class UncountedErr:

@@ -117,7 +117,7 @@ class StagedStream(IngressStream):
     def _advance(self) -> int:
         """Delivers some of the bytes that are to be decoded. Returns the work that this was, in bytes."""
         found: list[bytes] = []
-        refused: list[str] = []
+        refused: list[tuple[bytes, str]] = []
         size = 0
         for item in self._work[0]:
             size += ITEM
@@ -127,7 +127,7 @@ class StagedStream(IngressStream):
             elif isinstance(item, Worked):
                 size += item.size
             else:
-                refused.append(item.reason)
+                refused.append((item.piece, item.reason))
                 if self._cut:
                     self._cut_off(found, refused)
                 if item.ends:
@@ -139,20 +139,20 @@ class StagedStream(IngressStream):
             self._work.popleft()
         self._take_pieces(found)
         if refused:
-            self._to.refuse(self, [(b"", reason) for reason in refused])
+            self._to.refuse(self, refused)
         if self._dead:
             self._work.clear()
             self._broken()
         return size
 
-    def _cut_off(self, found: list[bytes], refused: list[str]) -> None:
+    def _cut_off(self, found: list[bytes], refused: list[tuple[bytes, str]]) -> None:
         """The next bytes do not continue an event that began before."""
         self._take_pieces(found)
         found.clear()
         self._end_oversized()
         if self._tail:
+            refused.append((bytes(self._tail), "the rest of an event is lost"))
             self._tail.clear()
-            refused.append("the rest of an event is lost")
 
     def _take_pieces(self, found: list[bytes]) -> None:
         if not found:

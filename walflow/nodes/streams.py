@@ -12,7 +12,7 @@ from walflow.event import Block, Codec, Frames, Node, Receipt, Settled, StreamId
 from walflow.framing import LINES, Incoming
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.marks import SinceMark
-from walflow.nodes.rejects import ErrPort
+from walflow.nodes.rejects import KEPT_BYTES, ErrPort, UndecodedEvents
 from walflow.nodes.run_context import RunContext
 from walflow.nodes.staged import StagedStream
 from walflow.nodes.turns import Turns
@@ -20,7 +20,7 @@ from walflow.nodes.window import SendWindow
 
 BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096
-ERROR_BYTES: Final = 64  # bytes of an error event without its reason
+ERROR_BYTES: Final = 64  # bytes of an error event without its reason and what came
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Streams:
         window = self._window
         if window.over:
             return
-        size = sum(ERROR_BYTES + len(reason) for _, reason in bad)
+        size = sum(ERROR_BYTES + len(reason) + min(len(payload), KEPT_BYTES) for payload, reason in bad)
         window.inflight += size
         frames = Frames(LINES.join([b""] * len(bad)), len(bad), LINES)  # only the errors are sent on
         receipt = Receipt(self._outcome_of(stream), len(bad), size)
@@ -125,7 +125,8 @@ class Streams:
             meta=stream.meta,
             weight=size,
         )
-        self._ports.err.take(block, [reason for _, reason in bad])
+        events = UndecodedEvents([payload for payload, _ in bad])
+        self._ports.err.take(block, [reason for _, reason in bad], events)
         if window.inflight > window.window:
             window.exceed()
 

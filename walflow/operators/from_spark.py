@@ -92,3 +92,7 @@ class _Rejected:
     def event(self, number: int) -> bytes | None:
         event = self._errors[number].event
         return None if isinstance(event, msgspec.UnsetType) else bytes(event)
+
+    def raw(self, number: int) -> bytes:
+        """Spark has them, and has sent what it could."""
+        return b""

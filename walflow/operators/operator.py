@@ -22,6 +22,10 @@ class RejectionDetails(Protocol):
         """The value of the event as JSON."""
         ...
 
+    def raw(self, number: int) -> bytes:
+        """The bytes of an event that has no value or no JSON form; b"": they are not known."""
+        ...
+
 
 class OperatorErr(Protocol):
     """Where rejected events go, one reason an event."""

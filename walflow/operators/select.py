@@ -201,7 +201,10 @@ class _Refused:
         return self._place(self._refused[number].line)
 
     def event(self, number: int) -> bytes | None:
-        return within_record(self._codec, self._kept.payload(self._refused[number].number))
+        return within_record(self._codec, self.raw(number))
+
+    def raw(self, number: int) -> bytes:
+        return self._kept.payload(self._refused[number].number)
 
 
 def _evaluated(block: Block, outcome: BlockOutcome, compiled: Compiled) -> Evaluated:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import msgspec
 
-from walflow.admin.tap.rules import TapRules
+from walflow.admin.tap.rules import REDACTED, TapRules
 from walflow.admin.tap.sampler import TakenBlock
 from walflow.codecs import JSON
 from walflow.codecs.json import within_record
@@ -106,6 +106,8 @@ class Shown:
                 record = cast("dict[str, object]", value)
                 if "event" in record:
                     record["event"] = self._rules.redact("event", record["event"])
+                if self._rules.of_events:  # a member cannot be found in bytes that are no event
+                    record |= dict.fromkeys(record.keys() & {"text", "bytes"}, REDACTED)
                 return JSON.encode(record)
             return JSON.encode(self._rules.redact("event", value))
         except (CannotDecode, CannotEncode):

@@ -30,6 +30,11 @@ class TapRules:
     allowed: bool = False
     redacted: Sequence[RedactedPath] = field(default_factory=tuple[RedactedPath, ...])
 
+    @property
+    def of_events(self) -> bool:
+        """Whether something of events themselves is left out."""
+        return any(path.of == "event" for path in self.redacted)
+
     def redact(self, of: str, value: object) -> object:
         """Records are changed in place: the value must be a copy."""
         for path in self.redacted:

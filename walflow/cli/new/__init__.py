@@ -22,12 +22,13 @@ OURS: Final = ("connectors", "pyspark_walflow", "walflow", "walflow_kernel")
 
 class Starter(NamedTuple):
     """`then`: commands to type next. `stands_for`: of a Python package, the word that its own name takes the place of.
-    `taken`: names that walflow knows already."""
+    `taken`: names that walflow knows already. `folders`: empty ones that the flow needs."""
 
     what: str
     then: tuple[str, ...]
     stands_for: str = ""
     taken: Callable[[], Collection[str]] = tuple
+    folders: tuple[str, ...] = ()
 
 
 TEMPLATES: Final = {
@@ -38,6 +39,19 @@ TEMPLATES: Final = {
     "forward": Starter(
         "lines of a file, logged, to a server that sends each one back",
         ("walflow check main.troy", "walflow run main.troy"),
+    ),
+    "http": Starter(
+        "a server that takes events by HTTP, logs them and writes them to a file",
+        ("walflow check main.troy", "walflow run main.troy", "curl -d '{\"n\": 1}' http://127.0.0.1:8080"),
+    ),
+    "follow": Starter(
+        "log files that grow, each line logged and written to one file, with the name of its file",
+        ("walflow check main.troy", "walflow run main.troy", "echo hello >> incoming/app.log"),
+        folders=("incoming",),
+    ),
+    "syslog": Starter(
+        "syslog by UDP and TCP, logged and written to a file as JSON",
+        ("walflow check main.troy", "walflow run main.troy", "logger -n 127.0.0.1 -P 5514 -d hello"),
     ),
     "spark": Starter(
         "lines by TCP, logged, a query on Spark, its results in a file",
@@ -99,6 +113,8 @@ def new(
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in made.items():
             path.write_text(text, "utf-8")
+        for folder in chosen.folders:
+            (directory / folder).mkdir(exist_ok=True)
     except OSError as error:
         raise _refused(f"{error.filename}: {error.strerror}", EX_CANTCREAT) from None
     _tell(directory, list(made), chosen, name)
