@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto
+.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
+nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
 	$(call tests,--tier quick --tier test -m "hypothesis and not alone" --hypothesis-profile full $(several)); \
@@ -155,7 +155,7 @@ node:
 	  else false; fi; \
 	} || echo "node or npm is missing, the tests with wscat skip: sudo apt-get install nodejs npm"
 
-rsyslog redis prometheus: $(VENV)/.test
+rsyslog syslog-ng redis prometheus: $(VENV)/.test
 	@$(RUN) -m bench.unpacked $@
 
 java: $(VENV)/.test

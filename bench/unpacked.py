@@ -30,7 +30,15 @@ class Package(NamedTuple):
         return PLACE / self.name
 
 
-RSYSLOG: Final = Package("rsyslog", "rsyslogd", ("rsyslog", "libestr0", "libfastjson4", "liblognorm5"), "-v")
+RSYSLOG: Final = Package(
+    "rsyslog", "rsyslogd", ("rsyslog", "rsyslog-openssl", "libestr0", "libfastjson4", "liblognorm5"), "-v"
+)
+SYSLOG_NG: Final = Package(
+    "syslog-ng",
+    "syslog-ng",
+    ("syslog-ng-core", "libivykis0", "libnet1", "libpcre3", "libwrap0", "libjson-c5", "libglib2.0-0", "libcap2"),
+    "--version",
+)
 REDIS: Final = Package(
     "redis",
     "redis-server",
@@ -69,7 +77,8 @@ def environment(package: Package) -> Mapping[str, str]:
 
 
 def libraries(package: Package) -> list[Path]:
-    return [*package.place.glob("usr/lib/*-linux-gnu"), *package.place.glob("lib/*-linux-gnu")]
+    places = ("usr/lib/*-linux-gnu", "lib/*-linux-gnu", f"usr/lib/{package.name}")
+    return [path for place in places for path in package.place.glob(place)]
 
 
 def fetch(package: Package) -> None:
@@ -102,7 +111,7 @@ def _version(package: Package, found: Path) -> str | None:
 
 
 def main(name: str, said: Callable[[str], object] = print) -> None:
-    package = {one.name: one for one in (RSYSLOG, REDIS, PROMETHEUS)}[name]
+    package = {one.name: one for one in (RSYSLOG, SYSLOG_NG, REDIS, PROMETHEUS)}[name]
     if program(package) is None:
         said(f"fetching {package.program}")
         fetch(package)

@@ -7,7 +7,8 @@ the loop sees them with what was read. What is read is sent block by block, and 
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -104,16 +105,14 @@ class GroupMember:
         return behind
 
     def _sorted(self, messages: Sequence[Message]) -> list[PartitionMessages]:
-        by: dict[AssignedPartition, list[Message]] = {}
-        for message in messages:
-            error = message.error()
-            if error is not None:
-                self.troubles.append(error)
-                continue
-            assigned = self.partitions.get((message.topic() or "", message.partition() or 0))
-            if assigned is not None:
-                by.setdefault(assigned, []).append(message)
-        return [PartitionMessages(assigned, some) for assigned, some in by.items()]
+        if any(map(Message.error, messages)):
+            self.troubles += [error for error in map(Message.error, messages) if error is not None]
+            messages = [message for message in messages if message.error() is None]
+        by: defaultdict[tuple[str | None, int | None], list[Message]] = defaultdict(list)
+        for place, message in zip(_places(messages), messages, strict=True):
+            by[place].append(message)
+        assigned = ((self.partitions.get((topic or "", number or 0)), some) for (topic, number), some in by.items())
+        return [PartitionMessages(partition, some) for partition, some in assigned if partition is not None]
 
     # called by librdkafka, within `read`, `stay` and `close`
 
@@ -229,6 +228,10 @@ class KafkaConsuming:
                 self._member.commit(partition)
         except (KafkaException, RuntimeError):  # it was revoked, or all is closed: these messages come again
             self._out.log.debug("offset not stored", topic=partition.topic, partition=partition.partition)
+
+
+def _places(messages: Sequence[Message]) -> Iterator[tuple[str | None, int | None]]:
+    return zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
 
 
 def _place(partition: AssignedPartition) -> TopicPartition:

@@ -5,7 +5,7 @@ leaves reports in a list, which the loop takes when the job is over. So callback
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
-from connectors.kafka.outgoing import BadMeta, parts_of
+from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Backoff, Block, Inlet
 from walflow.net import NotConfirmed, SentBlock, on_thread
@@ -29,14 +29,16 @@ FLUSH: Final = 1.0  # seconds for what librdkafka has when the run ends
 
 
 class _Sending:
-    """Events of a block that librdkafka does not have. `alone`: one at a time, with no other message under way."""
+    """Events of a block that librdkafka does not have. `alone`: one at a time, with no other message under way. `alike`: the
+    parts of each message, if no event has metadata of its own."""
 
-    __slots__ = ("alone", "delivery", "numbers")
+    __slots__ = ("alike", "alone", "delivery", "numbers")
 
     def __init__(self, delivery: SentBlock, numbers: Sequence[int], *, alone: bool = False) -> None:
         self.delivery = delivery
         self.numbers = deque(numbers)
         self.alone = alone
+        self.alike: MessageParts | None = None
 
 
 class KafkaProducing:
@@ -133,7 +135,7 @@ class KafkaProducing:
                 return False
             number = numbers[0]
             try:
-                self._send(delivery, number)
+                self._send(sending, number)
             except BufferError:
                 self._trigger("librdkafka's queue is full")
                 return False
@@ -146,11 +148,18 @@ class KafkaProducing:
                 if not self._under_way:
                     self._heard = self._inlet.scheduler.awake()
                 self._under_way += 1
+                self._sent.value += 1
             numbers.popleft()
         return True
 
-    def _send(self, delivery: SentBlock, number: int) -> None:
-        key, partition, timestamp, headers = parts_of(delivery.meta(number), self._config.key)
+    def _send(self, sending: _Sending, number: int) -> None:
+        delivery = sending.delivery
+        parts = sending.alike
+        if parts is None:
+            parts = parts_of(delivery.meta(number), self._config.key)
+            if delivery.metas is None:
+                sending.alike = parts
+        key, partition, timestamp, headers = parts
         self._produce_one(
             self._config.topic,
             delivery.messages[number],
@@ -161,7 +170,6 @@ class KafkaProducing:
             timestamp,
             headers,
         )
-        self._sent.value += 1
 
     def _not_sent(self, delivery: SentBlock, number: int, error: KafkaError) -> None:
         if of_call(error) is MessageFate.REJECT:
@@ -201,14 +209,14 @@ class KafkaProducing:
         lone, confirmed = self._lone, False
         again: dict[SentBlock, list[int]] = {}
         why = ""
-        for delivery, number, error in reports:
-            if delivery not in self._held:  # it was given up
-                continue
-            if error is None:
+        for delivery, count in Counter(delivery for delivery, _, error in reports if error is None).items():
+            if delivery in self._held:  # otherwise it was given up
                 confirmed = True
-                delivery.left -= 1
+                delivery.left -= count
                 if not delivery.left:
                     self._settle(delivery)
+        for delivery, number, error in reports:
+            if error is None or delivery not in self._held:
                 continue
             verdict = of_report(error, alone=lone)
             why = reason_of(error)

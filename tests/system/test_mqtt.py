@@ -15,7 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
 from tests.system.daemon import PATIENCE, ROOT, Daemon, running, wait_until
 
-KILLS = 4
+KILLS = 30
 LINES = 50  # of one mosquitto_pub
 
 pytestmark = needs_mosquitto
