@@ -89,6 +89,27 @@ class Poster(threading.Thread):
             connection.close()
 
 
+class ArrivedLines:
+    """What stands in files that grow, each line read once."""
+
+    def __init__(self, files: Callable[[], Sequence[Path]]) -> None:
+        self.lines: list[dict[str, object]] = []
+        self._files = files
+        self._read: Counter[Path] = Counter()  # bytes
+
+    def look(self) -> Sequence[dict[str, object]]:
+        """The new ones."""
+        new: list[dict[str, object]] = []
+        for path in self._files():
+            with path.open("rb") as file:
+                file.seek(self._read[path])
+                whole, newline, _ = file.read().rpartition(b"\n")
+            self._read[path] += len(whole) + len(newline)
+            new += map(json.loads, whole.splitlines())
+        self.lines += new
+        return new
+
+
 class Pipeline:
     """A broker, a producing daemon, and members. Each of them can be killed."""
 
@@ -107,6 +128,8 @@ class Pipeline:
         self._in_flow.write_text(text.replace(MODE, SOON))
         self._producer = Daemon(self._out_flow, self._producer_dir)
         self._members: dict[int, Daemon] = {}
+        self._arrived = ArrivedLines(lambda: sorted(self.directory.glob("member*/out.jsonl")))
+        self._numbers: set[int] = set()
         self.start_member(0)
 
     def _made(self, name: str) -> Path:
@@ -151,21 +174,13 @@ class Pipeline:
 
     # what there is
 
-    @property
-    def files(self) -> Sequence[Path]:
-        return sorted(self.directory.glob("member*/out.jsonl"))
-
-    def written(self) -> int:
-        return sum(file.stat().st_size for file in self.files)
-
-    def lines(self) -> list[dict[str, object]]:
-        return [line for file in self.files for line in _whole_lines(file)]
-
     def numbers(self) -> set[int]:
-        return {line["event"]["n"] for line in self.lines()}  # type: ignore[index]  # as kafka-in.troy writes them
+        self._numbers.update(line["event"]["n"] for line in self._arrived.look())  # type: ignore[index]  # as kafka-in.troy writes them
+        return self._numbers
 
     def proof(self, answered: set[int], done: Counter[str]) -> Proof:
-        lines = self.lines()
+        self._arrived.look()
+        lines = self._arrived.lines
         messages = {(line["partition"], line["offset"]) for line in lines}
         in_topic = messages_of(self._broker.address, TOPIC, len(messages))
         repeats = len(in_topic) - len({message.value() for message in in_topic})
@@ -186,6 +201,8 @@ class LogAlone:
         self.port = free_port()
         self._flow = write_flow(directory, FLOWS / "http.troy", {"listen": f"127.0.0.1:{self.port}"})
         self._daemon = Daemon(self._flow, directory)
+        self._arrived = ArrivedLines(lambda: list(directory.glob("out.jsonl")))
+        self._numbers: set[int] = set()
 
     def kill_daemon(self) -> None:
         self._daemon.kill()
@@ -195,16 +212,13 @@ class LogAlone:
     def kinds(self) -> Mapping[str, Callable[[], None]]:
         return {"of the daemon": self.kill_daemon}
 
-    def written(self) -> int:
-        file = self.directory / "out.jsonl"
-        return file.stat().st_size if file.exists() else 0
-
     def numbers(self) -> set[int]:
-        return {event["n"] for event in _whole_lines(self.directory / "out.jsonl")}  # type: ignore[misc]  # as posted
+        self._numbers.update(event["n"] for event in self._arrived.look())  # type: ignore[misc]  # as posted
+        return self._numbers
 
     def proof(self, answered: set[int], done: Counter[str]) -> Proof:
-        lines = _whole_lines(self.directory / "out.jsonl")
         numbers = self.numbers()
+        lines = self._arrived.lines
         return Proof(len(answered), 0, len(lines), len(answered - numbers), 0, len(lines) - len(numbers), done)
 
     def close(self) -> None:
@@ -226,28 +240,19 @@ def run(directory: Path, kills: int, tell: Callable[[str], None], seed: int = 7,
         done: Counter[str] = Counter()
         turns: list[str] = []
         for _ in range(kills):
-            goal = pipeline.written() + dice.randrange(1, 20_000)
-            wait_until(lambda goal=goal: pipeline.written() >= goal, "no event arrives any more")  # type: ignore[misc]  # bound at once
+            goal = len(pipeline.numbers()) + dice.randrange(1, 200)
+            wait_until(lambda goal=goal: len(pipeline.numbers()) >= goal, "no event arrives any more")  # type: ignore[misc]  # bound at once
             turns = turns or dice.sample(sorted(kinds), len(kinds))
             kind = turns.pop()
             kinds[kind]()
             done[kind] += 1
-            tell(f"{done.total():3} {kind}: {pipeline.written()} bytes have arrived")
+            tell(f"{done.total():3} {kind}: {len(pipeline.numbers())} events have arrived")
         stop.set()
         for poster in posters:
             poster.join(PATIENCE)
         answered = {number for poster in posters for number in poster.answered}
-        wait_until(lambda: not _missing(pipeline, answered), "events are missing")
+        wait_until(lambda: answered <= pipeline.numbers(), "events are missing")
         return pipeline.proof(answered, done)
-
-
-def _missing(pipeline: Pipeline | LogAlone, answered: set[int]) -> int:
-    time.sleep(0.2)  # it reads all files
-    return len(answered - pipeline.numbers())
-
-
-def _whole_lines(file: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in file.read_bytes().rpartition(b"\n")[0].splitlines()]
 
 
 def main(

@@ -2,21 +2,24 @@
 
 import random
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
-from paho.mqtt.client import Client
+from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
-from tests.system.daemon import PATIENCE, ROOT, Daemon, running, wait_until
+from tests.system.daemon import PATIENCE, ROOT, Daemon, running
 
-KILLS = 30
+KILLS = 4
 LINES = 50  # of one mosquitto_pub
+AHEAD = 500  # messages, more than are sent between two kills
 
 pytestmark = needs_mosquitto
 
@@ -37,70 +40,111 @@ def test_a_message_goes_from_broker_to_broker_under_another_topic(tmp_path: Path
             assert daemon.terminate() == 0, daemon.raw
 
 
-class Publisher(threading.Thread):
-    """Publishes until it is stopped, and writes down what the broker has answered."""
+class Ledger:
+    """What has come, and how often. Its session is kept: a connection that breaks under load loses nothing."""
 
-    def __init__(self, mosquitto: Mosquitto, stop: threading.Event) -> None:
+    def __init__(self, port: int, topic: str) -> None:
+        self.found: Counter[bytes] = Counter()
+        self._changed = threading.Condition()
+        self._subscribed = threading.Event()
+        self._topic = topic
+        self._client = client = Client(CallbackAPIVersion.VERSION2, "ledger", clean_session=False)
+        client.on_connect = self._on_connect
+        client.on_subscribe = lambda *_: self._subscribed.set()
+        client.on_message = self._on_message
+        client.connect("127.0.0.1", port)
+
+    def _on_connect(self, client: Client, *_: object) -> None:
+        client.subscribe(self._topic, 1)
+
+    def _on_message(self, _client: Client, _data: object, message: MQTTMessage) -> None:
+        with self._changed:
+            self.found[bytes(message.payload)] += 1
+            self._changed.notify_all()
+
+    def wait_for(self, true: Callable[[], bool], what: Callable[[], str]) -> None:
+        """Fails once nothing new has come for PATIENCE."""
+        with self._changed:
+            while not true():
+                before = len(self.found)
+                self._changed.wait_for(lambda: true() or len(self.found) > before, PATIENCE)  # noqa: B023  # called at once
+                assert true() or len(self.found) > before, what()
+
+    def has(self, goal: int) -> bool:
+        return len(self.found) >= goal
+
+    def __enter__(self) -> Self:
+        self._client.loop_start()
+        assert self._subscribed.wait(PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+class Publisher(threading.Thread):
+    """Publishes until it is stopped, and writes down what the broker has answered. It waits where AHEAD of them have not
+    arrived yet, so what is left at the end does not depend on how long the kills took."""
+
+    def __init__(self, mosquitto: Mosquitto, ledger: Ledger, stop: threading.Event) -> None:
         super().__init__(daemon=True)
         self.answered: list[bytes] = []
-        self._mosquitto, self._stop_now = mosquitto, stop
+        self._mosquitto, self._ledger, self._stop_now = mosquitto, ledger, stop
 
     def run(self) -> None:
         while not self._stop_now.is_set():
             lines = [b"%d" % (len(self.answered) + number) for number in range(LINES)]
             self._mosquitto.publish("edge/n", lines)
             self.answered += lines
+            self._ledger.wait_for(self._may_go_on, self.missing)
 
+    def _may_go_on(self) -> bool:
+        return self._stop_now.is_set() or len(self.answered) - len(self._ledger.found) < AHEAD
 
-@contextmanager
-def listening(port: int, topic: str) -> Iterator[set[bytes]]:
-    """What has come."""
-    found: set[bytes] = set()
-    client = Client(CallbackAPIVersion.VERSION2)
-    subscribed = threading.Event()
-    client.on_subscribe = lambda *_: subscribed.set()
-    client.on_message = lambda _client, _data, message: found.add(bytes(message.payload))
-    client.connect("127.0.0.1", port)
-    client.loop_start()
-    try:
-        client.subscribe(topic, 1)
-        assert subscribed.wait(PATIENCE)
-        yield found
-    finally:
-        client.disconnect()
-        client.loop_stop()
+    def missing(self) -> str:
+        absent = [line for line in self.answered if line not in self._ledger.found]
+        return f"{len(absent)} of {len(self.answered)} are missing, first {absent[:3]}"
 
-
-def reached(found: set[bytes], goal: int) -> bool:
-    return len(found) >= goal
+    @property
+    def arrived(self) -> bool:
+        return self._ledger.found.keys() >= set(self.answered)
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(30, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("qos", [1, 2])
-def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(qos: int, tmp_path: Path) -> None:
-    with broker(tmp_path, "max_inflight_messages 1000") as mosquitto, listening(mosquitto.port, "central/#") as found:
+def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(
+    qos: int, kills: int, tmp_path: Path
+) -> None:
+    with (
+        broker(tmp_path, "max_inflight_messages 1000") as mosquitto,
+        Ledger(mosquitto.port, "central/#") as ledger,
+    ):
         flow = bridge(tmp_path, mosquitto.port)
         flow.write_text(flow.read_text().replace('"central"}', f'"central", "qos": {qos}}}'))
         daemon = Daemon(flow, tmp_path)
         daemon.wait_for("subscribed")
         stop = threading.Event()
-        publisher = Publisher(mosquitto, stop)
+        publisher = Publisher(mosquitto, ledger, stop)
         publisher.start()
         dice = random.Random(7)
         try:
-            for _ in range(KILLS):
-                goal = len(found) + dice.randrange(1, 4 * LINES)
-                wait_until(partial(reached, found, goal))
+            for _ in range(kills):
+                goal = len(ledger.found) + dice.randrange(1, 4 * LINES)
+                ledger.wait_for(partial(ledger.has, goal), publisher.missing)
                 daemon.kill()
                 daemon = Daemon(flow, tmp_path)
             stop.set()
             publisher.join(PATIENCE)
-            wait_until(lambda: found.issuperset(publisher.answered))
+            ledger.wait_for(lambda: publisher.arrived, publisher.missing)
             assert daemon.terminate() == 0, daemon.raw
         except BaseException:
             stop.set()
             daemon.kill()
             raise
+    repeats = ledger.found.total() - len(ledger.found)
+    sys.stdout.write(f"{kills} kills: {len(publisher.answered)} messages, none is missing, {repeats} repeats\n")
 
 
 @pytest.mark.nightly
