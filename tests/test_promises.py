@@ -20,6 +20,7 @@ from connectors.metrics import MetricEvents
 from connectors.metronome import Metronome
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from connectors.null import Null
+from connectors.registry import SchemaRegistry
 from connectors.spark import Spark
 from connectors.stdio import Stdio
 from connectors.tcp import TcpClient, TcpServer
@@ -82,6 +83,10 @@ MADE: list[Connector] = [
     Null(),
     Spark(path="s"),
     Spark(path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0))),
+    SchemaRegistry(url="http://h:1", mode="decode"),
+    SchemaRegistry.model_validate(
+        {"url": "http://h:1", "mode": "encode", "subject": "s", "username": "u", "password": "secret"}
+    ),
     Spark(
         path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0, Keeping(8, b"", {}, False, "", None)))
     ),
@@ -137,6 +142,7 @@ KAFKA_CONSUMER = "connectors/test_kafka_consumer.py::"
 KAFKA_PRODUCER = "connectors/test_kafka_producer.py::"
 DNS = "connectors/test_dns_client.py::"
 KV = "connectors/test_kv.py::"
+REGISTRY = "connectors/test_schema_registry.py::"
 MQTT = "connectors/test_mqtt.py::"
 MQTT_KILLS = "system/test_mqtt.py::test_killed_under_load_every_message_that_a_broker_has_taken_arrives"
 HTTP_SERVER = "connectors/test_http_server.py::"
@@ -505,6 +511,18 @@ HELD = {
     "a name that does not exist, or has no record of the type, is rejected": [
         f"{DNS}test_what_has_no_answer_ever_leaves_by_err",
         f"{DNS}test_a_lookup_without_an_answer_in_time_fails",
+    ],
+    "an event is acked once what was made of it is": [
+        f"{REGISTRY}test_values_come_out_by_the_schema_that_each_names_and_a_schema_is_asked_for_once",
+        f"{REGISTRY}test_a_failure_behind_it_fails_the_events_that_it_came_from",
+    ],
+    "an event whose schema the registry does not know, or that is not of its schema, is rejected": [
+        f"{REGISTRY}test_what_can_never_be_read_is_rejected_and_its_neighbours_pass",
+        f"{REGISTRY}test_while_the_registry_is_away_events_fail_and_what_is_known_passes",
+        "system/test_schema_registry.py::test_messages_wait_for_a_registry_that_is_away",
+    ],
+    "events that come while the registry is away are lost": [
+        f"{REGISTRY}test_while_the_registry_is_away_events_fail_and_what_is_known_passes",
     ],
     "lookups that are not answered when walflow stops are lost": [
         f"{DNS}test_one_lookup_that_waits_holds_up_no_other",

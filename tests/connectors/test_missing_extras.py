@@ -17,6 +17,7 @@ WITHOUT = "import sys; sys.modules['{}'] = None; import walflow_command; walflow
         ("kafka-out", "confluent_kafka", "kafka"),
         ("mqtt", "paho", "mqtt"),
         ("dns", "dns", "dns"),
+        ("kafka-avro", "fastavro", "avro"),
     ],
 )
 def test_check_says_what_to_install(flow: str, module: str, extra: str) -> None:
