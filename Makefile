@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
+.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
+nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
 	@$(call tests,--tier nightly -m alone); \
 	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
 	$(call tests,--tier quick --tier test -m "hypothesis and not alone" --hypothesis-profile full $(several)); \
@@ -147,6 +147,13 @@ chromium:
 	    echo "installing Chromium"; { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "Chromium is missing, the test of the docs site skips: sudo apt-get install chromium"
+
+neovim:
+	@command -v nvim >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing Neovim"; { apt-get update && timeout 180 apt-get install --yes --no-install-recommends neovim; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "Neovim is missing, the test with an editor skips: sudo apt-get install neovim"
 
 node:
 	@command -v node >/dev/null && command -v npm >/dev/null || { \

@@ -54,6 +54,17 @@ def test_no_page_scrolls_sideways_throws_or_asks_another_host(browser: Browser, 
     assert {url for url in browser.requested if not url.startswith((address, "data:", "about:"))} == set()
 
 
+def test_flows_are_coloured(browser: Browser, site: tuple[str, list[str]]) -> None:
+    """Also a block that is a part of a flow (`troy body`), which Markdown alone takes for a paragraph."""
+    address, _ = site
+    browser.open(f"{address}/howto/follow-log-files.html")
+    colour = "getComputedStyle(document.querySelector('.codehilite .k')).color"
+    plain = "getComputedStyle(document.querySelector('.codehilite code')).color"
+    assert browser.evaluate("document.querySelector('.codehilite .k').textContent") == "define"
+    assert browser.evaluate(colour) != browser.evaluate(plain)
+    assert browser.evaluate("document.body.textContent.includes('```')") is False
+
+
 @pytest.mark.parametrize("word", ["install", "upgrade", "backup", "rotate"])
 def test_the_search_finds_the_page(browser: Browser, site: tuple[str, list[str]], word: str) -> None:
     address, _ = site

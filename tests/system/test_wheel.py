@@ -24,6 +24,7 @@ IN_THE_WHEEL = {
     "walflow/share/kubernetes.yaml",
     "walflow/share/tremor-0.11.schema.json",
     "walflow/share/walflow.service",
+    "walflow/share/nvim/walflow.lua",
     "walflow/share/vscode/extension.js",
     "walflow/share/vscode/package.json",
     "walflow/share/vscode/syntaxes/troy.tmLanguage.json",
