@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench.report import cpu_model
-from bench.spark import latency, lines, paced, ratios, throughput
+from bench.spark import kafka, latency, lines, paced, ratios, throughput
 from bench.spark.lake import Lake
 from bench.spark.processes import peak_rss_mb
 from bench.spark.report import Document, markdown, read, write
@@ -49,6 +49,7 @@ class Plan:
         self.batch_mb = size / self.batches
         self.cases = throughput.selected(only)
         self.ratios = ratios.selected(only)
+        self.beside_kafka = any(one in kafka.RATIOS for one in self.ratios)
         self.ratio_rows = int(size * MB / ratios.SIZE)
         self.latency = only in LATENCY
         self.socket = only in SOCKET
@@ -86,7 +87,8 @@ class Bench:
         """Raises WrongResult, ServerFailed."""
         self._say("starting Spark")
         load = f"{os.getloadavg()[0]:.1f}"
-        with session(self._workdir) as spark:
+        jars = kafka.spark_jars() if self._plan.beside_kafka else ""
+        with session(self._workdir, jars) as spark:
             document = Document(_machine(spark) | {"load": load}, self._plan.settings())
             if self._plan.cases:
                 self._throughput(spark, document)
@@ -122,9 +124,15 @@ class Bench:
     def _ratios(self, spark: "SparkSession", document: Document) -> None:
         plan = self._plan
         measuring = ratios.Ratios(spark, self._workdir / "ratios", plan.ratio_rows, plan.ratios)
-        rates = measuring.run(plan.rounds, plan.warm_rounds, self._say)
+        measured = measuring.run(plan.rounds, plan.warm_rounds, self._say)
         document.ratios = [
-            asdict(one) | {"mine_rates": rates[one.mine], "other_rates": rates[one.other]} for one in plan.ratios
+            asdict(one)
+            | {
+                f"{side}_{kind}": [getattr(each, field) for each in measured[name]]
+                for side, name in (("mine", one.mine), ("other", one.other))
+                for kind, field in (("rates", "rows_per_second"), ("cpu", "cpu_s_per_million"))
+            }
+            for one in plan.ratios
         ]
 
     def _latency(self, spark: "SparkSession", document: Document) -> None:
@@ -170,7 +178,10 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.02, help="A run has what 100 MB/s would take so long for.")] = 1.5,
     warmup: Annotated[float, typer.Option(min=0, help="0: no round before those that count.")] = 1,
     only: Annotated[
-        str, typer.Option(help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'.")
+        str,
+        typer.Option(
+            help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'; 'kafka' starts a broker."
+        ),
     ] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Print such a file, run nothing.")] = None,
@@ -186,6 +197,9 @@ def main(
     plan = Plan(rounds, seconds, warmup, only)
     if not (plan.cases or plan.ratios or plan.latency or plan.socket):
         console.print(f"no Spark rows: none has {escape(only)!r} in its name")
+        return
+    if plan.beside_kafka and (reason := kafka.absent()) is not None:
+        console.print(f"no Kafka rows: {escape(reason)}")
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     document = _run(plan, console)

@@ -2,16 +2,19 @@
 All over the same lines, as data with an end, into noop, by turns."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.spark import lines
+from bench.spark import kafka, lines
 from bench.spark.lake import Lake
 from bench.spark.pipeline import MINE, PARTS, frames
+from bench.spark.processes import cpu_seconds
+from bench.spark.ratio import Measured, Ratio
+from bench.spark.session import batches, rate, scratch
 from bench.systems import WrongResult
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ FEW: Final = 10
 MANY: Final = 10_000
 PARTITIONS: Final = (2, 8, 32)
 CONSUMER: Final = "ratio"
+ENDS_WITHIN: Final = 600  # seconds, a stream
 FLOW: Final = """\
 define pipeline windows
 args groups, span
@@ -33,17 +37,6 @@ pipeline
   from in[span] group by event.id % args.groups into out;
 end;
 """
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """`good`, `aim`: what `mine` ÷ `other` should be."""
-
-    name: str
-    mine: str
-    other: str
-    good: float
-    aim: float | None = None
 
 
 TEN: Final = f"pipeline, windows of {FEW} groups"
@@ -59,7 +52,8 @@ RATIOS: Final = (
 
 
 def selected(only: str) -> Sequence[Ratio]:
-    return [ratio for ratio in RATIOS if only in ratio.name]
+    """Those beside Kafka only where they are asked for: they need a broker, which Maven fetches."""
+    return [ratio for ratio in (*RATIOS, *(kafka.RATIOS if "kafka" in only else ())) if only in ratio.name]
 
 
 class Ratios:
@@ -72,29 +66,50 @@ class Ratios:
         self._chosen = chosen
         self._names = list(dict.fromkeys(name for ratio in chosen for name in (ratio.mine, ratio.other)))
 
-    def run(self, rounds: int, warm: int, say: Callable[[str], None]) -> Mapping[str, Sequence[float]]:
-        """Rows a second of each name, a round. Raises WrongResult."""
+    def run(self, rounds: int, warm: int, say: Callable[[str], None]) -> Mapping[str, Sequence[Measured]]:
+        """Of each name, a round. Raises WrongResult."""
         self._workdir.mkdir()
         data = lines.write(self._workdir / "lines", SIZE, self._rows // FILES, FILES)
-        found: dict[str, list[float]] = {name: [] for name in self._names}
+        found: dict[str, list[Measured]] = {name: [] for name in self._names}
         with ExitStack() as stack:
-            made = self._frames(data, stack)
+            made = self._frames(data, stack, rounds + warm)
             for name in self._names:
-                self._verify(name, made[name]())
+                if "readStream" not in name:
+                    self._verify(name, made[name]())
             for number in range(1 - warm, rounds + 1):
                 turn = number % len(self._names)
                 for name in (*self._names[turn:], *self._names[:turn]):
-                    began = time.perf_counter()
-                    made[name]().write.format("noop").mode("overwrite").save()
-                    rate = data.total / (time.perf_counter() - began)
+                    before = cpu_seconds(os.getpid())
+                    rows_per_second = self._measure(name, made[name]())
+                    cpu = (cpu_seconds(os.getpid()) - before) / self._rows * 1e6
+                    measured = Measured(rows_per_second, cpu)
                     say(
-                        f"{f'round {number} of {rounds}' if number > 0 else 'warming up'}: {name}: {rate:,.0f} rows/s"
+                        f"{f'round {number} of {rounds}' if number > 0 else 'warming up'}: {name}: {rows_per_second:,.0f} rows/s"
                     )
                     if number > 0:
-                        found[name].append(rate)
+                        found[name].append(measured)
         return found
 
-    def _frames(self, data: lines.Data, stack: ExitStack) -> Mapping[str, "Callable[[], DataFrame]"]:
+    def _measure(self, name: str, frame: "DataFrame") -> float:
+        """Rows a second; of a stream those of all batches but the first. Raises WrongResult."""
+        if not frame.isStreaming:
+            began = time.perf_counter()
+            frame.write.format("noop").mode("overwrite").save()
+            return self._rows / (time.perf_counter() - began)
+        with scratch(self._workdir) as checkpoint:
+            writer = frame.writeStream.format("noop").trigger(availableNow=True)
+            query = writer.option("checkpointLocation", str(checkpoint)).start()
+            try:
+                ended = query.awaitTermination(ENDS_WITHIN)
+            finally:
+                query.stop()
+        done = batches(query)
+        came = sum(batch.rows for batch in done)
+        if not ended or came != self._rows:
+            raise WrongResult(f"{name}: {self._rows:,} rows were to come, {came:,} came")
+        return rate(done[1:])
+
+    def _frames(self, data: lines.Data, stack: ExitStack, runs: int) -> Mapping[str, "Callable[[], DataFrame]"]:
         made = dict(frames(self._spark, data, self._workdir / "where.troy"))
         if any("groups" in name for name in self._names):
             made |= self._windows(data)
@@ -102,6 +117,11 @@ class Ratios:
             lake = stack.enter_context(Lake(self._workdir / "lake", data.total * SIZE, [CONSUMER]))
             lake.fill(data.files, data.total)
             made |= {f"walflow, {count} partitions": self._read(lake, count) for count in PARTITIONS}
+        if any("kafka" in name for name in self._names):
+            consumers = [f"{CONSUMER}{number}" for number in range(runs + 1)]
+            lake = stack.enter_context(Lake(self._workdir / "beside", data.total * SIZE, consumers))
+            lake.fill(data.files, data.total)
+            made |= kafka.frames(self._spark, data, lake, consumers, self._workdir / "broker", stack)
         return made
 
     def _read(self, lake: Lake, partitions: int) -> "Callable[[], DataFrame]":

@@ -119,13 +119,16 @@ def _ratios(document: Document) -> str:
                 "" if one["aim"] is None else f"{one['aim']:g}",
                 f"{median(one['mine_rates']):,.0f}",
                 f"{median(one['other_rates']):,.0f}",
+                f"{median(one['mine_cpu']):.2f}",
+                f"{median(one['other_cpu']):.2f}",
             )
         )
     intro = (
-        f"Data with an end: {settings['ratio_rows']:,} lines of 100 bytes into noop, by turns; medians of "
-        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}. The ratio is taken within each round."
+        f"Data with an end, unless a row says `readStream`: {settings['ratio_rows']:,} lines of 100 bytes into noop, by turns; medians of "
+        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}. The ratio is taken within each round. CPU: "
+        "seconds per million rows, of all processes."
     )
-    return f"{intro}\n\n{table(('', 'ratio', 'good', 'aim', 'rows/s', 'of the other'), rows)}"
+    return f"{intro}\n\n{table(('', 'ratio', 'good', 'aim', 'rows/s', 'of the other', 'CPU', 'of the other'), rows)}"
 
 
 def _latency(document: Document) -> str:

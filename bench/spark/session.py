@@ -40,8 +40,8 @@ class Batch(NamedTuple):
 
 
 @contextmanager
-def session(workdir: Path) -> Iterator["SparkSession"]:
-    """What the JVM says on stderr goes to `spark.log` in the directory."""
+def session(workdir: Path, jars: str = "") -> Iterator["SparkSession"]:
+    """`jars`: more of them, as `spark.jars` has them. What the JVM says on stderr goes to `spark.log` in the directory."""
     from pyspark.sql import SparkSession
 
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -56,6 +56,8 @@ def session(workdir: Path) -> Iterator["SparkSession"]:
         "spark.sql.warehouse.dir": str(workdir / "warehouse"),
         "spark.local.dir": str(workdir / "local"),
     }
+    if jars:
+        settings["spark.jars"] = jars
     builder = SparkSession.builder.master(MASTER).appName("bench")
     for name, value in settings.items():
         builder = builder.config(name, value)

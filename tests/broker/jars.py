@@ -1,8 +1,9 @@
-"""Kafka's jars, fetched once by Maven into a directory outside the tree."""
+"""Jars of Kafka, and of Spark's source for it, fetched once by Maven into a directory outside the tree."""
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,26 @@ POM: Final = """\
   <modelVersion>4.0.0</modelVersion>
   <groupId>walflow</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version></dependency>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{version}</version></dependency>
+{dependencies}
   </dependencies>
 </project>
 """
 COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "walflow-tests" / f"kafka-{VERSION}"
+DEPENDENCY: Final = (
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+ROOT: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "walflow-tests"
+CACHE: Final = ROOT / f"kafka-{VERSION}"
+BROKER: Final = tuple(("org.apache.kafka", name, VERSION) for name in ("kafka_2.13", "kafka-tools"))
+SPARK_VERSION: Final = "4.2.0"  # of Spark's source for Kafka, the newest that Maven has; it also runs on Spark 4.3.0
+SPARK_CACHE: Final = ROOT / f"spark-kafka-{SPARK_VERSION}"
+SPARK: Final = (("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION),)
+LACKING: Final = (  # in pyspark
+    "spark-sql-kafka-0-10_2.13",
+    "spark-token-provider-kafka-0-10_2.13",
+    "kafka-clients",
+    "commons-pool2",
+)
 
 
 def absent() -> str | None:
@@ -37,12 +51,22 @@ def absent() -> str | None:
 
 
 def jars() -> Path:
-    """The directory, which is filled if it is not."""
-    if not (CACHE / "complete").exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        pom = CACHE / "pom.xml"
-        pom.write_text(POM.format(version=VERSION))
-        command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), COPY, f"-DoutputDirectory={CACHE / 'jars'}"]
-        subprocess.run([*command, "-DincludeScope=runtime"], check=True, stdin=subprocess.DEVNULL)
-        (CACHE / "complete").touch()
-    return CACHE / "jars"
+    """The directory of the broker's, which is filled if it is not."""
+    return _fetched(CACHE, BROKER)
+
+
+def spark_jars() -> Path:
+    """The same of Spark's source for Kafka."""
+    return _fetched(SPARK_CACHE, SPARK, f"-DincludeArtifactIds={','.join(LACKING)}")
+
+
+def _fetched(directory: Path, dependencies: Iterable[tuple[str, str, str]], *more: str) -> Path:
+    if not (directory / "complete").exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        pom = directory / "pom.xml"
+        pom.write_text(POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in dependencies)))
+        command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), COPY, "-DincludeScope=runtime", *more]
+        command.append(f"-DoutputDirectory={directory / 'jars'}")
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+        (directory / "complete").touch()
+    return directory / "jars"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.spark.kafka import RATIOS as BESIDE_KAFKA
 from bench.spark.lines import Lines, write
 from bench.spark.paced import TRIES, Try, doubled
 from bench.spark.processes import cpu_seconds
-from bench.spark.ratios import RATIOS
+from bench.spark.ratios import RATIOS, selected
 from bench.spark.report import Document, markdown, read, table, write as write_json
 from bench.spark.throughput import CASES, Result
 from tests.system.daemon import ROOT
@@ -29,6 +30,7 @@ SETTINGS: dict[str, object] = {
     "master": "local[2]",
     "heap": "4g",
 }
+CPU = {"mine_cpu": [1.0, 3.25, 4.0], "other_cpu": [2.0, 2.0, 2.0]}
 
 
 @pytest.mark.parametrize("size", [100, 1000])
@@ -47,6 +49,12 @@ def test_lines_have_their_size_and_differ_in_every_field(size: int, tmp_path: Pa
 def test_a_line_too_short_for_its_fields_is_refused() -> None:
     with pytest.raises(ValueError, match="no room"):
         Lines(60)
+
+
+def test_a_broker_is_started_only_where_it_is_asked_for() -> None:
+    assert selected("") == [*RATIOS]
+    assert selected("kafka") == [*BESIDE_KAFKA]
+    assert selected("kafka: batch") == [BESIDE_KAFKA[0]]
 
 
 def tried(rate: int, processed: int) -> Try:
@@ -78,7 +86,7 @@ def test_the_report_has_ratios_within_rounds_and_the_best_rate(tmp_path: Path) -
             | {"name": case.name, "rounds": [asdict(Result(rate, 2 * rate, 1.0, None, 4)) for rate in rates]}
             for case, rates in rounds.items()
         ],
-        ratios=[asdict(RATIOS[1]) | {"mine_rates": [2e5, 3e5, 4e5], "other_rates": [4e5, 4e5, 4e5]}],
+        ratios=[asdict(RATIOS[1]) | {"mine_rates": [2e5, 3e5, 4e5], "other_rates": [4e5, 4e5, 4e5], **CPU}],
         socket=[asdict(one) for one in (tried(20_000, 20_000), tried(40_000, 100), tried(40_000, 7))],
     )
     file = tmp_path / "speed.json"
@@ -91,6 +99,7 @@ def test_the_report_has_ratios_within_rounds_and_the_best_rate(tmp_path: Path) -
     assert "1.00 (0.50-1.50)" in found
     assert "1,000,000-3,000,000" in found
     assert "0.75 (0.50-1.00)" in found
+    assert "3.25" in found
     assert [cell.strip() for cell in found.splitlines()[-3].split("|")[2:4]] == ["20,000", "40,000"]
 
 

@@ -1,0 +1,20 @@
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Measured(NamedTuple):
+    """`cpu_s_per_million`: rows, of all processes that take part."""
+
+    rows_per_second: float
+    cpu_s_per_million: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """`good`, `aim`: what `mine` ÷ `other` should be."""
+
+    name: str
+    mine: str
+    other: str
+    good: float
+    aim: float | None = None
