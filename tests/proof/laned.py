@@ -97,10 +97,8 @@ class LanePromises(LogPromises):
                 raise Broken(f"position {min(again)} comes again to lane {lane}, which had acked it: {log}")
         if not positions(log.unacked(1, log.durable)) <= set[int]().union(*delivered.values()):
             raise Broken(f"some positions are delivered to no lane, and are not acked: {log}")
-        self.acked = {
-            lane: frozenset(found - came) | (self.acked.get(lane, frozenset()) & self.done - came)
-            for lane, came in delivered.items()
-        }
+        for lane, came in delivered.items():  # one that is not in the flow now keeps what it has acked
+            self.acked[lane] = frozenset(found - came) | (self.acked.get(lane, frozenset()) & self.done - came)
         self.stored = {lane: known - delivered.get(lane, set()) for lane, known in self.stored.items()}
 
     def _is_backlog(self, log: Log, events: int) -> bool:
