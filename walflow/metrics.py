@@ -281,6 +281,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_lane_backlog_bytes": Family(
         "gauge", "Bytes of the log after the last position up to which the lane has acked all events.", ("lane",)
     ),
+    "wal_lane_oldest_seconds": Family(
+        "gauge",
+        "Age of the oldest event that not each sink of the lane has acked, to one second, from when it was received. 0: all are acked.",
+        ("lane",),
+    ),
     "wal_oldest_seconds": Family(
         "gauge", "Age of the oldest event that is not acked, to one second. 0: all are acked."
     ),

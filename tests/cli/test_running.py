@@ -124,6 +124,8 @@ def test_what_becomes_of_a_log(tmp_path: Path) -> None:
         stays=True,
     )
     assert difference(FLOW, FLOW, 7) == [kept]
+    one = f"continues in {state}: 1 event waits, and is delivered after the restart"
+    assert difference(FLOW, FLOW, 1) == [kept._replace(words=one)]
     assert difference(FLOW, FLOW.replace('"state"', '"other"'), 7)[1:] == [
         AfterRestart(
             "log", "connector main::log", f"is not opened again: 7 events stay in {state}, and no sink gets them"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Shut, Status
+from walflow.admin.document import Breaker, ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Shut, Status
 from walflow.cli import app
+from walflow.cli.node_table import rows_of, total_of
 from walflow.cli.status import report
 
 
@@ -62,11 +63,45 @@ def test_a_log_that_fills_names_who_holds_its_events(full_in: float | None, said
 
 
 def test_a_lane_that_is_behind_is_named_with_the_sink_that_stops_it() -> None:
-    lanes = [LaneStatus("near", 0, 0, []), LaneStatus("far", 1200, 56_000, [Shut("main::far", "Connection refused")])]
+    lanes = [
+        LaneStatus("near", 0, 0, []),
+        LaneStatus("far", 1200, 56_000, [Shut("main::far", "Connection refused")], 200),
+    ]
     log: dict[str, int | float] = {"backlog_events": 1200, "full_in_seconds": 60.0}
     connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log, lanes=lanes)
     known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
+    lacks = "1,200 events, 55 KiB, the oldest 3 min 20 s old"
     assert [str(line) for line in report(known) if str(line).startswith(("log will", "log does"))] == [
-        "log will be full in 1 min 0 s at this rate; main::far stops it; far lacks 1,200 events",
-        "log does not send to far, which lacks 1,200 events, 56,000 bytes: main::far: Connection refused",
+        f"log will be full in 1 min 0 s at this rate; main::far stops it; far lacks {lacks}",
+        f"log does not send to far, which lacks {lacks}: main::far: Connection refused",
     ]
+
+
+def sink_of(name: str) -> ConnectorStatus:
+    return ConnectorStatus(name, "null", "up", "", 0, {}, {}, 0, 0, [], Breaker("triggered", "Connection refused"))
+
+
+def test_a_sink_below_lanes_stops_its_own_alone() -> None:
+    shut = [Shut("main::far", "Connection refused")]
+    lanes = [LaneStatus("near", 0, 0, []), LaneStatus("far", 1, 56, shut)]
+    log = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log={}, lanes=lanes)
+    source = ConnectorStatus("source", "tcp_server", "up", "", 0, {}, {}, 0, 0, [Shut("main::near", "is full")])
+    flow = FlowStatus("main", [log, source, sink_of("far"), sink_of("near")], [], [])
+    lines = [str(line) for line in report(Status("0", 1, 2.0, "running", True, [], 0.0, [flow]))]
+    assert "far stops its lane of log, triggered: Connection refused" in lines
+    assert "near stops its sources, triggered: Connection refused" in lines
+    assert "log does not send to far, which lacks 1 event, 56 B: main::far: Connection refused" in lines
+
+
+def test_each_lane_has_a_row_and_counts_once_in_the_sum() -> None:
+    lanes = [LaneStatus("near", 3, 100, [], 2), LaneStatus("far", 1200, 56_000, [Shut("main::far", "away")], 200)]
+    held: dict[str, int | float] = {"backlog_events": 1200, "oldest_seconds": 200.0, "used_bytes": 90_000}
+    log = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=held, lanes=lanes)
+    rows = rows_of(FlowStatus("main", [log], [], []))
+    assert [(row.name, str(row.state), row.backlog, row.oldest, row.disk) for row in rows] == [
+        ("log", "up", 1200, 200.0, 90_000),
+        ("log to near", "up", 3, 2, 100),
+        ("log to far", "waits", 1200, 200, 56_000),
+    ]
+    total = total_of(rows)
+    assert (total.backlog, total.oldest, total.disk) == (1200, 200.0, 90_000)

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from tests.proof.imports import Import
+from tests.proof.laned import Laned
 from tests.proof.proof import Effort, Proof
 from tests.proof.repairing import DAMAGES, Repair
 from tests.proof.scripts import SCRIPTS, scripted
@@ -25,6 +26,11 @@ def test_a_scripted_story(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_generated_story(seed: int) -> None:
     Proof(Generated(seed, effort=QUICK if seed < 30 else MORE), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_story_of_several_lanes(seed: int) -> None:
+    Proof(Laned(seed, effort=QUICK), Random(seed)).run()
 
 
 @pytest.mark.parametrize("seed", FOUND)

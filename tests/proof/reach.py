@@ -2,6 +2,7 @@
 
 from random import Random
 
+from tests.proof.laned import Laned
 from tests.proof.proof import Effort, Proof, Story
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.stories import Generated
@@ -13,6 +14,7 @@ def tell() -> None:
     stories: list[tuple[int, Story]] = [
         *[(seed, scripted(seed)) for seed in range(len(SCRIPTS))],
         *[(seed, Generated(seed)) for seed in range(36)],
+        *[(seed, Laned(seed)) for seed in range(36)],
     ]
     for seed, story in stories:
         story.effort = QUICK

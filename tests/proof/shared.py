@@ -12,6 +12,7 @@ from tests.proof.soak import sources_of
 SOURCES: Final = {
     "generated": ("tests.proof.stories", 240, 60),
     "scripted": ("tests.proof.scripts", 240, 60),
+    "laned": ("tests.proof.laned", 240, 60),
     "import": ("tests.proof.imports", 240, 60),
     "sidecar": ("tests.proof.sidecar", 24, 12),
 }

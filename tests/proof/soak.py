@@ -26,6 +26,7 @@ Source = Callable[[int], Story]
 OURS: Final = (
     "tests.proof.stories",
     "tests.proof.scripts",
+    "tests.proof.laned",
     "tests.proof.imports",
     "tests.proof.relayed",
     "tests.proof.sidecar",

@@ -1,6 +1,6 @@
 """Do the proofs bite? A disk or a log with one thing wrong must break a promise, in few images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -9,6 +9,7 @@ import pytest
 
 from tests.proof.imports import Import
 from tests.proof.judge import Broken
+from tests.proof.laned import Laned, LogOfLanes
 from tests.proof.proof import Effort, Proof
 from tests.proof.relayed import Relayed
 from tests.proof.repairing import Repair
@@ -17,7 +18,8 @@ from tests.proof.sidecar import FilePromises, Sidecar
 from tests.proof.stories import Generated
 from walflow.relay import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
-from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions
+from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions, Mark
+from walflow.wal.cursor import Acked
 from walflow.wal.marks import Marks
 
 pytestmark = pytest.mark.test
@@ -148,6 +150,51 @@ def test_a_log_with_one_thing_wrong(broken: type[Log]) -> None:
         for seed in range(1, len(SCRIPTS)):
             Proof(Generated(seed, effort=quick, open_log=broken), Random(seed)).run()
             Proof(scripted(seed, broken), Random(seed)).run()
+
+    with pytest.raises(Broken):
+        tell()
+
+
+class SaysALaneHasMore(LogOfLanes):
+    """Another lane's ack is stored as its own."""
+
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
+        for own in self.acked.lanes:
+            own.add(1, max(one.low for one in self.acked.lanes))
+        return super().checkpoint(force=force, short=short)
+
+
+class ForgetsTheMarks(LogOfLanes):
+    def part(self, lanes: Sequence[str]) -> Sequence[Mark]:
+        self._mark_file.stored = {}
+        return super().part(lanes)
+
+
+class NeverSyncsMarks(LogOfLanes):
+    """Its file is written, and the power takes it."""
+
+    def __init__(self, options: LogOptions, disk: MemoryDisk, lanes: Sequence[str]) -> None:
+        super().__init__(options, disk, lanes)
+        file = self._mark_file
+        sync = file._directory.sync
+        file._directory.sync = lambda name, fd: None if name == "marks" else sync(name, fd)  # type: ignore[method-assign]
+
+
+class DeletesByOneLane(LogOfLanes):
+    """What the first lane has acked is acked in the log."""
+
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
+        if self.acked.lanes:
+            Acked.add(self.acked, 1, self.acked.lanes[0].low)
+        return super().checkpoint(force=force, short=short)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("broken", [SaysALaneHasMore, ForgetsTheMarks, NeverSyncsMarks, DeletesByOneLane])
+def test_lanes_with_one_thing_wrong(broken: type[LogOfLanes]) -> None:
+    def tell() -> None:
+        for seed in range(24):
+            Proof(Laned(seed, effort=Effort((6, 3), (0.1,)), open_log=broken), Random(seed)).run()
 
     with pytest.raises(Broken):
         tell()

@@ -1,7 +1,8 @@
 """A log and its sinks, built from a flow file as the daemon builds them, on a disk in memory, in virtual time. What comes to
 a sink waits until the test says what becomes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,7 +65,8 @@ class Apart:
         wal = self.nodes.plan.connector
         assert isinstance(wal, Wal)
         self.sinks = {name: Sink(by_name[name], self.world) for name in sinks}
-        context = self.world.context("main::log")
+        self.gauges: dict[tuple[str, str], Callable[[], float]] = {}
+        context = replace(self.world.context("main::log"), gauge=self._gauge)
         self.nodes.sink.begin(context)
         self.outlet = self.nodes.source.begin(context)
         self.log = Log(wal.options(), self.disk)
@@ -77,12 +79,15 @@ class Apart:
     def settle(self) -> None:
         self.scheduler.run()
 
-    def give(self, *ids: int, size: int = 0) -> Receipt:
+    def _gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
+        self.gauges[name, labels.get("lane", "")] = read
+
+    def give(self, *ids: int, size: int = 0, ingest_ns: int = 5) -> Receipt:
         """One block."""
         data = b"".join(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * size) for number in ids)
         receipt = Receipt(_settled, len(ids))
         frames = Frames(data, len(ids), LINES)
-        block = Block(StreamId("main::tcp", 7, 1), frames, JSON, receipt, ingest_ns=5, meta={})
+        block = Block(StreamId("main::tcp", 7, 1), frames, JSON, receipt, ingest_ns=ingest_ns, meta={})
         self.nodes.sink.accept(block)
         self.settle()
         return receipt

@@ -1,5 +1,7 @@
 """A lane for each sink of a log: one that is away, slow or failing stops no other."""
 
+import time
+
 import pytest
 
 from tests.operators.flows import LOST
@@ -373,3 +375,36 @@ def test_the_oldest_events_are_dropped_for_the_lane_that_lacks_them() -> None:
     assert flow.ids("far") == list(range(dropped, 60))
     assert flow.lanes() == {"near": 0, "far": 0}
     flow.close()
+
+
+def test_the_age_of_what_a_lane_lacks() -> None:
+    """Of an event that came in an hour ago, and another of a minute ago, as recovery would find them."""
+    flow = Apart(FAN, ["near", "far"])
+    ages = {lane: flow.gauges["wal_lane_oldest_seconds", lane] for lane in ("near", "far")}
+    assert (ages["near"](), ages["far"]()) == (0, 0)
+    now = time.time_ns()
+    flow.give(1, ingest_ns=now - 3600 * 10**9)
+    flow.give(2, ingest_ns=now - 60 * 10**9)
+    flow.give(3, ingest_ns=now - 60 * 10**9 + 1)
+    flow.sinks["near"].ack()
+    assert ages["near"]() == 0
+    assert 3600 <= ages["far"]() < 3600 + 600
+    far = flow.sinks["far"]
+    for _ in range(2):
+        far.node.ack(far.waiting.pop(0))
+        flow.settle()
+        assert 60 <= ages["far"]() < 60 + 600
+    flow.ack("far")
+    assert ages["far"]() == 0
+    flow.close()
+
+
+def test_a_sink_that_is_away_knows_the_age_after_a_restart() -> None:
+    flow = Apart(FAN, ["near", "far"], away=["far"])
+    flow.give(1, ingest_ns=time.time_ns() - 3600 * 10**9)
+    flow.ack("near")
+    flow.close()
+    again = Apart(FAN, ["near", "far"], disk=flow.disk, away=["far"])
+    assert again.gauges["wal_lane_oldest_seconds", "near"]() == 0
+    assert again.gauges["wal_lane_oldest_seconds", "far"]() >= 3600
+    again.close()

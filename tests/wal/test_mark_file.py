@@ -140,6 +140,42 @@ def test_a_full_disk_does_not_stop_the_cursor() -> None:
     log.close()
 
 
+def refused_once(disk: SimulatedDisk) -> Log:
+    """The disk was full when `near` had acked one more. A file system that copies on write may have no room for a file that is
+    there."""
+    ahead(disk).close()
+    log, (near, _) = opened(disk)
+    near.ack(10, 10)
+    disk.fault = lambda operation, path: errno.ENOSPC if path == FILE else None
+    checkpoint(log)
+    disk.fault = None
+    return log
+
+
+def test_what_a_full_disk_did_not_take_is_stored_at_the_close() -> None:
+    disk = SimulatedDisk()
+    refused_once(disk).close()
+    log, (near, far) = opened(disk)
+    assert (left(log, near), left(log, far)) == ([(6, 6)], [(1, 2), (4, 10)])
+    log.abandon()
+
+
+def test_what_a_full_disk_did_not_take_spoils_no_slot() -> None:
+    """The power is cut while the marks are written again."""
+    disk = SimulatedDisk()
+    log = refused_once(disk)
+    begun = log.checkpoint(force=True)
+    assert begun is not None
+    disk.operations_left = 5  # the cursor's slots are synced, the marks are written
+    with pytest.raises(PowerCut):
+        begun.flush()
+    for image in images(disk, Random(1), 32):
+        log, (near, far) = opened(disk.like_this(image.files))
+        assert left(log, near) in ([(6, 6), (10, 10)], [(6, 6)])
+        assert left(log, far) == [(1, 2), (4, 10)]
+        log.abandon()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_power_may_be_cut_at_any_operation(seed: int) -> None:
     """Whatever is left of the files: no lane has acked an event that it has not, also after positions are given anew."""

@@ -22,12 +22,14 @@ class Breaker(Struct):
 
 
 class LaneStatus(Struct):
-    """Of a log with several lanes: what the sinks of one lack, and why it may not send."""
+    """Of a log with several lanes: what the sinks of one lack, and why it may not send. `seconds`: the age of the oldest
+    event that they lack."""
 
     name: str
     events: int
     bytes: int
     gate: list[Shut]
+    seconds: int = 0
 
 
 class ConnectorStatus(Struct):

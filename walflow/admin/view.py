@@ -107,6 +107,7 @@ def _lane(nodes: ConnectorNodes, name: str, behind: dict[tuple[str, str], Number
         int(behind.get((name, "wal_lane_backlog_events"), 0)),
         int(behind.get((name, "wal_lane_backlog_bytes"), 0)),
         [Shut(by, reason) for by, reason in gate.items() if by not in nodes.source.gate.reasons],
+        int(behind.get((name, "wal_lane_oldest_seconds"), 0)),
     )
 
 

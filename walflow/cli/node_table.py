@@ -1,4 +1,5 @@
-"""The table of `walflow status` and `walflow top`: a row for each connector and pipeline, in 80 columns.
+"""The table of `walflow status` and `walflow top`: a row for each connector and pipeline, and for each of several lanes
+of a log, in 80 columns.
 
 Only what is there has a figure: a connector that nothing is linked from reads nothing, and one that nothing is linked to
 acks nothing. Their cells are empty.
@@ -14,14 +15,15 @@ from walflow.admin.text import printable
 from walflow.cli.figures import age, count, rate, short_size
 
 if TYPE_CHECKING:
-    from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Status
+    from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Status
 
 STATES: Final = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
 COLUMNS: Final = ("read/s", "acked/s", "rejected", "failed", "window", "backlog", "oldest", "disk")
 
 
 class NodeRow(NamedTuple):
-    """`read` and `acked` are None for a half that is not linked. `inner`: what it acks, it sends on: a log."""
+    """`read` and `acked` are None for a half that is not linked. `inner`: what it acks, it sends on: a log. `lane`: of a log, whose row has
+    the sums."""
 
     name: str
     state: Text
@@ -34,6 +36,7 @@ class NodeRow(NamedTuple):
     oldest: float = 0.0
     disk: float | None = None
     inner: bool = False
+    lane: bool = False
 
     def cells(self) -> list[str | Text]:
         return [
@@ -62,10 +65,10 @@ SORTS: Final[Mapping[str, Callable[[NodeRow], float]]] = {
 def rows_of(flow: "FlowStatus", *, prefix: str = "", pipelines: bool = False) -> list[NodeRow]:
     sending = {link.source for link in flow.links}
     taking = {link.target for link in flow.links}
-    rows = [
-        _connector(one, prefix + one.name, sends=one.name in sending, takes=one.name in taking)
-        for one in flow.connectors
-    ]
+    rows: list[NodeRow] = []
+    for one in flow.connectors:
+        rows.append(_connector(one, prefix + one.name, sends=one.name in sending, takes=one.name in taking))
+        rows += [_lane(lane, f"{prefix}{one.name} to {lane.name}") for lane in one.lanes]
     return rows + ([_pipeline(one, prefix + one.name) for one in flow.pipelines] if pipelines else [])
 
 
@@ -84,6 +87,7 @@ def table_of(rows: Sequence[NodeRow], title: str = "") -> Table:
 
 def total_of(rows: Sequence[NodeRow]) -> NodeRow:
     """Of events that come into the flows and leave them. What a log passes on in between is not counted again."""
+    rows = [row for row in rows if not row.lane]
     ends = [row for row in rows if not row.inner]
     logs = [row for row in rows if row.backlog is not None]
     disks = [row.disk for row in rows if row.disk is not None]
@@ -108,6 +112,11 @@ def all_rows(known: "Status") -> list[NodeRow]:
         for flow in known.flows
         for row in rows_of(flow, prefix=f"{flow.name}/" if several else "", pipelines=True)
     ]
+
+
+def _lane(one: "LaneStatus", name: str) -> NodeRow:
+    state = Text("waits", "yellow") if one.gate else Text("up", "green")
+    return NodeRow(name, state, backlog=one.events, oldest=one.seconds, disk=one.bytes or None, lane=True)
 
 
 def _connector(one: "ConnectorStatus", name: str, *, sends: bool, takes: bool) -> NodeRow:

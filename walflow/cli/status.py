@@ -17,7 +17,7 @@ from walflow.cli.node_table import rows_of, table_of, total_of
 from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.admin.document import ConnectorStatus, Number, StandstillStatus, Status
+    from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, Number, StandstillStatus, Status
 
 WATCHED_EVERY = 1.0  # seconds
 SOON = 86_400  # seconds: no line about a log that will be full later
@@ -114,7 +114,7 @@ def report(known: "Status") -> list[RenderableType]:
     for flow in known.flows:
         rows = rows_of(flow, pipelines=True)
         lines.append(table_of([*rows, total_of(rows)], f"flow {printable(flow.name)}"))
-        lines += [line for connector in flow.connectors for line in troubles(connector)]
+        lines += [line for connector in flow.connectors for line in troubles(connector, flow)]
         lines += [_kept(pipeline.name, pipeline.keeps) for pipeline in flow.pipelines if pipeline.keeps]
     return lines
 
@@ -133,14 +133,14 @@ def _standstill(found: "StandstillStatus") -> Text:
     return Text(text, "bold yellow")
 
 
-def troubles(connector: "ConnectorStatus") -> list[Text]:
+def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
     lines: list[Text] = []
     name = printable(connector.name)
     full_in = connector.log.get("full_in_seconds") if connector.log is not None else None
     if full_in is not None and full_in < SOON:
         gates = [connector.gate, *(lane.gate for lane in connector.lanes)]
         shut = [f"{shut.by} stops it" for gate in gates for shut in gate if shut.by not in ("window", "drain")]
-        shut += [f"{lane.name} lacks {lane.events:,} events" for lane in connector.lanes if lane.events]
+        shut += [f"{lane.name} lacks {_lag(lane)}" for lane in connector.lanes if lane.events]
         held = "".join(f"; {printable(line)}" for line in [*connector.held_by, *shut])
         when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
         lines.append(Text(f"{name} {when}{held}", "yellow"))
@@ -148,21 +148,34 @@ def troubles(connector: "ConnectorStatus") -> list[Text]:
         lines.append(Text(f"{name} is {connector.state}: {printable(connector.reason)}", "red"))
     if connector.breaker is not None:
         text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
-        lines.append(Text(f"{name} stops its sources, {connector.breaker.reason}{text}", "yellow"))
+        lines.append(Text(f"{name} stops {_stopped(connector, flow)}, {connector.breaker.reason}{text}", "yellow"))
     lines += [
         Text(f"{name} may not read: {printable(shut.by)}: {printable(shut.reason)}", "yellow")
         for shut in connector.gate
     ]
     lines += [
         Text(
-            f"{name} does not send to {printable(lane.name)}, which lacks {lane.events:,} events, {lane.bytes:,} bytes: "
-            f"{printable(shut.by)}: {printable(shut.reason)}",
+            f"{name} does not send to {printable(lane.name)}, which lacks {_lag(lane)}: {printable(shut.by)}: {printable(shut.reason)}",
             "yellow",
         )
         for lane in connector.lanes
         for shut in lane.gate
     ]
     return lines
+
+
+def _stopped(sink: "ConnectorStatus", flow: "FlowStatus") -> str:
+    """What a sink whose breaker is open stops: of a log with several lanes its own alone."""
+    own = f"{flow.name}::{sink.name}"
+    logs = [one.name for one in flow.connectors for lane in one.lanes if any(shut.by == own for shut in lane.gate)]
+    others = any(shut.by == own for one in flow.connectors for shut in one.gate)
+    lanes = ", ".join(f"its lane of {printable(name)}" for name in dict.fromkeys(logs))
+    return f"its sources and {lanes}" if lanes and others else lanes or "its sources"
+
+
+def _lag(lane: "LaneStatus") -> str:
+    events = f"{lane.events:,} event{'' if lane.events == 1 else 's'}, {size(lane.bytes)}"
+    return f"{events}, the oldest {duration(lane.seconds)} old" if lane.seconds else events
 
 
 def _kept(name: str, keeps: "dict[str, Number]") -> Text:

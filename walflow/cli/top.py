@@ -24,7 +24,7 @@ def top(
 ) -> None:
     """Show the nodes of a running daemon, sorted and refreshed each second, until Ctrl-C.
 
-    `read/s` are events that a source or a log sends into the flow. `acked/s` are events that a sink or a log has acked.
+    Of a log with several sinks, each lane has a row with what its sinks lack. `read/s` are events that a source or a log sends into the flow. `acked/s` are events that a sink or a log has acked.
     `window` is the share of a source's window that is in flight; for a pipeline, the number of open windows. `oldest` is
     the age of the oldest event that is not acked.
     """
@@ -46,5 +46,5 @@ def _lines(known: "Status", sort: str) -> "list[RenderableType]":
     rows.sort(key=lambda row: row.name)
     if sort in SORTS:
         rows.sort(key=SORTS[sort])
-    told = [line for flow in known.flows for one in flow.connectors for line in troubles(one)]
+    told = [line for flow in known.flows for one in flow.connectors for line in troubles(one, flow)]
     return [head(known), table_of([*rows, total_of(rows)]), *told[:LINES]]

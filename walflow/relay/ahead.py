@@ -10,6 +10,7 @@ from walflow.relay.redelivery import InFlight
 from walflow.wal import Log, Mark, Record
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
+NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
 
 
@@ -27,6 +28,7 @@ class ReadAhead:
         self._found_gaps = found_gaps
         self._again = again
         self._records = log.reader(mark.low + 1)
+        self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
         self._reads_later = False
 
     def fill(self) -> bool:
@@ -34,6 +36,13 @@ class ReadAhead:
         if not self.parts:
             self._read()
         return bool(self.parts)
+
+    def received_ns(self) -> int:
+        """When the oldest event that is not acked had been received. 0: it was not read yet."""
+        received, first = self._received, self._mark.low + 1
+        while len(received) > 1 and received[1][0] <= first:
+            received.popleft()
+        return received[0][1] if received else 0
 
     def _read(self) -> None:
         try:
@@ -44,9 +53,12 @@ class ReadAhead:
         except FailStop as error:
             self._out.fatal(error)
         self._found_gaps()
+        self.received_ns()  # forgets what is acked
         if records and not self.first_ingest_ns:
             self.first_ingest_ns = records[0].ingest_ns
         for record in records:
+            if not self._received or record.ingest_ns - self._received[-1][1] >= NOTED_EVERY_NS:
+                self._received.append((record.position, record.ingest_ns))
             last = record.position + record.count - 1
             self.parts.extend(InFlight(low, high, record) for low, high in self._mark.unacked(record.position, last))
 

@@ -76,6 +76,7 @@ class LogSource:
     def _measure(self, name: str, lane: Lane) -> None:
         self._out.gauge("wal_lane_backlog_events", lane.backlog, lane=name)
         self._out.gauge("wal_lane_backlog_bytes", lambda: backlog_bytes(self._log, lane.low), lane=name)
+        self._out.gauge("wal_lane_oldest_seconds", lane.oldest_seconds, lane=name)
 
     def _tell_gaps(self) -> None:
         """Logs damage to the operator, once for all lanes: damaged events are kept in quarantine/ and will not be sent."""

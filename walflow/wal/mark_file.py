@@ -65,18 +65,18 @@ class MarkFile:
         """None: nothing has changed, and there is a file. `changes`: how often the marks have."""
         if changes == self._said and not self.missing:
             return None
-        self._said = changes
-        self._generation += 1
-        return MarkSave(
-            self, pack(self._uuid, self._generation, dict(zip(names, marks, strict=True))), self._generation
-        )
+        generation = self._generation + 1
+        data = pack(self._uuid, generation, dict(zip(names, marks, strict=True)))
+        return MarkSave(self, data, generation, changes)
 
-    def write(self, data: bytes, generation: int) -> None:
+    def write(self, data: bytes, generation: int, changes: int) -> None:
         """On the thread. Raises DiskFull or FailStop."""
         if self._fd < 0:
             self._fd = self._make()
         self._directory.write(NAME, self._fd, [data], generation % 2 * MARKS_SLOT)
         self._directory.sync(NAME, self._fd)
+        # not before: on a full disk the next save goes to the same slot, and the other one stays sound
+        self._generation, self._said = generation, changes
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -107,13 +107,14 @@ class MarkFile:
 class MarkSave:
     """What is to be written after a cursor."""
 
-    def __init__(self, file: MarkFile, data: bytes, generation: int) -> None:
+    def __init__(self, file: MarkFile, data: bytes, generation: int, changes: int) -> None:
         self._file = file
         self._data = data
         self._generation = generation
+        self._changes = changes
 
     def flush(self) -> None:
-        self._file.write(self._data, self._generation)
+        self._file.write(self._data, self._generation, self._changes)
 
 
 def pack(uuid: bytes, generation: int, marks: Stored) -> bytes:
