@@ -10,16 +10,28 @@ the block until every sink that the pipelines choose for it has acked or rejecte
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
 from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Recalled, Risk
 from walflow.needs import made_directory, unlocked
-from walflow.relay import Checkpoints, Dropping, LogSink, LogSource, Syncing, measure, measure_writer, recall
+from walflow.relay import (
+    Arriving,
+    Checkpoints,
+    Dropping,
+    LogSink,
+    LogSource,
+    Syncing,
+    measure,
+    measure_writer,
+    recall,
+)
 from walflow.relay.tag import Tags
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
+
+APPENDED_AGAIN: Final = ". What a log upstream sends again after a crash is appended again"
 
 
 class Wal(Connector):
@@ -116,7 +128,8 @@ class Wal(Connector):
             warnings.append(Risk("many-files", slow))
         return Guarantee(
             source=self._delivers(),
-            sink=self._acks(),
+            sink=self._acks() + (APPENDED_AGAIN if behind_log and self.sync != "always" else ""),
+            once=behind_log and self.sync == "always",
             warnings=tuple(warnings),
             notes=() if warnings[:1] == [bound] else (bound,),
         )
@@ -149,7 +162,8 @@ class Wal(Connector):
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
         await _recall(log, inlet, out)
-        running = RunningLog(self, log, inlet, out)
+        arriving = await _arriving(log, inlet, out) if self.sync == "always" else None
+        running = RunningLog(self, log, inlet, out, arriving)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
@@ -163,7 +177,7 @@ class Wal(Connector):
 class RunningLog:
     """The parts of a log, connected and running."""
 
-    def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet, arriving: Arriving | None = None) -> None:
         tags = Tags()
         self.checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self.writer.room())
         self.reader = LogSource(log, out, tags, self.checkpoints, config.max_attempts, config.read_count)
@@ -172,7 +186,15 @@ class RunningLog:
         on_commit = self._written if config.sync == "interval" else self._measure
         make_way = Dropping(log, inlet, self.reader.forget).make_way if config.on_full == "drop_oldest" else None
         self.writer = LogSink(
-            log, inlet, tags, self.reader.pump, self.checkpoints, on_commit, make_way, config.max_elements
+            log,
+            inlet,
+            tags,
+            self.reader.pump,
+            self.checkpoints,
+            on_commit,
+            make_way,
+            config.max_elements,
+            arriving=arriving,
         )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)
@@ -204,6 +226,20 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
         out.log.warning("not recalled for its sources", reason=str(error))
     for source, events in found.items():
         inlet.remember(source, events)
+
+
+async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
+    """Before it takes events. None: no log upstream sends it what it may know again."""
+    if not inlet.straight:
+        return None
+    arriving = Arriving(log, inlet)
+    try:
+        error = await _on_thread(out, arriving.open)
+    except BaseException:
+        await _on_thread(out, log.close)  # behind the job
+        raise
+    arriving.tell(out, error)
+    return arriving
 
 
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:

@@ -28,7 +28,7 @@ from connectors.udp import UdpClient, UdpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
-from walflow.cli.promises import lost_state
+from walflow.cli.promises import in_a_row, lost_state
 from walflow.contract import Connector
 from walflow.plan.assembly import StateDomain
 from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
@@ -397,6 +397,10 @@ HELD = {
         "wal/test_relaxed.py::test_the_process_may_be_killed_at_any_operation_and_nothing_is_lost",
         RELAXED_KILLS,
     ],
+    "each event that comes here from first is appended once, also after kill -9 or a power cut": [
+        "relay/test_arriving_model.py::test_each_event_is_in_the_second_log_once",
+        "relay/test_arriving.py::test_what_the_first_log_sends_again_is_not_appended_again",
+    ],
     "an event is acked after its bytes were written to the log and fdatasync returned": [
         "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
@@ -588,6 +592,7 @@ WRITTEN = {
 
 
 def sentences() -> Iterator[str]:
+    yield in_a_row("first")
     yield lost_state(StateDomain(frozenset(), ("n",), "err", ()))
     yield lost_state(StateDomain(frozenset(), ("in//0",), "err", ()))
     yield lost_state(StateDomain(frozenset(), ("n", "in//0"), "err", ()))

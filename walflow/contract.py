@@ -262,6 +262,9 @@ class Inlet(Half, Protocol):
     behind_log: bool  # a source that resends is upstream: it forgets events that are acked
     encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
     sole_path: bool  # each block comes at most once (no second way here from the same source)
+    straight: (
+        bool  # and each log upstream comes here by links and stateless selects alone: what it settles, this sink has
+    )
     replaceable: bool
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
     it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""

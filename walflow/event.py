@@ -23,12 +23,16 @@ class StreamId(NamedTuple):
 class Origin(NamedTuple):
     """The place of a block in its log: its events have positions from `first` to `last`, both included;
     `Block.positions` says which event has which. `acked_below`: every position below it is acked and that is on disk,
-    so these events never come again, and a sink may forget what it knows of them."""
+    so these events never come again, and a sink may forget what it knows of them. `term`: a random number of the part of the log
+    that they are in. A position that was given to another event, because the log lost some or was restored from a copy, has
+    another term. None: not known. `settled`: on this way, all events up to that position have an outcome."""
 
     log: str
     first: int
     last: int
     acked_below: int
+    term: int | None = None
+    settled: int = 0
 
 
 class Framing(Protocol):

@@ -244,6 +244,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_quarantined_bytes_total": Family(
         "counter", "Bytes of the log that could not be read any more and lie in quarantine/."
     ),
+    "wal_known_events_total": Family(
+        "counter",
+        "Events that a log upstream sent again and this log had already, so they were acked and not appended.",
+    ),
     "wal_dropped_events_total": Family(
         "counter",
         'Events that were dropped before they were acked because the log was full, with on_full = "drop_oldest".',

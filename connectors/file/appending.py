@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from connectors.file.checksum import crc32c
 from connectors.file.output import FileBatch, Output
-from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import (
     END,
     FileNow,
@@ -30,6 +29,7 @@ from connectors.file.recovery import (
 )
 from connectors.file.sidecar import Sidecar, State
 from walflow.disk import Disk
+from walflow.positions import WrittenPositions
 
 COPY_BYTES: Final = 1 << 20
 ASIDE: Final = ".walflow-cut-"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from connectors.file.ranges import WrittenPositions
 from walflow import Block, WalflowError
 from walflow.disk import Disk, Landed
+from walflow.positions import WrittenPositions
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away

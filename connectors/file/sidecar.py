@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from connectors.file.checksum import crc32c
 from connectors.file.output import CannotWrite, explain
-from connectors.file.ranges import Range, WrittenPositions
 from walflow import Unusable
 from walflow.disk import Disk
+from walflow.positions import Range, WrittenPositions
 
 SLOT: Final = 4096
 SLOTS: Final = 3

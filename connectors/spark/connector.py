@@ -18,6 +18,7 @@ from walflow.needs import made_directory, unlocked
 from walflow.net import Address, SocketOptions
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
+from walflow.relay import Arriving
 from walflow.wal import Log, LogOptions
 from walflow_kernel.shipping import shipped_of
 
@@ -57,6 +58,7 @@ class Spark(SparkConfig):
             "has acked or rejected them. A sink may get them twice. They are never lost",
             sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
             f"{self._readers()} committed it",
+            once=behind_log,
             warnings=tuple(warnings),
             notes=(
                 f"{kept}; results take as much again where `out` is linked",
@@ -125,7 +127,10 @@ class Spark(SparkConfig):
         token = find_token(self.token, log, out)
         names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
-        events = SparkLog(log, names, admission, inlet, out)
+        arriving = Arriving(log, inlet) if inlet.straight else None
+        if arriving is not None:
+            arriving.tell(out, await _on_thread(out, arriving.open))
+        events = SparkLog(log, names, admission, inlet, out, arriving)
         results: Results | None = None
         try:
             results = Results.open(self, inlet, out) if out.linked else None
@@ -171,7 +176,15 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> None:
+async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
+    """The job's error."""
     done = asyncio.Event()
-    out.scheduler.submit(job, lambda error: done.set())
+    errors: list[BaseException | None] = []
+
+    def ended(error: BaseException | None) -> None:
+        errors.append(error)
+        done.set()
+
+    out.scheduler.submit(job, ended)
     await done.wait()
+    return errors[0]

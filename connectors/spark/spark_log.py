@@ -7,7 +7,7 @@ from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
-from walflow.relay import Checkpoints, LogSink, measure
+from walflow.relay import Arriving, Checkpoints, LogSink, measure
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log
 
@@ -27,7 +27,13 @@ class SparkLog:
     """The log for one run. No block is taken from `inlet` before `begin`."""
 
     def __init__(
-        self, log: Log, consumers: Sequence[str], admission: Admission | None, inlet: Inlet, out: Outlet
+        self,
+        log: Log,
+        consumers: Sequence[str],
+        admission: Admission | None,
+        inlet: Inlet,
+        out: Outlet,
+        arriving: Arriving | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -43,7 +49,14 @@ class SparkLog:
             self.ranges.committed(commit)
 
         self._writer = LogSink(
-            log, inlet, Tags(), self.served.durable_end.moved, self._checkpoints, committed, on_full=self._tell_full
+            log,
+            inlet,
+            Tags(),
+            self.served.durable_end.moved,
+            self._checkpoints,
+            committed,
+            on_full=self._tell_full,
+            arriving=arriving,
         )
 
     def begin(self) -> None:

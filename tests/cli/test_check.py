@@ -157,6 +157,7 @@ def test_json() -> None:
         "source": {"connector": "server::tcp_server", "port": "out", "guarantee": "as safe as TCP"},
         "sink": {"connector": "server::wal", "port": "in", "guarantee": "on disk"},
         "may_come_twice": [],
+        "appended_once": "",
         "ends_in_log": True,
     }
     assert found["warnings"] == [{"connector": "server::wal", "name": "risk", "message": "takes 102400 bytes"}]

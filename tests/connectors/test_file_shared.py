@@ -10,12 +10,12 @@ import pytest
 
 from connectors.file.appending import Appending
 from connectors.file.output import GRACE
-from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import HEAD, events_of, intend
 from connectors.file.sidecar import State, WriteIntent
 from tests.connectors.test_file_overwrite import overwriting
 from tests.connectors.world import LOG, Clock, DeadlyDisk, Killed, Sink, appending, truncating
 from walflow.disk import Landed, RealDisk, Stat
+from walflow.positions import WrittenPositions
 
 Act = Callable[[Path], None]
 modes = pytest.mark.parametrize("starting", [truncating, appending, overwriting])

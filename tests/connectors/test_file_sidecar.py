@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from connectors.file.appending import Appending
 from connectors.file.output import FileBatch
-from connectors.file.ranges import WrittenPositions
 from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
 from tests.connectors.world import DeadlyDisk, Killed, appending
 from tests.proof.sidecar import LOG, PATH, is_known
 from walflow.disk import RecordingDisk
+from walflow.positions import WrittenPositions
 from walflow.testing import PowerCut, SimulatedDisk, images
 
 SIDECAR = sidecar_path(PATH)

@@ -27,7 +27,7 @@ TESTS: Final = (
     "tests/cli/test_wal_skip.py",
     "tests/relay",
     "tests/connectors/test_file_append.py",
-    "tests/connectors/test_file_ranges.py",
+    "tests/test_positions.py",
     "tests/connectors/test_file_sidecar.py",
     "tests/connectors/test_file_trouble.py",
 )

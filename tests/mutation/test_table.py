@@ -145,7 +145,7 @@ def mutation(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.nightly
 def test_what_lives_is_named_and_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
     state = str(tmp_path / "state.json")
-    first = mutation("--state", state, "--tests", "tests/connectors/test_file_ranges.py", "--limit", "1")
+    first = mutation("--state", state, "--tests", "tests/test_positions.py", "--limit", "1")
     assert (first.returncode, first.stderr) == (1, "")
     (key,) = Results.load(state).rows
     assert f"lives, and nothing explains it: {key}" in first.stdout

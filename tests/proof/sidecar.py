@@ -7,10 +7,10 @@ from typing import Final, Self
 
 from connectors.file.appending import Appending
 from connectors.file.output import GRACE, CannotWrite, FileBatch
-from connectors.file.ranges import WrittenPositions
 from tests.proof.judge import Broken
 from tests.proof.proof import USUAL, Effort, Story
 from walflow.disk import Landed
+from walflow.positions import WrittenPositions
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
 

@@ -13,7 +13,8 @@ from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions, Mark
 from walflow.wal.cursor import Acked
-from walflow.wal.mark_file import MARKS_SLOT, pack, unpack
+from walflow.wal.mark_file import MAGIC
+from walflow.wal.slot_file import MARKS_SLOT, pack, unpack
 
 UUID = b"u" * 16
 LANES = ["near", "far"]
@@ -43,7 +44,7 @@ def ahead(disk: MemoryDisk) -> Log:
 @given(st.dictionaries(st.text(max_size=30), st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99))), max_size=5))
 def test_what_was_packed_is_unpacked(acks: dict[str, list[tuple[int, int]]]) -> None:
     marks = {name: Acked(7, ranges) for name, ranges in acks.items()}
-    generation, found = unpack(UUID, pack(UUID, 3, marks).ljust(MARKS_SLOT, b"x"))
+    generation, found = unpack(UUID, pack(UUID, 3, marks, MAGIC).ljust(MARKS_SLOT, b"x"), MAGIC)
     assert generation == 3
     assert {name: (one.low, one.ranges) for name, one in found.items()} == {
         name: (one.low, one.ranges) for name, one in marks.items()
@@ -52,22 +53,22 @@ def test_what_was_packed_is_unpacked(acks: dict[str, list[tuple[int, int]]]) -> 
 
 @given(st.data())
 def test_a_slot_that_is_cut_or_changed_says_nothing(data: st.DataObject) -> None:
-    sound = pack(UUID, 3, {"near": Acked(7, [(9, 12), (20, 20)])})
-    assert unpack(b"v" * 16, sound) == (0, {}), "of another log"
-    assert unpack(UUID, sound[: data.draw(st.integers(0, len(sound) - 1))]) == (0, {})
+    sound = pack(UUID, 3, {"near": Acked(7, [(9, 12), (20, 20)])}, MAGIC)
+    assert unpack(b"v" * 16, sound, MAGIC) == (0, {}), "of another log"
+    assert unpack(UUID, sound[: data.draw(st.integers(0, len(sound) - 1))], MAGIC) == (0, {})
     bit = data.draw(st.integers(0, 8 * len(sound) - 1))
     changed = bytearray(sound)
     changed[bit // 8] ^= 1 << bit % 8
-    assert unpack(UUID, bytes(changed)) == (0, {})
+    assert unpack(UUID, bytes(changed), MAGIC) == (0, {})
 
 
 def test_ranges_and_names_that_do_not_fit_are_left_out() -> None:
     many = Acked(0, [(at, at + at % 2) for at in range(2, 40_000, 4)])
-    data = pack(UUID, 1, {"near": many, "far": many})
+    data = pack(UUID, 1, {"near": many, "far": many}, MAGIC)
     assert len(data) <= MARKS_SLOT
-    _, found = unpack(UUID, data)
+    _, found = unpack(UUID, data, MAGIC)
     assert all(many.covers(*one) for lane in LANES for one in found[lane].ranges)
-    assert unpack(UUID, pack(UUID, 1, {f"{number:0>255}": many for number in range(300)})) == (1, {})
+    assert unpack(UUID, pack(UUID, 1, {f"{number:0>255}": many for number in range(300)}, MAGIC), MAGIC) == (1, {})
 
 
 def test_a_lane_that_was_ahead_stays_ahead() -> None:

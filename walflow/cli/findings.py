@@ -80,6 +80,8 @@ def _path(promise: Promise) -> list[Text]:
         lines.append(Text(f"    {path.source.name}: {promise.source}"))
     if promise.sink:
         lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
+    if promise.once:
+        lines.append(Text(f"    {path.sink.name}: {promise.once}"))
     lines += [Text(f"    {path.sink.name}: an event may still come twice: {why}") for why in promise.repeats]
     if promise.ends_in:
         lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
@@ -143,5 +145,6 @@ def _promise(promise: Promise) -> dict[str, object]:
         "source": {"connector": str(path.source), "port": path.links[0].source_port, "guarantee": promise.source},
         "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
         "may_come_twice": promise.repeats,
+        "appended_once": promise.once,
         "ends_in_log": bool(promise.ends_in),
     }

@@ -19,13 +19,14 @@ MOST_PATHS = 200  # a flow of a few diamonds has thousands
 class Promise(NamedTuple):
     """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is also the source of the next
     domain, and this is what it is. `repeats`: the reasons why events of a log may come twice to a sink that recognises
-    repeats."""
+    repeats. `once`: a sentence, where a log recognises all that a log sends again."""
 
     path: Path
     source: str
     sink: str
     ends_in: str
     repeats: Sequence[str]
+    once: str = ""
 
 
 class PathPromises(NamedTuple):
@@ -135,16 +136,35 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
     sink = graph.connectors[path.sink].connector
     kept = "is a log" if sink.positions else "is a buffer in memory, which is lost with walflow"
-    repeats = _repeats(path, graph) if words[path.sink].once else []
-    return Promise(path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats)
+    repeats = _repeats(path, words, graph) if words[path.sink].once else []
+    logs = graph.logs_behind(path)
+    once = in_a_row(_listed(sorted(logs))) if logs and not repeats and _recognises(path.sink, words, graph) else ""
+    return Promise(
+        path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats, once
+    )
 
 
-def _repeats(path: Path, graph: Graph) -> list[str]:
+def in_a_row(log: str) -> str:
+    return (
+        f"each event that comes here from {log} is appended once, also after kill -9 or a power cut: what {log} sends again is "
+        "recognised by its position and acked"
+    )
+
+
+def _recognises(sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
+    """Whether it is a log that does not append again what the logs upstream send again."""
+    return words[sink].once and graph.connectors[sink].connector.positions and graph.is_straight(sink)
+
+
+def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[str]:
     """The parts of the path that take away the positions by which the sink recognises events."""
     reasons: list[str] = []
-    for log in sorted(graph.logs_behind(path)):
+    logs = sorted(graph.logs_behind(path))
+    for log in logs:
         name = log.name
         for before in sorted(graph.sources_of(log)):
+            if graph.connectors[before].connector.positions and _recognises(log, words, graph):
+                continue
             if graph.connectors[before].connector.resends():
                 again = f"events that {before.name} sends again after a crash or a failure"
                 reasons.append(f"{again} are stored in {name} again, as other events")
@@ -156,11 +176,24 @@ def _repeats(path: Path, graph: Graph) -> list[str]:
             reasons.append(f"{name} gives events no positions")
         elif not graph.sole_path(log, path.sink):
             reasons.append(f"several ways lead here from {name}")
+        elif graph.connectors[path.sink].connector.positions:
+            reasons += _bent(log, path.sink, graph)
         elif losing := graph.losing(log, path.sink):
             reasons.append(
                 f"{_listed(sorted(losing))} may take events out of a block from {name}; this sink then cannot recognise a repeat"
             )
     return reasons
+
+
+def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
+    """Why a log that has one way from another one does not know what that one sends again."""
+    if between := graph.keeping(log, sink):
+        which = _listed(sorted(between))
+        return [
+            f"{which} may hold events, make one of several or reject them; {sink.name} then does not know their positions"
+        ]
+    others = [source for source in sorted(graph.logs_of(sink)) if not graph.straight(source, sink)]
+    return [f"it knows no positions, because of the way from {_listed(others)}"] if others else []
 
 
 def _stops(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:

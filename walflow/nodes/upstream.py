@@ -33,6 +33,8 @@ class Upstream:
     def tell(self) -> None:
         for nodes in self._connectors:
             self._tell_of_source(nodes)
+        for node, sink in self._sinks.items():
+            sink.straight = self._graph.is_straight(node)
         self._hang_gates()
 
     def _tell_of_source(self, nodes: ConnectorNodes) -> None:

@@ -94,6 +94,17 @@ class Graph:
                 ERR,
             )
         } | {Port(plan.id, ERR) for plan in assembly.connectors}
+        # what holds events, keeps them, or makes one of several; and what one event may reach twice
+        self._keeping = {
+            Port(pipeline.id, name)
+            for pipeline in assembly.pipelines
+            for name in (
+                *(operator.name for operator in pipeline.operators),
+                *(pipeline.domain.places if pipeline.domain is not None else ()),
+                *pipeline.errs.values(),
+                ERR,
+            )
+        } | {Port(plan.id, ERR) for plan in assembly.connectors}
         self._forward = self._edges()
         self._backward = _reversed(self._forward)
 
@@ -201,6 +212,26 @@ class Graph:
         parts = any(sum(to in between for to in self._forward.get(port, ())) > 1 for port in between)
         joins = any(sum(of in between for of in self._backward.get(port, ())) > 1 for port in between)
         return len(begins) <= 1 and not parts and not joins
+
+    def straight(self, source: NodeId, sink: NodeId) -> bool:
+        """Whether events of `source` come to `sink` by one way, of links and selects without state alone. So `sink` has settled
+        what `source` has, and knows the position of each event."""
+        return self.sole_path(source, sink) and not self.keeping(source, sink)
+
+    def keeping(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
+        """What is between the two that may hold or keep events, make one of several, or pass on rejected ones."""
+        between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
+        rejecting = {port.node for port in between if port in self._keeping}
+        return frozenset(rejecting | {port.node for port in between if port.node in self.connectors} - {source, sink})
+
+    def logs_of(self, sink: NodeId) -> list[NodeId]:
+        """The logs upstream: what gives events positions."""
+        return [source for source in self.sources_of(sink) if self.connectors[source].connector.positions]
+
+    def is_straight(self, sink: NodeId) -> bool:
+        """Whether there are logs upstream, and one straight way from each of them."""
+        logs = self.logs_of(sink)
+        return bool(logs) and all(self.straight(log, sink) for log in logs)
 
     def logs_behind(self, path: Path) -> frozenset[NodeId]:
         """The logs whose events come by this path: its source, or, if the source is a sink that rejects, the logs

@@ -8,6 +8,7 @@
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
     OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
+    Arriving    what the log has already of logs upstream
     recall      what is not delivered yet, for a source that asks after a restart
     Dropping    where a full log does not stop its sources: the oldest chunk goes
 
@@ -15,6 +16,7 @@ All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler'
 commits are small and the disk is fast.
 """
 
+from walflow.relay.arriving import Arriving
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.dropping import Dropping
 from walflow.relay.measures import measure, measure_writer
@@ -23,4 +25,14 @@ from walflow.relay.source import LogSource
 from walflow.relay.syncing import Syncing
 from walflow.relay.writer import LogSink
 
-__all__ = ["Checkpoints", "Dropping", "LogSink", "LogSource", "Syncing", "measure", "measure_writer", "recall"]
+__all__ = [
+    "Arriving",
+    "Checkpoints",
+    "Dropping",
+    "LogSink",
+    "LogSource",
+    "Syncing",
+    "measure",
+    "measure_writer",
+    "recall",
+]

@@ -140,7 +140,7 @@ class Lane:
         return False
 
     def _block(self, part: InFlight[Record]) -> Block | None:
-        record = part.record
+        log, record = self._log, part.record
         try:
             tag = self._tags.decode(record.tag)
         except (MsgspecError, WalflowError) as error:
@@ -160,7 +160,9 @@ class Lane:
             meta=tag.meta,
             event_metas=_metas(tag, start, part.count),
             # not the low of this moment: a crash may bring back what is acked and not yet in the cursor
-            origin=Origin(self._log.uuid, part.first, part.last, self._checkpoints.low + 1),
+            origin=Origin(
+                log.uuid, part.first, part.last, self._checkpoints.low + 1, log.term(part.first), self._mark.low
+            ),
         )
 
     def _give_up(self, part: InFlight[Record], record: Record, error: Exception) -> None:

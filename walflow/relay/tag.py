@@ -3,8 +3,13 @@
     [connector, run, stream, codec, framing, meta, event_metas]      codec and framing: name, or [name, config]
 
 Replay uses the codec and framing of the tag, not those of today's flow file.
+
+A log that drops what it has already of logs upstream says in an eighth member where the events came from: `bin` of 36 bytes,
+with the uuid of that log, the term, and the first and the last position. It has the same size always and stands at the end,
+so that the rest is still the same for all blocks of a stream.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -12,11 +17,17 @@ import msgspec
 
 from walflow import codecs, framing as framings
 from walflow.event import Block, Codec, Framing, StreamId
+from walflow.wal.arrivals import Provenance
 
 KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
 
 Spec = str | tuple[str, dict[str, object]]
 Wire = tuple[str, int, int, Spec, Spec, dict[str, object], list[dict[str, object]] | None]
+
+PLAIN: Final = b"\x97"  # an array of seven
+ARRIVED: Final = b"\x98"  # of eight
+PROVENANCE: Final = struct.Struct("<2s 16s I QQ")
+BIN: Final = b"\xc4\x24"  # of 36 bytes
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Wire).decode
@@ -57,6 +68,7 @@ class Tags:
 
     def decode(self, encoded: bytes) -> Tag:
         """Raises msgspec.DecodeError or WalflowError for a tag that this version cannot read."""
+        encoded = plain(encoded)
         tag = self._tags.get(encoded)
         if tag is None:
             name, run, number, codec, framing, meta, event_metas = _decode(encoded)
@@ -73,9 +85,28 @@ class Tags:
         return tag
 
 
+def arrived(tag: bytes, came: Provenance) -> bytes:
+    """The tag of a block that came from there."""
+    where = PROVENANCE.pack(BIN, bytes.fromhex(came.log), came.term, came.first, came.last)
+    return ARRIVED + tag[1:] + where
+
+
+def provenance(encoded: bytes) -> Provenance | None:
+    """Where its events came from, if it says so."""
+    if encoded[:1] != ARRIVED or encoded[-PROVENANCE.size : 2 - PROVENANCE.size] != BIN:
+        return None
+    _, log, term, first, last = PROVENANCE.unpack_from(encoded, len(encoded) - PROVENANCE.size)
+    return Provenance(log.hex(), term, first, last)
+
+
+def plain(encoded: bytes) -> bytes:
+    """The tag without that."""
+    return PLAIN + encoded[1 : -PROVENANCE.size] if provenance(encoded) is not None else encoded
+
+
 def metas_of(encoded: bytes) -> tuple[str, Mapping[str, object], Sequence[Mapping[str, object]] | None]:
     """The source, the metadata of the block, and that of each event. Raises msgspec.DecodeError."""
-    name, _, _, _, _, meta, event_metas = _decode(encoded)
+    name, _, _, _, _, meta, event_metas = _decode(plain(encoded))
     return name, meta, event_metas
 
 

@@ -12,6 +12,7 @@ from walflow.backoff import Backoff
 from walflow.contract import Inlet
 from walflow.errors import DiskFull
 from walflow.event import Block
+from walflow.relay.arriving import Arriving
 from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.one_at_a_time import OneAtATime
 from walflow.relay.tag import Tags
@@ -35,7 +36,7 @@ def _untold() -> None: ...
 class LogSink:
     """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full log
     never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
-    when the log stops its sources because it has no room."""
+    when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class LogSink:
         make_way: Callable[[int, int], None] | None = None,
         most: int | None = None,
         on_full: Callable[[], None] = _untold,
+        arriving: Arriving | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -58,6 +60,7 @@ class LogSink:
         self._make_way = make_way
         self._most = most
         self._on_full = on_full
+        self._arriving = arriving
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
         self._held: deque[Block] = deque()
@@ -86,6 +89,13 @@ class LogSink:
         return self._no_space
 
     def accept(self, block: Block) -> None:
+        if self._arriving is None:
+            self._take(block)
+        else:
+            for part in self._arriving.fresh(block):
+                self._take(part)
+
+    def _take(self, block: Block) -> None:
         frames = block.frames
         most = self._most or frames.count
         if (len(frames.data) > self._log.block_cap or frames.count > most) and frames.count > 1:
@@ -106,7 +116,7 @@ class LogSink:
             self._signal()
 
     def _admit(self, block: Block) -> None:
-        tag = self._tags.encode(block)
+        tag = self._tag(block)
         if len(tag) + len(block.frames.data) > self._log.max_record:
             size = len(block.frames.data)
             self._inlet.reject(
@@ -124,14 +134,14 @@ class LogSink:
         """Makes room for waiting blocks, because they need the space at once."""
         if self._held:
             block = self._held[0]
-            make_way(len(self._tags.encode(block)), len(block.frames.data))
+            make_way(len(self._tag(block)), len(block.frames.data))
         if self._held or self._full:
             self._full = bool(self._held)
             self._checkpoints.want_space(self._full)
 
     def _append(self, block: Block) -> bool:
         log, frames = self._log, block.frames
-        tag = self._tags.encode(block)
+        tag = self._tag(block)
         if self._most is not None and self._waiting() + frames.count > self._most:
             return False
         if not log.fits(len(tag), len(frames.data)):
@@ -143,6 +153,10 @@ class LogSink:
         if self._make_way is None and self._is_high():
             self._fill_up()
         return True
+
+    def _tag(self, block: Block) -> bytes:
+        tag = self._tags.encode(block)
+        return tag if self._arriving is None else self._arriving.tag(tag, block)
 
     def _waiting(self) -> int:
         """The number of events in the log from the first one that is not acked, with acked ones after it."""
@@ -174,6 +188,8 @@ class LogSink:
     def _committed(self, commit: Commit) -> None:
         self._sync_seconds += (commit.seconds - self._sync_seconds) * 0.1
         self._log.committed(commit)
+        if self._arriving is not None:
+            self._arriving.committed(commit, commit.refs)
         self._last_end = self._scheduler.time()
         self._commits.want()  # the disk works again before we deliver
         self._checkpoints.committed()

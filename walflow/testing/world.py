@@ -204,11 +204,13 @@ class MemoryInlet(_Half):
         linked: bool = True,
         behind_log: bool = False,
         sole_path: bool = True,
+        straight: bool = False,
         replaceable: bool = False,
     ) -> None:
         super().__init__(scheduler, name, linked)
         self.behind_log = behind_log
         self.sole_path = sole_path
+        self.straight = straight
         self.encoded = False
         self.replaceable = replaceable
         self.recalled_by: dict[str, tuple[str, str]] = {}

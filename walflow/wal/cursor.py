@@ -109,6 +109,7 @@ class Checkpoint:
         both: bool,
         dropped: list[Chunk],
         spares: dict[Chunk, str],
+        arrivals: Flushing | None,
         marks: Flushing | None,
     ) -> None:
         self._directory = directory
@@ -117,6 +118,7 @@ class Checkpoint:
         self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
         self.dropped = dropped
         self.spares = spares  # those to be kept for reuse, and the name they get
+        self._arrivals = arrivals
         self._marks = marks
         self._gone = 0
         self.flushed = False
@@ -133,6 +135,9 @@ class Checkpoint:
         for slot in self._slots:
             self._directory.write("cursor", self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
             self._directory.sync("cursor", self._fd)
+        if self._arrivals is not None:
+            with suppress(DiskFull):  # space is more urgent: what is deleted now may come again after a crash
+                self._arrivals.flush()
         while self._gone < len(self.dropped):
             self._drop(self.dropped[self._gone])
             self._gone += 1
@@ -166,13 +171,15 @@ class CursorFile:
         slot: Slot,
         dropped: list[Chunk],
         spares: dict[Chunk, str],
+        arrivals: Flushing | None = None,
         marks: Flushing | None = None,
         *,
         force: bool,
     ) -> Checkpoint | None:
-        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `marks`: what lanes
-        have acked beyond it, to be stored once the cursor is."""
-        if not force and not dropped and slot == self._said and marks is None:
+        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `arrivals`: what the log has
+        of logs upstream, to be stored before a chunk is deleted. `marks`: what lanes have acked beyond the cursor, to be stored once
+        it is."""
+        if not force and not dropped and slot == self._said and arrivals is None and marks is None:
             return None
         self._said = slot
         self.running = checkpoint = Checkpoint(
@@ -183,6 +190,7 @@ class CursorFile:
             both=force,
             dropped=dropped,
             spares=spares,
+            arrivals=arrivals,
             marks=marks,
         )
         self._generation = checkpoint.generation

@@ -18,6 +18,7 @@ decides when.
 The budget limits all chunks and spares together (space.py).
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from typing import Final, Literal, NamedTuple
 
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DiskFull, FailStop, LogFull
+from walflow.wal.arrivals import UpstreamPositions
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.commit import COMMIT_BYTES, Commit, Sync
@@ -133,8 +135,11 @@ class Log:
         self._losses: Losses = found.losses
         self._lanes: Sequence[str] = ()
         self._mark_file = MarkFile(self.directory, self._uuid)
+        self._arrivals = UpstreamPositions(self.directory, self._uuid)
+        self._remembers = False
         try:
             self._mark_file.read(found.known)
+            self._arrivals.read(found.known)
             if not found.settled or self.relaxed:
                 # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
@@ -315,6 +320,12 @@ class Log:
         self._readers.append(reader)
         return reader
 
+    def term(self, position: int) -> int | None:
+        """The salt of the chunk with this position; None: it is deleted. If the position was given to two events, one after
+        the other, because files were lost or restored, they have different terms."""
+        at = bisect_right(self.chunks, position, key=_first) - 1
+        return self.chunks[at].salt if at >= 0 and position <= self.chunks[at].last else None
+
     def newest(self, size: int) -> int:
         """The first position of a chunk; it and the chunks behind it have at least `size` bytes, or it is the first chunk."""
         for chunk in reversed(self.chunks):
@@ -326,6 +337,12 @@ class Log:
     def lose(self, gap: Gap, pages: Pages | None) -> bool:
         """Reports positions that a reader could not read as lost. False: they were acked, so nothing is lost."""
         return self._losses.add(gap, pages)
+
+    def remember_arrivals(self) -> UpstreamPositions:
+        """What it has of logs upstream. To be called before anything is appended; from here on it is kept. The caller adds
+        what is committed."""
+        self._remembers = True
+        return self._arrivals
 
     # Acks
 
@@ -351,7 +368,9 @@ class Log:
         dropped = self._droppable()
         saves = self.acked.lanes and not (short and self._mark_file.missing)
         marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if saves else None
-        return self._cursor.checkpoint(self._slot(), dropped, self.space.choose_spares(dropped), marks, force=force)
+        arrivals = self._arrivals.save(self.durable, wanted=force or bool(dropped)) if self._remembers else None
+        spares = self.space.choose_spares(dropped)
+        return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._unsynced.mode, self.durable
@@ -444,6 +463,7 @@ class Log:
             chunk.close(self.disk)
         self._cursor.close()
         self._mark_file.close()
+        self._arrivals.close()
         self.directory.release()
 
     def _sync_all(self) -> None:
@@ -458,3 +478,7 @@ class Log:
         if checkpoint is not None:
             checkpoint.flush()
             self.checkpointed(checkpoint)
+
+
+def _first(chunk: Chunk) -> int:
+    return chunk.first

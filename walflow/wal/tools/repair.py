@@ -34,7 +34,7 @@ from walflow.wal.quarantine import FOLDER, Gap, Quarantine
 from walflow.wal.tools.inspect import Finding, Read, View, removed
 
 PIECE: Final = 8 << 20
-PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "meta.tmp")  # nothing but a file will do
+PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "meta.tmp")  # nothing but a file will do
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
 

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from connectors.file.ranges import WrittenPositions
+from walflow.positions import WrittenPositions
 
 ranges = st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=20)
 

@@ -1,4 +1,4 @@
-"""Sets of log positions."""
+"""Sets of log positions, by log: what a sink has of each log upstream."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,6 +69,15 @@ class WrittenPositions:
             self._logs[log] = kept
         else:
             del self._logs[log]
+
+    def close_gaps(self, log: str, last: int) -> None:
+        """From the first known position up to `last` all are known."""
+        ranges = self._logs.get(log)
+        if ranges and ranges[0][1] < last:
+            self.add(log, ranges[0][0], last)
+
+    def forget(self, log: str) -> None:
+        self._logs.pop(log, None)
 
     def forget_lowest(self) -> None:
         """The lower half of the log that has most: it is acked soonest."""

@@ -1,0 +1,132 @@
+"""What a log has already of the logs upstream, and does not append again. See walflow.wal.arrivals."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from walflow.contract import Inlet, Outlet
+from walflow.event import Block
+from walflow.relay.tag import arrived, provenance
+from walflow.wal import Commit, Log
+from walflow.wal.arrivals import Provenance, UpstreamPositions
+from walflow.wal.format import RECORD_PREFIX, RECORD_START, record_size
+from walflow.wal.range_reader import RangeReader, RecordSlice
+
+READ_BYTES: Final = 64 << 20  # of the newest records, at most: the file covers all but 16 MiB, if it is there
+
+
+class Arriving:
+    """The events of this log by their positions upstream. Make it before anything is appended. `open` blocks."""
+
+    def __init__(self, log: Log, inlet: Inlet) -> None:
+        self._log = log
+        self._inlet = inlet
+        self._arrivals: UpstreamPositions = log.remember_arrivals()
+        self._known = inlet.counter("wal_known_events_total")
+
+    def __repr__(self) -> str:
+        return f"<Arriving {self._arrivals!r}>"
+
+    @property
+    def positions(self) -> int:
+        """How many positions upstream it knows that may come again."""
+        return self._arrivals.total
+
+    def open(self) -> None:
+        """Reads what the records say. Raises DiskFull, if there is no room for the file, and FailStop."""
+        if self._log.gaps:
+            self._arrivals.forget()
+        for came in said(self._log, self._arrivals.covered):
+            self._arrivals.add(came)
+        self._arrivals.make()
+
+    def tell(self, out: Outlet, error: BaseException | None) -> None:
+        """Logs the result of `open`."""
+        if error is not None:
+            out.log.warning("what came from logs upstream may come twice", reason=str(error))
+        out.log.info("knows what it has of logs upstream", positions=self.positions)
+
+    def fresh(self, block: Block) -> Iterator[Block]:
+        """The block, or the parts of it that this log does not have; the others are acked."""
+        came = came_from(block)
+        if came is None:
+            yield block
+            return
+        arrivals, origin, positions = self._arrivals, block.origin, block.positions
+        assert origin is not None
+        assert positions is not None
+        arrivals.forget_below(came.log, origin.acked_below)
+        arrivals.settled(came.log, came.term, min(origin.settled, came.first - 1))
+        runs = arrivals.runs(came)
+        if len(runs) == 1 and not runs[0].known:
+            yield block
+            return
+        sizes: list[int] = []
+        known: list[bool] = []
+        at, position = 0, came.first
+        for run in runs:
+            position += run.length
+            end = bisect_left(positions, position, at)
+            if end > at:
+                sizes.append(end - at)
+                known.append(run.known)
+            at = end
+        for part, is_known in zip(block.split(sizes), known, strict=True):
+            if is_known:
+                self._known.value += part.frames.count
+                self._inlet.ack(part)
+            else:
+                yield part
+
+    def tag(self, tag: bytes, block: Block) -> bytes:
+        """The tag of the block, with where it came from."""
+        came = came_from(block)
+        return tag if came is None else arrived(tag, came)
+
+    def committed(self, commit: Commit, blocks: Sequence[object]) -> None:
+        """To be called before the next checkpoint begins."""
+        self._arrivals.grown(commit.size)
+        for block in blocks:
+            assert isinstance(block, Block)
+            came = came_from(block)
+            if came is not None:
+                self._arrivals.add(came)
+
+
+def came_from(block: Block) -> Provenance | None:
+    """None: it came from no log, or which event has which position is not known, or two have the same one. Then it is appended,
+    and nothing is remembered."""
+    origin, positions = block.origin, block.positions
+    if origin is None or origin.term is None or positions is None or len(positions) != block.frames.count:
+        return None
+    first, last = positions[0], positions[-1]
+    return Provenance(origin.log, origin.term, first, last) if last - first >= len(positions) - 1 else None
+
+
+def said(log: Log, covered: int) -> Iterator[Provenance]:
+    """What the tags of the records above position `covered` say; those that cannot be read are left out, so that their events may
+    come again. Raises DiskFull."""
+    size, first = READ_BYTES, covered + 1
+    for chunk in reversed(log.chunks):
+        size -= chunk.end
+        if size <= 0:
+            first = max(first, chunk.first)
+            break
+    scan = RangeReader(log).begin(first, log.durable + 1)
+    try:
+        while (found := scan.next()) is not None:
+            if isinstance(found, RecordSlice):
+                yield from _said_in(found.data)
+    finally:
+        scan.close()
+
+
+def _said_in(data: bytes) -> Iterator[Provenance]:
+    at = 0
+    while at < len(data):
+        fields = RECORD_PREFIX.unpack_from(data, at)
+        length, tag_size = fields[1], fields[7]
+        came = provenance(data[at + RECORD_START : at + RECORD_START + tag_size])
+        if came is not None:
+            yield came
+        at += record_size(length)
