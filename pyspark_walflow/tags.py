@@ -14,6 +14,10 @@ KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
 MAX_DEPTH: Final = 64
 NEWLINE: Final = 0x0A
 LENGTHS: Final = -1
+PLAIN: Final = b"\x97"  # an array of seven
+ARRIVED: Final = b"\x98"  # of eight: the last one says where the events came from
+BIN: Final = b"\xc4\x24"
+WHERE: Final = 38  # bytes of it
 
 
 class Shape(NamedTuple):
@@ -36,6 +40,8 @@ class TagDecoder:
 
     def shape(self, encoded: bytes) -> Shape:
         """Raises ValueError, with words for the end of a sentence, for a tag of another version."""
+        if encoded[:1] == ARRIVED and encoded[-WHERE:][:2] == BIN:
+            encoded = PLAIN + encoded[1:-WHERE]  # the same for all records of a stream
         shape = self._shapes.get(encoded)
         if shape is None:
             shape = _shape(decode(encoded), metadata=self._metadata)

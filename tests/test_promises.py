@@ -400,6 +400,8 @@ HELD = {
     "each event that comes here from first is appended once, also after kill -9 or a power cut": [
         "relay/test_arriving_model.py::test_each_event_is_in_the_second_log_once",
         "relay/test_arriving.py::test_what_the_first_log_sends_again_is_not_appended_again",
+        "system/test_in_a_row.py::test_killed_twice",
+        "system/test_in_a_row.py::test_killed_again_and_again",
     ],
     "an event is acked after its bytes were written to the log and fdatasync returned": [
         "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",

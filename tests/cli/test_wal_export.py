@@ -10,17 +10,27 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.cli.wal_tools import ARRIVED, FIRST, append, flip, run
 from tests.examples import examples
 from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, read
-from walflow.cli.wal.lines import LineWriter, encode, read_line, record_of
+from walflow.cli.wal.lines import ExportLine, LineWriter, encode, read_line, record_of
+from walflow.codecs import JSON
+from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.framing import LINES
+from walflow.relay.tag import Tags, arrived
 from walflow.wal import Log, LogOptions, Record
+from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked
 
 GOLDEN = Path(__file__).parents[1] / "wal" / "golden" / "v1"
+
+
+RECEIPT = Receipt(lambda _: None, 1)
+RECEIPT.pending = 0
 
 
 def exported(path: Path, *options: str, code: int = 0) -> bytes:
@@ -99,6 +109,23 @@ def test_a_part_of_a_log_goes_round(path: Path, tmp_path: Path, first: int, last
     assert exported(again) == lines
     _, unacked = what_a_daemon_sends(again)
     assert unacked == ([(max(first, 5), min(last, 30))] if last >= 5 and first <= 30 else [])
+
+
+def test_what_came_from_a_log_upstream_goes_round() -> None:
+    plain_tag = Tags().encode(
+        Block(StreamId("a::b", 1, 2), Frames(b"1\n", 1, LINES), JSON, RECEIPT, ingest_ns=1, meta={})
+    )
+    tag = arrived(plain_tag, Provenance("ab" * 16, 7, 30, 39))
+    record = Record(1, 1, tag, b"1\n", 5)
+    line = LineWriter(Acked()).line(record)
+    assert (line.source, line.arrived) == ("a::b", ("ab" * 16, 7, 30, 39))
+    again = read_line(encode(line))
+    assert isinstance(again, ExportLine)
+    assert record_of(again) == record
+    with pytest.raises(ValueError, match="arrived must be"):
+        record_of(msgspec.structs.replace(again, arrived=("ab" * 16, 1 << 40, 1, 1)))
+    with pytest.raises(ValueError, match="arrived must be"):
+        record_of(msgspec.structs.replace(again, arrived=("ab", 7, 1, 1)))
 
 
 def test_what_json_cannot_say_goes_round(path: Path, tmp_path: Path) -> None:

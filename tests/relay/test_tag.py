@@ -3,14 +3,18 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given, strategies as st
 
+from pyspark_walflow.tags import TagDecoder
 from tests.codecs.test_protobuf import DESCRIPTORS, EMPTY, TEST
 from walflow import codecs
 from walflow.codecs import make
 from walflow.event import Block, Codec, Frames, Receipt, StreamId
 from walflow.framing import MESSAGES
-from walflow.relay.tag import Tags
+from walflow.relay.tag import Tags, arrived, plain, provenance
+from walflow.wal.arrivals import Provenance
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
 CONFIGURED: list[tuple[str, dict[str, object], bytes, object]] = [
@@ -53,3 +57,23 @@ def block(codec: Codec, payload: bytes) -> Block:
     receipt = Receipt(lambda _: None, 1)
     receipt.ack()
     return Block(StreamId("c", 1, 1), frames, codec, receipt, ingest_ns=0, meta={})
+
+
+CAME = Provenance("0123456789abcdef" * 2, 0xFFFFFFFF, 1, (1 << 64) - 1)
+
+
+def test_where_events_came_from_is_the_last_member_and_the_rest_is_as_it_was() -> None:
+    tag = Tags().encode(block(make("json"), b"1"))
+    longer = arrived(tag, CAME)
+    assert (provenance(longer), plain(longer)) == (CAME, tag)
+    assert (provenance(tag), plain(tag)) == (None, tag)
+    assert msgspec.msgpack.decode(longer) == [*msgspec.msgpack.decode(tag), longer[-36:]]
+    assert Tags().decode(longer) == Tags().decode(tag)
+    assert TagDecoder().shape(longer) == TagDecoder().shape(tag)
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_say_where_they_came_from_or_do_not(encoded: bytes) -> None:
+    came = provenance(encoded)
+    if came is not None:
+        assert arrived(plain(encoded), came) == encoded

@@ -4,13 +4,15 @@ The tag is decoded if JSON can express all of it; otherwise it is base64. So is 
 is exactly one record: reading it gives the same bytes.
 """
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from walflow.relay.tag import Spec, Wire
+from walflow.relay.tag import Spec, Wire, arrived, plain, provenance
 from walflow.wal import Record
+from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked
 
 VERSION: Final = 1
@@ -44,6 +46,7 @@ class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_
     framing: Spec | Unset = UNSET
     meta: dict[str, object] | Unset = UNSET
     event_metas: list[dict[str, object]] | Unset = UNSET
+    arrived: tuple[str, int, int, int] | Unset = UNSET  # uuid of a log upstream, term, first and last position there
     tag_base64: bytes | Unset = UNSET
     payload: str | Unset = UNSET
     payload_base64: bytes | Unset = UNSET
@@ -99,7 +102,8 @@ def _shown(tag: bytes) -> ExportLine:
     """A line with nothing but the tag."""
     bare = ExportLine(0, 0, 0)
     try:
-        source, run, stream, codec, framing, meta, metas = _unpack(tag)
+        source, run, stream, codec, framing, meta, metas = _unpack(plain(tag))
+        came = provenance(tag)
         line = msgspec.structs.replace(
             bare,
             source=source,
@@ -109,6 +113,7 @@ def _shown(tag: bytes) -> ExportLine:
             framing=framing,
             meta=meta,
             event_metas=UNSET if metas is None else metas,
+            arrived=UNSET if came is None else tuple(came),
         )
         again = _other(encode(line))
         if isinstance(again, ExportLine) and _tag(again) == tag:
@@ -125,7 +130,16 @@ def _tag(line: ExportLine) -> bytes:
     parts = (line.source, line.run, line.stream, line.codec, line.framing, line.meta)
     if any(isinstance(part, Unset) for part in parts):
         raise ValueError("it has neither tag_base64 nor all of source, run, stream, codec, framing and meta")
-    return _pack((*parts, metas))
+    tag = _pack((*parts, metas))
+    if isinstance(line.arrived, Unset):
+        return tag
+    came = Provenance(*line.arrived)
+    try:
+        if len(came.log) == 32:
+            return arrived(tag, came)
+    except struct.error:
+        pass
+    raise ValueError("arrived must be the uuid of a log, a term and two positions") from None
 
 
 def read_head(data: bytes) -> LogLine:
