@@ -28,6 +28,9 @@ class WrittenPositions:
     def __len__(self) -> int:
         return sum(map(len, self._logs.values()))
 
+    def __contains__(self, log: str) -> bool:
+        return log in self._logs
+
     def total(self) -> int:
         """The number of positions."""
         return sum(last - first + 1 for ranges in self._logs.values() for first, last in ranges)

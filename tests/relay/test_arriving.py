@@ -6,6 +6,7 @@ import pytest
 
 from tests.relay.in_a_row import STRAIGHT, Row
 from walflow.testing import MemoryDisk
+from walflow.wal import Log, LogOptions
 
 ARRIVALS = "/second/arrivals"
 CURSOR = "/first/cursor"
@@ -57,6 +58,25 @@ def test_nor_is_what_it_has_delivered_and_deleted() -> None:
     assert again.first.log.recovery.backlog == 90
     assert again.second.log.durable == 100
     assert again.known() == 90
+    again.close()
+
+
+def test_a_start_deletes_no_chunk_before_it_has_read_where_its_events_came_from() -> None:
+    """If the slots of the cursor differ, a start writes both, and could delete what all have acked."""
+    row = Row()
+    row.disk.fault = full
+    given(row, 0, 10)
+    row.ack()
+    row.disk.fault = None
+    row.crash()
+    log = Log(LogOptions("/second", 2048, 64), row.disk)
+    log.acked.add(1, 10)
+    one = log.checkpoint(force=True)
+    assert one is not None
+    assert one.dropped == [], "nor at the end of a start that was stopped"
+    log.abandon()
+    again = Row(disk=row.disk)
+    assert (again.second.log.durable, again.known()) == (10, 10)
     again.close()
 
 

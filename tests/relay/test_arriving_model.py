@@ -5,7 +5,7 @@ import errno
 from random import Random
 from typing import Final
 
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from tests.relay.in_a_row import STRAIGHT, Row
 from walflow.testing import PowerCut, SimulatedDisk, images
@@ -136,6 +136,7 @@ def lived(body: str, seed: int, what: list[tuple[str, int]]) -> tuple[Model, lis
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=80)
+@example(STRAIGHT_ROWS[0], 1199, [("give", 3), ("cut", 3), ("ack", 0), ("close", 0)])
 @given(st.sampled_from(STRAIGHT_ROWS), st.integers(0, 1 << 16), actions)
 def test_each_event_is_in_the_second_log_once(wanted: Wanted, seed: int, what: list[tuple[str, int]]) -> None:
     body, by, without = wanted

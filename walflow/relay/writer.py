@@ -106,7 +106,7 @@ class LogSink:
 
     def room(self) -> None:
         """There is space again: appends the waiting blocks, and restores the breaker below the low mark."""
-        while self._held and self._append(self._held[0]):
+        while self._held and self._append(self._held[0], self._tag(self._held[0])):
             self._held.popleft()
         if self._make_way is not None:
             self._push(self._make_way)
@@ -123,7 +123,7 @@ class LogSink:
                 block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
             )
             self._rejected_bytes.value += size
-        elif self._held or not self._append(block):
+        elif self._held or not self._append(block, tag):
             self._held.append(block)
             if self._make_way is None:
                 self._fill_up()
@@ -139,9 +139,8 @@ class LogSink:
             self._full = bool(self._held)
             self._checkpoints.want_space(self._full)
 
-    def _append(self, block: Block) -> bool:
+    def _append(self, block: Block, tag: bytes) -> bool:
         log, frames = self._log, block.frames
-        tag = self._tag(block)
         if self._most is not None and self._waiting() + frames.count > self._most:
             return False
         if not log.fits(len(tag), len(frames.data)):

@@ -27,7 +27,8 @@ NAME: Final = "arrivals"
 MAGIC: Final = b"WALFCAME"
 COVERED: Final = ""  # the name under which the slot says what it covers
 MOST_LOGS: Final = 64
-MOST_TERMS: Final = 16  # of a log: those of chunks that it has not acked, and a few more
+MOST_TERMS: Final = 512  # of a log: those of its chunks whose acks are not on disk there
+STORED: Final = 800  # terms that fit a slot
 AHEAD: Final = 16 << 20  # bytes of records that the file may not cover: so much a start reads
 
 
@@ -59,6 +60,10 @@ class UpstreamPositions:
     def total(self) -> int:
         """The number of positions."""
         return self._positions.total()
+
+    @property
+    def missing(self) -> bool:
+        return self._file.missing
 
     def read(self, known: int) -> None:
         """`known`: the cursor says that positions up to this one are durable."""
@@ -97,8 +102,11 @@ class UpstreamPositions:
         if self._below.get(log, 0) >= position or log not in self._terms:
             return
         self._below[log] = position
-        for key in self._terms[log].values():
+        terms = self._terms[log]
+        for term, key in list(terms.items()):
             self._positions.forget_below(key, position)
+            if key not in self._positions:
+                del terms[term]
 
     def forget(self) -> None:
         """Events of this log were lost, perhaps of those that the file covers: only what the records say counts."""
@@ -118,9 +126,9 @@ class UpstreamPositions:
             return None
         self._uncovered = 0
         self.covered = durable
-        return self._file.save(
-            {COVERED: Acked(durable), **{key: Acked(0, ranges) for key, ranges in self._positions.dump().items()}}
-        )
+        known = self._positions.dump()
+        newest = [key for terms in self._terms.values() for key in terms.values() if key in known][-STORED:]
+        return self._file.save({COVERED: Acked(durable), **{key: Acked(0, known[key]) for key in newest}})
 
     def make(self) -> None:
         """The file, if there is none, so that it can be written on a full disk. Raises DiskFull or FailStop."""

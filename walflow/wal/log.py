@@ -137,6 +137,7 @@ class Log:
         self._mark_file = MarkFile(self.directory, self._uuid)
         self._arrivals = UpstreamPositions(self.directory, self._uuid)
         self._remembers = False
+        self._unread = True
         try:
             self._mark_file.read(found.known)
             self._arrivals.read(found.known)
@@ -323,8 +324,11 @@ class Log:
     def term(self, position: int) -> int | None:
         """The salt of the chunk with this position; None: it is deleted. If the position was given to two events, one after
         the other, because files were lost or restored, they have different terms."""
-        at = bisect_right(self.chunks, position, key=_first) - 1
-        return self.chunks[at].salt if at >= 0 and position <= self.chunks[at].last else None
+        chunks = self.chunks
+        if chunks and chunks[-1].first <= position <= chunks[-1].last:  # at the head, as nearly always
+            return chunks[-1].salt
+        at = bisect_right(chunks, position, key=_first) - 1
+        return chunks[at].salt if at >= 0 and position <= chunks[at].last else None
 
     def newest(self, size: int) -> int:
         """The first position of a chunk; it and the chunks behind it have at least `size` bytes, or it is the first chunk."""
@@ -342,6 +346,7 @@ class Log:
         """What it has of logs upstream. To be called before anything is appended; from here on it is kept. The caller adds
         what is committed."""
         self._remembers = True
+        self._unread = False
         return self._arrivals
 
     # Acks
@@ -365,7 +370,11 @@ class Log:
         running. `short`: room is wanted for events, so no file is made for marks."""
         if self._cursor.running is not None:
             return None
-        dropped = self._droppable()
+        if force and self._unread and not self._arrivals.missing:
+            dropped: list[Chunk] = []  # their tags are still to be read, or will be at the next start
+        else:
+            self._unread = False
+            dropped = self._droppable()
         saves = self.acked.lanes and not (short and self._mark_file.missing)
         marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if saves else None
         arrivals = self._arrivals.save(self.durable, wanted=force or bool(dropped)) if self._remembers else None

@@ -139,7 +139,7 @@ def _tag(line: ExportLine) -> bytes:
             return arrived(tag, came)
     except struct.error:
         pass
-    raise ValueError("arrived must be the uuid of a log, a term and two positions") from None
+    raise ValueError("arrived must be the uuid of a log, a term and two positions")
 
 
 def read_head(data: bytes) -> LogLine:
