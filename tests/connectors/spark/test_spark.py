@@ -18,6 +18,7 @@ from tests.connectors.spark.bridge_world import TOKEN, Raw, World
 from tests.system.certificates import Authority
 from tests.wal.tools import on_disk
 from walflow.errors import Unusable
+from walflow.event import Origin
 from walflow.net.sockets import CannotListen
 
 
@@ -229,3 +230,16 @@ def test_what_walflow_compiled_is_no_key_of_a_flow_file() -> None:
     """Reading it runs what it names: `check` of a stranger's flow must not."""
     with pytest.raises(ValidationError, match="walflow alone sets this key"):
         Spark.model_validate({"path": "w", "pipeline": "gASVAAAAAA=="})
+
+
+async def test_what_a_log_upstream_sends_again_is_not_appended_again(tmp_path: Path) -> None:
+    for life in range(2):
+        world = World(tmp_path / "log")
+        world.inlet.straight = True
+        async with world.running():
+            assert world.said("knows what it has of logs upstream")[0]["positions"] == 2 * life
+            world.inlet.give(world.inlet.lines_of(b"1", b"2", origin=Origin("ab" * 16, 1, 2, 1, term=7)))
+            await world.until(lambda: world.inlet.acked == [b"1\n2\n"])  # noqa: B023
+            peer = await world.client()
+            assert (await peer.read(1, 3)).lines == {1: b"1", 2: b"2"}
+            assert world.inlet.gauges["wal_durable_position"]() == 2
