@@ -175,9 +175,8 @@ class NeverSyncsMarks(LogOfLanes):
 
     def __init__(self, options: LogOptions, disk: MemoryDisk, lanes: Sequence[str]) -> None:
         super().__init__(options, disk, lanes)
-        file = self._mark_file
-        sync = file._directory.sync
-        file._directory.sync = lambda name, fd: None if name == "marks" else sync(name, fd)  # type: ignore[method-assign]
+        sync = self.directory.sync
+        self.directory.sync = lambda name, fd: None if name == "marks" else sync(name, fd)  # type: ignore[method-assign]
 
 
 class DeletesByOneLane(LogOfLanes):
