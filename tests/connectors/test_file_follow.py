@@ -540,7 +540,8 @@ def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) 
     file.write_text(text)
     assembly, _ = load([file])
     assert assembly is not None
-    (onward,) = [path for path in promises(assembly).paths if path.repeats]
+    into, onward = [path for path in promises(assembly).paths if path.repeats]
+    assert into.repeats == ["logs gives events no positions"]
     assert "logs sends again after a crash or a failure" in onward.repeats[0]
 
 
