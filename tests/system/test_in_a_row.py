@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import Daemon, running, wait_until
+from tests.system.daemon import running, wait_until
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
@@ -87,10 +87,9 @@ def killed_again_and_again(workdir: Path, kills: int, count: int) -> None:
     size = sum(len(b'{"id":%d}\n' % number) for number in wanted)
     for _ in range(kills):
         before = chunks(workdir)
-        daemon = Daemon(flow, workdir)
-        # the second log appends, and the cursor of the first one is not written for 100 ms
-        wait_until(partial(goes_on, workdir, before, size), "nothing is appended")
-        daemon.kill()
+        with running(flow, workdir):  # killed at its end
+            # the second log appends, and the cursor of the first one is not written for 100 ms
+            wait_until(partial(goes_on, workdir, before, size), "nothing is appended")
     with running(flow, workdir) as daemon:
         daemon.wait_for("knows what it has of logs upstream")
         wait_until(lambda: out.exists() and out.stat().st_size >= size, "events are missing")
