@@ -30,17 +30,17 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
     },
     "codec": {
         "binflux": "`msgpack` or `tremor`",
-        "confluent-schema-registry": 'later; `avro` with `"format": "datum"` reads values without a registry\'s header',
+        "confluent-schema-registry": "the connector `schema_registry`, behind a source with the codec `binary`",
         "json-sorted": '`{"name": "json", "config": {"mode": "sorted"}}`',
     },
     "preprocessor": {
-        "ingest-ns": "later; until then the sender puts the time into the event",
+        "ingest-ns": "the sender puts the time into the event: a block has one time of arrival",
     },
     "postprocessor": {
         "chunk": f"`udp_client` sends an event a datagram: {_ONE_EVENT}",
         "collect": f'`http_client` has `"batch"`; other connectors write a block at a time: {_ONE_EVENT}',
-        "gelf-chunking": "later; until then GELF over TCP: `tcp_client` with `separate` by `\\0`",
-        "ingest-ns": "later; until then `system::ingest_ns()` in a pipeline puts the time into the event",
+        "gelf-chunking": "GELF over TCP: `tcp_client` with `separate` by `\\0`",
+        "ingest-ns": "`system::ingest_ns()` in a pipeline puts the time into the event",
         "streaming-compress": f"`compress`, for each event: {_ONE_EVENT}",
     },
 }

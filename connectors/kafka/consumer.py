@@ -12,6 +12,7 @@ DEFAULTS: Final[Mapping[str, Option]] = {
     "auto.offset.reset": "earliest",
     "partition.assignment.strategy": "cooperative-sticky",
     "queued.max.messages.kbytes": 16384,  # read ahead, beside the window; librdkafka's own is 64 MiB
+    "fetch.queue.backoff.ms": 20,  # once that is full; librdkafka's own second would be a pause without messages
 }
 
 
