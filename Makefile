@@ -69,8 +69,12 @@ generated: $(VENV)/.test ## the completions and the schema in packaging/
 	@for shell in bash zsh fish; do _WALFLOW_COMPLETE=source_$$shell $(VENV)/bin/walflow > packaging/completions/walflow.$$shell || exit 1; done
 	@$(VENV)/bin/walflow schema > packaging/tremor-0.11.schema.json
 
-lock: $(VENV)/.test ## packaging/requirements.lock: each package that walflow needs, with its hashes
-	@$(PIP) install uv && $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header --output-file packaging/requirements.lock pyproject.toml
+locked = $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header
+
+lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, .ci/requirements.lock for .ci/run
+	@$(PIP) install uv
+	@$(locked) --output-file packaging/requirements.lock pyproject.toml
+	@$(locked) --python-version 3.11 --extra spark --group test --group lint --output-file .ci/requirements.lock pyproject.toml
 
 sbom: $(VENV)/.test ## an SBOM (CycloneDX) of what is installed, in dist/sbom.json
 	@$(PIP) install cyclonedx-bom && mkdir -p dist && $(VENV)/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json $(RUN)
@@ -85,10 +89,15 @@ clean: ## removes .venv and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# A build machine (CI=true) has the versions and hashes of the lock, for tests and checks alike: what is uploaded to PyPI today cannot
+# break it. What pyproject.toml wants beyond the lock is installed as everywhere, so an old lock costs time and nothing else.
+LOCK := $(if $(filter true,$(CI)),.ci/requirements.lock)
+
 # A stamp a set of packages, remade whenever pyproject.toml changes.
 
 $(VENV)/.test: pyproject.toml $(VENV)/.made
 	@echo "walflow and what its tests need -> $(VENV)"
+	@$(if $(LOCK),$(PIP) install --require-hashes --requirement $(LOCK) || echo "$(LOCK) cannot be installed: newest versions instead" >&2)
 	@$(PIP) install --editable '.[spark]' --group test
 	@touch $@
 
