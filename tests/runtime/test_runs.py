@@ -1,11 +1,15 @@
 """What a connector's runs leave behind in the metrics, and where it stands."""
 
 import asyncio
+import gc
 from typing import NoReturn
 
+import pytest
 from pydantic import PrivateAttr
 
-from walflow import Connector, Guarantee, Inlet, Outlet, WalflowError
+from walflow import Block, Connector, Frames, Guarantee, Inlet, Outlet, Receipt, StreamId, WalflowError
+from walflow.codecs import JSON
+from walflow.framing import LINES
 from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.plan import Assembly, ConnectorPlan, NodeId
@@ -77,3 +81,51 @@ async def test_cancelled_it_has_stopped() -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert (nodes.health.state, nodes.health.ready) == ("stopped", False)
+
+
+class RaisesInAccept(Connector):
+    """Raises at the first block; acks the next ones."""
+
+    _raised: bool = PrivateAttr(default=False)
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee()
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        def accept(block: Block) -> None:
+            if not self._raised:
+                self._raised = True
+                try:
+                    raise ConnectionError("not yet")
+                except ConnectionError as error:
+                    raise ValueError("a bug") from error
+            inlet.ack(block)
+
+        inlet.serve(accept)
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.filterwarnings("ignore:a receipt of 1 events was collected unsettled:ResourceWarning")
+async def test_the_block_at_which_it_raised_fails_although_no_collector_comes_by() -> None:
+    plan = ConnectorPlan(NodeId("f", "connector", "c"), "raises", RaisesInAccept(), None, None, None)
+    metrics = Metrics()
+    (nodes,) = build(Assembly((plan,), (), ()), metrics).connectors
+    up, failed = asyncio.Event(), asyncio.Event()
+    nodes.health.on_change = up.set
+
+    def give() -> None:
+        frames = Frames(b"1\n", 1, LINES)
+        receipt = Receipt(lambda receipt: failed.set(), 1)
+        nodes.sink.accept(Block(StreamId("f::source", 1, 1), frames, JSON, receipt, ingest_ns=0, meta={}))
+
+    gc.disable()
+    try:
+        running = asyncio.create_task(run_connector(nodes, metrics, never))
+        await up.wait()
+        asyncio.get_running_loop().call_soon(give)
+        await asyncio.wait_for(failed.wait(), 100)
+        assert metrics.counter("restarts_total", **plan.labels).value == 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    finally:
+        gc.enable()

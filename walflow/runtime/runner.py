@@ -2,6 +2,7 @@
 a backoff."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
@@ -56,6 +57,10 @@ async def run_connector(
             nodes.health.becomes("restarting", _line(error))
             restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
+        # An error knows the frames that raised it, and those know their blocks, which fail once nothing knows them. Where the
+        # error is part of a ring, only the collector ends that, and in an idle daemon it may never come by on its own.
+        await asyncio.sleep(0)  # until then the loop knows what cancelled the run
+        gc.collect()
         await asyncio.sleep(delay)
 
 
@@ -98,7 +103,9 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
         finished = True
     except asyncio.CancelledError:
         if raised and not task.uncancel():
-            raise raised[0] from None
+            error = raised[0]
+            raised.clear()  # the sink knows this run's `failed` until its next run begins
+            raise error from None
         raise
     finally:
         ended = True
