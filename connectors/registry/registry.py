@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from walflow import Codec, WalflowError
+from walflow import Codec, Counter, WalflowError
 from walflow.codecs import make
 
 LARGEST: Final = 4 << 20  # bytes of an answer
@@ -30,11 +30,11 @@ class NamedSchema(NamedTuple):
 
 
 class RegisteredSchemas:
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, asked: Counter) -> None:
         self._session = session
         self._url = url
         self._known: dict[int, Codec] = {}
-        self.asked = 0
+        self._asked = asked
 
     def __repr__(self) -> str:
         return f"<RegisteredSchemas of {self._url}, {len(self._known)} known>"
@@ -68,7 +68,7 @@ class RegisteredSchemas:
         self._known[number] = codec
 
     async def _get(self, path: str, what: str) -> Mapping[str, object]:
-        self.asked += 1
+        self._asked.value += 1
         try:
             async with self._session.get(self._url + path, allow_redirects=False) as answer:
                 body = await _body(answer.content)

@@ -59,8 +59,7 @@ class Translating:
                 headers=headers,
                 trust_env=False,
             ) as session:
-                schemas = RegisteredSchemas(session, config.url)
-                self._inlet.gauge("registry_requests", lambda: schemas.asked)
+                schemas = RegisteredSchemas(session, config.url, self._inlet.counter("requests_total"))
                 while True:
                     self._waiting.extend(await self._inlet.take())
                     await self._pass_waiting(schemas, stream.id)

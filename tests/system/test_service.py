@@ -196,8 +196,8 @@ def test_status_has_the_graph_and_rates(tmp_path: Path) -> None:
         for word in ("server", "tcp", "ready", "backlog", "total"):
             assert word in asked.stdout
         asked = walflow("top", "--once", "--sort", "name", "--admin", admin.address)
-        assert [line.split()[0] for line in asked.stdout.splitlines()[2:]] == [
-            *("after", "before", "log", "out", "tcp"),
+        assert [line.split("  ")[0].split(" up")[0] for line in asked.stdout.splitlines()[2:]] == [
+            *("after", "before", "log", "log to out", "log to tcp", "out", "tcp"),
             "total",
         ]
         scripted = walflow("status", "--json", WALFLOW_ADMIN=admin.address)
