@@ -290,6 +290,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "Age of the oldest event that not each sink of the lane has acked, to one second, from when it was received. 0: all are acked.",
         ("lane",),
     ),
+    "wal_lane_dropped_events": Family(
+        "gauge",
+        'Events dropped since the log was opened, and not acked by each sink of the lane. With on_full = "drop_oldest".',
+        ("lane",),
+    ),
     "wal_oldest_seconds": Family(
         "gauge", "Age of the oldest event that is not acked, to one second. 0: all are acked."
     ),

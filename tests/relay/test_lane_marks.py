@@ -3,7 +3,7 @@
 import pytest
 
 from tests.relay.apart import Apart
-from tests.relay.test_lanes import BY_WHERE, CHOOSER, FAN, pipeline
+from tests.relay.test_lanes import BY_WHERE, FAN, pipeline
 from walflow.testing import MemoryDisk
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
@@ -81,17 +81,6 @@ def test_a_sink_that_comes_back_to_the_flow_misses_nothing() -> None:
     back.ack("near", "far", "odd")
     assert (back.ids("near"), back.ids("far"), back.ids("odd")) == ([], [], list(range(21)))
     back.close()
-
-
-def test_each_event_passes_what_chooses_once() -> None:
-    flow = Apart(pipeline(CHOOSER) + BY_WHERE, SINKS)
-    assert list(flow.outlet.lanes) == ["near+far"]
-    for number in range(6):
-        flow.give(number)
-        flow.ack("near", "far")
-    assert sorted([*flow.ids("near"), *flow.ids("far")]) == list(range(6))
-    assert len(flow.ids("near")) == len(flow.ids("far")) == 3
-    flow.close()
 
 
 def spoiled(disk: MemoryDisk, number: int) -> MemoryDisk:

@@ -369,11 +369,33 @@ def test_the_oldest_events_are_dropped_for_the_lane_that_lacks_them() -> None:
     assert flow.ids("near") == list(range(60))
     dropped = flow.log.dropped_events
     assert dropped > 40
+    counts = {lane: flow.gauges["wal_lane_dropped_events", lane]() for lane in ("near", "far")}
+    assert counts == {"near": 0, "far": dropped}
     flow.sinks["far"].start()
     flow.settle()
     flow.ack("far")
     assert flow.ids("far") == list(range(dropped, 60))
     assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+def test_what_is_dropped_counts_for_each_lane_that_had_not_acked_it() -> None:
+    flow = Apart(
+        FAN + "connect /pipeline/after to /connector/odd;",
+        ["near", "far", "odd"],
+        away=["far"],
+        config='"lanes": "apart", "chunk_size": 4096, "max_chunks": 4, "on_full": "drop_oldest"',
+    )
+    while not flow.log.dropped_events:
+        flow.give(*range(4), size=200)
+        flow.ack("near")
+        odd = flow.sinks["odd"]
+        if odd.waiting and not flow.ids("odd")[4:]:
+            odd.ack()  # the first block, and none after it
+        flow.checkpoint()
+    counts = {lane: flow.gauges["wal_lane_dropped_events", lane]() for lane in ("near", "far", "odd")}
+    dropped = flow.log.dropped_events
+    assert counts == {"near": 0, "far": dropped, "odd": dropped - 4}
     flow.close()
 
 

@@ -1,15 +1,15 @@
 """`on_full = "drop_oldest"`: a record that does not fit the budget makes the log drop its oldest chunks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from walflow.contract import Half
-from walflow.wal import Log
+from walflow.wal import Dropped, Log
 
 
 class Dropping:
-    """`forget` gets the last position that must not be sent any more."""
+    """`forget` gets what must not be sent any more."""
 
-    def __init__(self, log: Log, half: Half, forget: Callable[[int], None]) -> None:
+    def __init__(self, log: Log, half: Half, forget: Callable[[Sequence[Dropped]], None]) -> None:
         self._log = log
         self._half = half
         self._forget = forget
@@ -29,4 +29,4 @@ class Dropping:
         self._half.log.warning(
             "dropped", first=first, last=last, events=events, bytes=size, ever=self._log.dropped_events
         )
-        self._forget(last)
+        self._forget(dropped)

@@ -51,6 +51,7 @@ class Lane:
         self._outcomes = outcomes
         self._limits = limits
         self._sent = 0  # events, and not settled
+        self.dropped_events = 0  # of a log with several lanes: those that this lane never gets
         self._dropped = 0  # all events up to this position were dropped
         self._ahead = ReadAhead(log, mark, out, found_gaps, self.pump)
         self._redelivery = Redelivery[Record]()
@@ -82,10 +83,11 @@ class Lane:
         """All positions up to this one are acked in this lane."""
         return self._mark.low
 
-    def forget(self, last: int) -> None:
-        """The log has dropped all events up to this position that were not acked. A sink may still settle some of them;
-        that has no effect."""
+    def forget(self, last: int, lacked: int) -> None:
+        """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of them.
+        A sink may still settle some of them; that has no effect."""
         self._dropped = last
+        self.dropped_events += lacked
         self._redelivery.forget(last)
 
     def pump(self) -> None:

@@ -3,6 +3,7 @@
 So a sink that is away stops its own lane alone. What all lanes have acked is acked in the log, and its space is free.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from walflow.contract import Outlet
@@ -11,7 +12,7 @@ from walflow.relay.lane import Lane, LaneLimits
 from walflow.relay.measures import backlog_bytes
 from walflow.relay.outcomes import Outcomes
 from walflow.relay.tag import Tags
-from walflow.wal import Log
+from walflow.wal import Dropped, Log
 
 TURN: Final = 1 << 20  # bytes that one of several lanes sends before the others have their turn
 WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is not acked
@@ -62,11 +63,11 @@ class LogSource:
         log = self._log
         return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
 
-    def forget(self, last: int) -> None:
-        """The log has dropped all events up to this position that were not acked. A sink may still settle some of them;
-        that has no effect."""
-        for lane in self._lanes.values():
-            lane.forget(last)
+    def forget(self, dropped: Sequence[Dropped]) -> None:
+        """The log has dropped these chunks, the oldest first. A sink may still settle some of their events; that has no
+        effect."""
+        for number, lane in enumerate(self._lanes.values()):
+            lane.forget(dropped[-1].last, sum(one.of_lanes[number] for one in dropped if one.of_lanes))
 
     def pump(self) -> None:
         """Sends what may be sent."""
@@ -77,6 +78,7 @@ class LogSource:
         self._out.gauge("wal_lane_backlog_events", lane.backlog, lane=name)
         self._out.gauge("wal_lane_backlog_bytes", lambda: backlog_bytes(self._log, lane.low), lane=name)
         self._out.gauge("wal_lane_oldest_seconds", lane.oldest_seconds, lane=name)
+        self._out.gauge("wal_lane_dropped_events", lambda: lane.dropped_events, lane=name)
 
     def _tell_gaps(self) -> None:
         """Logs damage to the operator, once for all lanes: damaged events are kept in quarantine/ and will not be sent."""

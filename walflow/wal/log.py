@@ -84,12 +84,13 @@ class LogOptions(NamedTuple):
 
 class Dropped(NamedTuple):
     """A chunk that was dropped because the log was full. `events`: its positions that were not acked; `bytes`: their
-    share of the chunk."""
+    share of the chunk; `of_lanes`: of several lanes, how many of its positions each had not acked."""
 
     first: int
     last: int
     events: int
     bytes: int
+    of_lanes: Sequence[int] = ()
 
 
 class Log:
@@ -421,7 +422,8 @@ class Log:
         if positions > chunk.end:  # an event has a byte at least: the rest was skipped at a start behind lost syncs
             positions -= -(-(positions - chunk.end) // SKIP) * SKIP
         events = sum(last - first + 1 for first, last in self.acked.missing(chunk.first, chunk.last))
-        dropped = Dropped(chunk.first, chunk.last, events, round(chunk.end * events / positions))
+        of_lanes = self.acked.lacking(chunk.first, chunk.last)
+        dropped = Dropped(chunk.first, chunk.last, events, round(chunk.end * events / positions), of_lanes)
         self.acked.add(chunk.first, chunk.last)
         self.dropped_events += dropped.events
         self.dropped_bytes += dropped.bytes

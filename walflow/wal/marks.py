@@ -87,6 +87,10 @@ class Marks(Acked):
             super().add(*one)
         return sum(end - begin + 1 for begin, end in fresh)
 
+    def lacking(self, first: int, last: int) -> Sequence[int]:
+        """How many of these positions each of several lanes has not acked."""
+        return [sum(end - begin + 1 for begin, end in own.missing(first, last)) for own in self.lanes]
+
     def _newly_in_all(self, first: int, last: int) -> list[tuple[int, int]]:
         lacking = Acked()
         for own in self.lanes:
