@@ -96,17 +96,52 @@ def test_without_a_sound_file_all_lanes_begin_at_the_cursor(damage: bytes) -> No
     again.close()
 
 
-def test_marks_beyond_what_the_cursor_knows_are_removed() -> None:
+def test_marks_beyond_what_the_cursor_knows_are_wiped() -> None:
     """All files of the log were taken away but these two: its positions begin anew."""
     disk = MemoryDisk()
     ahead(disk).abandon()
     disk = MemoryDisk({path: kept for path, kept in disk.snapshot().items() if path in (FILE, "/log/meta", "/log")})
     log, _ = opened(disk, ["near"])
-    assert FILE not in disk.sizes()
+    assert disk.content(FILE) == bytes(2 * MARKS_SLOT)
     put(log, *[b"."] * 20)
     log.abandon()
     again, (near, _) = opened(disk)
     assert left(again, near) == [(1, 20)]
+    again.close()
+
+
+def two_checkpoints() -> tuple[dict[str, Kept], dict[str, Kept]]:
+    """`near` has acked 5 events, then 10; `far` none."""
+    disk = MemoryDisk()
+    log, (near, _) = opened(disk)
+    kept: list[dict[str, Kept]] = []
+    for first in (1, 6):
+        put(log, *[b"."] * 5)
+        near.ack(first, first + 4)
+        checkpoint(log)
+        kept.append(dict(disk.snapshot()))
+    log.abandon()
+    return kept[0], kept[1]
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_if_the_newer_slot_says_too_much_the_older_one_counts(room: bool) -> None:
+    """The cursor and the events of the second checkpoint are gone. What it said of `near` is never believed again."""
+    first, second = two_checkpoints()
+    disk = MemoryDisk({**first, FILE: second[FILE]})
+    if not room:
+        disk.fault = lambda operation, path: errno.ENOSPC if path == FILE and operation == "write" else None
+    log, (near, far) = opened(disk)
+    assert left(log, near) == ([] if room else [(1, 5)])
+    assert left(log, far) == [(1, 5)]
+    disk.fault = lambda operation, path: errno.ENOSPC if path == FILE else None
+    put(log, *[b"new"] * 5)
+    checkpoint(log)
+    log.abandon()
+    disk.fault = None
+    again, (near, far) = opened(disk)
+    assert left(again, near) == ([(6, 10)] if room else [(1, 10)])
+    assert left(again, far) == [(1, 10)]
     again.close()
 
 

@@ -74,7 +74,6 @@ class UpstreamPositions:
         if covered > known:
             self._file.remove()
             return
-        self._file.sync()  # its writer may have died before it did, and the next write is to the other slot
         self.covered = covered
         for name, positions in stored.items():
             log, _, term = name.partition("/")

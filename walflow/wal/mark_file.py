@@ -5,8 +5,9 @@ only prevents repeats. So it may be lost or be old: then a lane that was ahead o
 misses one. An older walflow knows nothing of the file and may use the log.
 
 It must never say too much, because what a lane has acked is not sent to it. So it is written after a cursor that says that
-these positions are durable: a position that recovery gives to another event is never among them. A file that says more
-than the cursor knows, because files of the log were taken away, is removed.
+these positions are durable: a position that recovery gives to another event is never among them. A slot that says more
+than the cursor knows is wiped, and the older one counts: files of the log were taken away, or the newer slot of the cursor
+is gone.
 """
 
 from collections.abc import Sequence
@@ -30,10 +31,7 @@ class MarkFile:
 
     def read(self, known: int) -> None:
         """`known`: the cursor says that positions up to this one are durable."""
-        self.stored = self._file.read()
-        if any(max([mark.low, *(last for _, last in mark.ranges)]) > known for mark in self.stored.values()):
-            self.stored = {}
-            self._file.remove()
+        self.stored = self._file.read(lambda stored: all(mark.last <= known for mark in stored.values()))
 
     @property
     def missing(self) -> bool:

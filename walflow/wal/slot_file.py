@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from heapq import nlargest
 from typing import Final
 
+from walflow.errors import DiskFull
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHECKSUM, RANGE, crc
@@ -19,6 +20,10 @@ Stored = Mapping[str, Acked]
 
 
 def _nothing() -> None: ...
+
+
+def _always(stored: Stored) -> bool:
+    return True
 
 
 class SlotFile:
@@ -36,8 +41,9 @@ class SlotFile:
     def missing(self) -> bool:
         return self._fd < 0
 
-    def read(self) -> Stored:
-        """The sound slot with the higher generation; empty if there is none."""
+    def read(self, fits: Callable[[Stored], bool] = _always) -> Stored:
+        """The sound slot that `fits` and has the highest generation; empty if there is none. A newer slot that does not fit is
+        wiped, and is nowhere when this returns: later it might fit, and be wrong."""
         disk = self._directory.disk
         if self._name not in disk.names(self._directory.path):
             return {}
@@ -45,9 +51,19 @@ class SlotFile:
             self._fd = disk.open(self._directory.file(self._name))
         except OSError as error:
             raise self._directory.cannot_open(self._name, error) from error
-        found = [self._slot(offset) for offset in (0, MARKS_SLOT)]
-        self._generation, stored = max(found, key=lambda one: one[0])
-        return stored
+        found = sorted(((*self._slot(offset), offset) for offset in (0, MARKS_SLOT)), key=lambda one: -one[0])
+        for generation, stored, offset in found:
+            if fits(stored):
+                self._generation = generation
+                self.sync()  # its writer may have died before it did, and the next write is to the other slot
+                return stored
+            try:
+                self._directory.write(self._name, self._fd, [bytes(MARKS_SLOT)], offset)
+            except DiskFull:  # a file system that copies on write
+                self.remove()
+                return {}
+        self.sync()
+        return {}
 
     def remove(self) -> None:
         self.close()
