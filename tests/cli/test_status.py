@@ -77,6 +77,14 @@ def test_a_lane_that_is_behind_is_named_with_the_sink_that_stops_it() -> None:
     ]
 
 
+def test_a_full_log_is_called_full_whatever_its_rate_says() -> None:
+    lanes = [LaneStatus("near", 0, 0, []), LaneStatus("far", 1200, 56_000, [Shut("main::far", "away")])]
+    log: dict[str, int | float] = {"backlog_events": 1200, "full": 1, "full_in_seconds": 0.9}
+    connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log, lanes=lanes)
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
+    assert "log is full; main::far stops it; far lacks 1,200 events, 55 KiB" in [str(line) for line in report(known)]
+
+
 def sink_of(name: str) -> ConnectorStatus:
     return ConnectorStatus(name, "null", "up", "", 0, {}, {}, 0, 0, [], Breaker("triggered", "Connection refused"))
 

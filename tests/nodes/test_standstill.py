@@ -76,6 +76,9 @@ def test_nor_does_a_log_that_is_empty_while_its_sink_is_away(world: Standing) ->
     assert world.looks(PATIENCE * 2) == []
     world.log.backlog(lambda: 1)
     assert world.looks(PATIENCE + 1) == ["main::log"]
+    (found,) = world.standstills.now()
+    assert found.held_by == ["main::log holds 1 event, sent to no sink"]
+    assert str(found).endswith("null: the peer is away; main::log holds 1 event, sent to no sink")
 
 
 def test_a_full_window_does_until_something_is_delivered(world: Standing) -> None:

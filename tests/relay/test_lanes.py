@@ -128,6 +128,19 @@ def test_a_full_log_stops_its_sources_and_a_lane_that_comes_back_frees_it() -> N
     flow.close()
 
 
+def test_a_full_log_is_full_now_though_part_of_its_oldest_file_is_acked() -> None:
+    flow = Apart(FAN, ["near", "far"])
+    number = 0
+    while not flow.nodes.sink.triggered():
+        flow.give(number, size=4000)
+        flow.ack("near")
+        if number < 10:
+            flow.ack("far")
+        number += 1
+    assert flow.gauges["wal_full_in_seconds", ""]() == 0
+    flow.close()
+
+
 def test_together_keeps_all_sinks_in_step() -> None:
     flow = Apart(FAN, ["near", "far"], away=["far"], config='"lanes": "together"')
     flow.give(1)

@@ -136,7 +136,8 @@ def _standstill(found: "StandstillStatus") -> Text:
 def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
     lines: list[Text] = []
     name = printable(connector.name)
-    full_in = connector.log.get("full_in_seconds") if connector.log is not None else None
+    known = connector.log or {}
+    full_in = 0 if known.get("full") else known.get("full_in_seconds")
     if full_in is not None and full_in < SOON:
         gates = [connector.gate, *(lane.gate for lane in connector.lanes)]
         shut = [f"{shut.by} stops it" for gate in gates for shut in gate if shut.by not in ("window", "drain")]

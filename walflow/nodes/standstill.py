@@ -16,7 +16,8 @@ PATIENCE: Final = 10  # looks
 
 
 class Standstill(NamedTuple):
-    """`reason`: why the source may not send. `held_by`: one line for each sink or operator that holds its events."""
+    """`reason`: why the source may not send. `held_by`: one line for each sink or operator that holds its events;
+    if none does, one for the log that has them."""
 
     source: str
     seconds: int
@@ -72,6 +73,8 @@ class _Source:
             if held:
                 settled = f", none settled for {unchanged.looks * EVERY:.0f} s" if unchanged.looks else ""
                 held_by.append(f"{holder.name} holds {held}{settled}")
+        if not held_by and (left := node.waiting()):
+            held_by.append(f"{self.nodes.name} holds {left:,} event{'' if left == 1 else 's'}, sent to no sink")
         return Standstill(node.name, self.seconds, "; ".join(reasons), held_by)
 
     def _delivered(self) -> tuple[int, int] | None:

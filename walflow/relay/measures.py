@@ -75,7 +75,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         "wal_used_bytes": lambda: log.used,
         "wal_budget_bytes": lambda: log.budget,
         "wal_fill_ratio": lambda: log.fill,
-        "wal_full_in_seconds": lambda: growth.full_in(clock(), backlog_bytes(log)),
+        "wal_full_in_seconds": lambda: 0.0 if log.fill >= HIGH_MARK else growth.full_in(clock(), backlog_bytes(log)),
         "wal_unsynced_events": lambda: log.durable - log.synced_up_to,
         "wal_unsynced_seconds": lambda: unsynced.oldest(clock(), log.synced_up_to),
         "wal_dropped_events": lambda: log.dropped_events,
