@@ -14,7 +14,6 @@ TOOLS = ("range_reader.py", "tools/*", "tools/inspect/*")
 
 LANES = {
     "cursor.py": ("Checkpoint.flush",),
-    "mark_file.py": ("MarkFile.read",),
     "marks.py": ("Mark.__repr__", "Mark.behind", "Marks.part"),
 }
 ROWS = {
@@ -24,7 +23,7 @@ ROWS = {
         *("UpstreamPositions.forget", "UpstreamPositions.grown", "UpstreamPositions.save", "UpstreamPositions.make"),
         *("UpstreamPositions._key", "UpstreamPositions._shed"),
     ),
-    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "SlotFile._slot", "pack", "unpack"),
+    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "SlotFile._slot", "_always", "pack", "unpack"),
     "log.py": ("Log.term", "Log.remember_arrivals", "Log.checkpoint", "_first"),
 }
 UNREACHED = {

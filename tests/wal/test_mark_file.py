@@ -15,6 +15,7 @@ from walflow.wal import Log, LogOptions, Mark
 from walflow.wal.cursor import Acked
 from walflow.wal.mark_file import MAGIC
 from walflow.wal.slot_file import MARKS_SLOT, pack, unpack
+from walflow.wal.tools.rename import rename
 
 UUID = b"u" * 16
 LANES = ["near", "far"]
@@ -210,6 +211,31 @@ def test_what_a_full_disk_did_not_take_spoils_no_slot() -> None:
         assert left(log, near) in ([(6, 6), (10, 10)], [(6, 6)])
         assert left(log, far) == [(1, 2), (4, 10)]
         log.abandon()
+
+
+def test_a_power_cut_while_a_mark_is_renamed_leaves_one_name_or_the_other() -> None:
+    found: set[str] = set()
+    for operations in range(20):
+        disk = SimulatedDisk()
+        log = ahead(disk)
+        uuid = bytes.fromhex(log.uuid)
+        log.close()
+        disk.operations_left = operations
+        ended = False
+        with suppress(PowerCut):
+            rename("/log", uuid, "near", "archive", disk)
+            ended = True
+        for image in images(disk, Random(operations), 8):
+            log, marks = opened(MemoryDisk(image.files), ["near", "archive", "far"])
+            near, archive, far = (left(log, mark) for mark in marks)
+            log.abandon()
+            assert far == [(1, 2), (4, 10)]
+            assert sorted([near, archive]) == [[(1, 2), (4, 10)], [(6, 6), (10, 10)]]
+            found.add("near" if len(near) == 2 and near[0] == (6, 6) else "archive")
+        if ended:
+            break
+    assert ended
+    assert found == {"near", "archive"}
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -13,12 +13,13 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.dump import dump
     from walflow.cli.wal.export import export
     from walflow.cli.wal.import_ import import_
+    from walflow.cli.wal.rename import rename
     from walflow.cli.wal.repair import repair
     from walflow.cli.wal.skip import skip
     from walflow.cli.wal.stats import stats
 
     program = typer.Typer(help=flowing(HELP), no_args_is_help=True)
-    commands: tuple[Callable[..., None], ...] = (stats, check, dump, repair, skip, export, import_)
+    commands: tuple[Callable[..., None], ...] = (stats, check, dump, repair, skip, rename, export, import_)
     for command in commands:
         program.command(command.__name__.strip("_"), help=flowing(command.__doc__ or ""))(command)
     return program

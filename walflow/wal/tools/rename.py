@@ -1,0 +1,27 @@
+"""Gives the mark of a lane another name, because its sink has another name in the flow file. The log must not be in use."""
+
+from walflow.disk import Disk, RealDisk
+from walflow.errors import WalflowError
+from walflow.wal.directory import Directory
+from walflow.wal.mark_file import MAGIC, NAME
+from walflow.wal.slot_file import SlotFile
+
+
+class CannotRename(WalflowError):
+    """There is no mark of the old name, or there is one of the new name."""
+
+
+def rename(path: str, uuid: bytes, old: str, new: str, disk: Disk | None = None) -> None:
+    """The other slot gets all marks, one of them under its new name. A crash before leaves the old name. Raises
+    CannotRename, DiskFull or FailStop."""
+    file = SlotFile(Directory(path, disk or RealDisk()), uuid, NAME, MAGIC)
+    try:
+        stored = file.read()
+        if old not in stored:
+            known = f"it has marks of {', '.join(stored)}" if stored else "it has no marks"
+            raise CannotRename(f"the log has no mark of {old!r}: {known}")
+        if new in stored:
+            raise CannotRename(f"the log has a mark of {new!r} already")
+        file.save({new if name == old else name: mark for name, mark in stored.items()}).flush()
+    finally:
+        file.close()
