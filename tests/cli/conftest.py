@@ -5,7 +5,7 @@ import pytest
 
 from tests.cli.wal_tools import append
 from tests.wal.conftest import no_file_left_open  # noqa: F401  # a fixture, for every test here
-from tests.wal.tools import QuickDisk
+from tests.wal.tools import QuickDisk, checkpoint
 from walflow.wal import Log, LogOptions
 
 
@@ -26,3 +26,14 @@ def held(path: Path) -> Iterator[Log]:
     log = Log(LogOptions(str(path)), QuickDisk())
     yield log
     log.abandon()
+
+
+@pytest.fixture
+def marked(path: Path) -> Path:
+    """`near` has acked all 30 events, `far` four of them."""
+    log = Log(LogOptions(str(path)), QuickDisk())
+    near, _ = log.part(["near", "far"])
+    near.ack(1, 30)
+    checkpoint(log)
+    log.close()
+    return path

@@ -1,34 +1,12 @@
 """`walflow wal rename`: a sink with a new name goes on from what it had acked under its old one."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cli.wal_tools import inventory, run
-from tests.wal.tools import QuickDisk, checkpoint
-from walflow.wal import Log, LogOptions
-
-
-def left(path: Path, lanes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    """What each lane of a flow would still get."""
-    log = Log(LogOptions(str(path)), QuickDisk())
-    marks = dict(zip(lanes, log.part(lanes), strict=True))
-    found = {name: list(mark.unacked(1, log.durable)) for name, mark in marks.items()}
-    log.abandon()
-    return found
-
-
-@pytest.fixture
-def marked(path: Path) -> Path:
-    """`near` has acked all 30 events, `far` four of them."""
-    log = Log(LogOptions(str(path)), QuickDisk())
-    near, _ = log.part(["near", "far"])
-    near.ack(1, 30)
-    checkpoint(log)
-    log.close()
-    return path
+from tests.cli.wal_tools import inventory, left, run
+from walflow.wal import Log
 
 
 def test_it_goes_on_from_its_mark(marked: Path) -> None:

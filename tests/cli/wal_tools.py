@@ -1,15 +1,16 @@
 """Logs as a `wal` connector writes them, and `walflow wal` on them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from tests.wal.tools import commit
+from tests.wal.tools import QuickDisk, commit
 from walflow import codecs, framing
 from walflow.cli import app
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.relay.tag import Tags
-from walflow.wal import Log
+from walflow.wal import Log, LogOptions
 
 LINES = framing.make([("separate", {})])
 FIRST = f"{1:020d}.wal"
@@ -37,6 +38,15 @@ def flip(path: Path, byte: int) -> None:
     data = bytearray(path.read_bytes())
     data[byte] ^= 1
     path.write_bytes(data)
+
+
+def left(path: Path, lanes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """What each lane of a flow would still get."""
+    log = Log(LogOptions(str(path)), QuickDisk())
+    marks = dict(zip(lanes, log.part(lanes), strict=True))
+    found = {name: list(mark.unacked(1, log.durable)) for name, mark in marks.items()}
+    log.abandon()
+    return found
 
 
 def inventory(path: Path) -> dict[str, bytes]:

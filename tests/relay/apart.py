@@ -40,7 +40,8 @@ deploy flow main;
 
 
 class Apart:
-    """One life. `sinks`: by name. Those that are not `here` have not come up."""
+    """One life. `sinks`: by name; one with a slash is a buffer for results that the flow has anyway. Those that are `away` have
+    not come up."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Apart:
         self.world = World()
         self.scheduler = self.world.scheduler
         self.disk = disk or MemoryDisk()
-        creates = "".join(f"create connector {name} from null;" for name in sinks)
+        creates = "".join(f"create connector {name} from null;" for name in sinks if "/" not in name)
         nodes = build(_assembly(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
         self.ports = nodes.ports
         by_name = {one.plan.id.name: one for one in nodes.connectors}

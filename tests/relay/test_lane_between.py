@@ -1,6 +1,4 @@
-"""What holds or chooses events stands between a log and several sinks: they share one lane, and each event passes it once.
-
-Windows keep their results in a log of their own: tests/system/test_windows.py."""
+"""What holds or chooses events stands between a log and several sinks: they share one lane, and each event passes it once."""
 
 from collections.abc import Callable
 
@@ -25,6 +23,25 @@ def chosen(flow: Apart) -> None:
 
 def both(flow: Apart) -> None:
     assert flow.ids("near") == flow.ids("far") == EVENTS
+
+
+def test_each_event_is_in_one_window_and_passes_beside_it_once() -> None:
+    """The sinks of a window are the buffers of its results."""
+    body = """
+  define window w from tumbling with size = 2 end;
+  select {"n": aggr::stats::count(), "sum": aggr::stats::sum(event.id)} from in[w] into out;
+  select event from in into other;
+"""
+    results, beside = "p/results/out", "p/results/other"
+    flow = Apart(pipeline(body) + BY_WHERE, [*SINKS, results, beside], away=SINKS)
+    assert list(flow.outlet.lanes) == [f"{results}+{beside}"]
+    for number in EVENTS:
+        flow.give(number)
+        flow.ack(results, beside)
+    assert flow.sinks[results].got == [{"n": 2, "sum": 1}, {"n": 2, "sum": 5}, {"n": 2, "sum": 9}]
+    assert flow.ids(beside) == EVENTS
+    assert list(flow.lanes().values()) == [0]
+    flow.close()
 
 
 BETWEEN: dict[str, tuple[str, Callable[[Apart], None]]] = {
