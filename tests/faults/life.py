@@ -3,7 +3,7 @@ source, what its sink had. `python -m tests.faults.life` reads a life from stdin
 take longer than a life does), waits for "go" and lives it.
 
     {"path": ..., "chunk_size": ..., "max_chunks": ..., "ids": [first, after], "size": [...], "seed": ...}   in
-    pid N · go (in) · begun · had I (delivered) · given I · acked I · sunk I (about to be acked) · closed · ended N      out
+    pid N · go (in) · begun · had I (delivered) · given I · acked I · sunk I [LANE] (about to be acked) · closed · ended N      out
 """
 
 import ctypes
@@ -31,7 +31,8 @@ ENDED_BY_DISK: Final = 74
 
 class Plan(msgspec.Struct, frozen=True):
     """Gives events `first` to `after` in blocks of three, each of one of `sizes` in bytes; acks about half of what
-    comes, not in order; looks at the clock now and then."""
+    comes, not in order; looks at the clock now and then. `lanes`: of a log with several sinks; the last one of them is
+    behind: it seldom acks, and then all that it has."""
 
     path: str
     chunk_size: int
@@ -40,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     after: int
     sizes: list[int]
     seed: int = 1
+    lanes: tuple[str, ...] = ()
 
 
 for plugins in (codecs.registered(), framing.registered()):  # as a daemon has them before it opens a log
@@ -58,9 +60,11 @@ class Life:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.chance = Random(plan.seed)
-        self.taker = Taker()
+        self.takers = {lane: Taker(lane) for lane in plan.lanes or ("",)}
         self.relay = Relay(
-            Path(plan.path), self.taker, options=LogOptions(plan.path, plan.chunk_size, plan.max_chunks)
+            Path(plan.path),
+            self.takers if plan.lanes else self.takers[""],
+            options=LogOptions(plan.path, plan.chunk_size, plan.max_chunks),
         )
         tell("begun")
         self.given: deque[list[int]] = deque()
@@ -72,7 +76,8 @@ class Life:
             self.given.append(ids)
             self.relay.give(*ids, size=self.chance.choice(self.plan.sizes))
             self._run(0.0)
-            self._sink()
+            for lane, taker in self.takers.items():
+                self._sink(lane, taker)
             self._run(self.chance.choice([0.0, 0.0, 0.15, 1.2]))
         self.relay.close()
         if self.relay.log.failure is not None:
@@ -88,15 +93,18 @@ class Life:
             for number in self.given.popleft():
                 tell(f"acked {number}")
 
-    def _sink(self) -> None:
-        """What it acks is told before: from then on nobody may want it back."""
-        blocks = self.taker.blocks
+    def _sink(self, lane: str, taker: Taker) -> None:
+        """What it acks is told before: from then on no lane may want it back."""
+        blocks = taker.blocks
+        behind = len(self.takers) > 1 and lane == self.plan.lanes[-1]
+        if behind and self.chance.random() < 0.6:
+            return
         self.chance.shuffle(blocks)
-        for _ in range(len(blocks) - self.chance.randrange(3)):
+        for _ in range(len(blocks) - (0 if behind else self.chance.randrange(3))):
             block = blocks.pop()
             for number in ids_of(block):
-                tell(f"sunk {number}")
-            block.receipt.ack(self.taker.name)
+                tell(f"sunk {number} {lane}")
+            block.receipt.ack(taker.name)
 
 
 def live(plan: Plan) -> int:

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,13 +28,14 @@ class Said(NamedTuple):
 
     code: int
     acked: frozenset[int]
-    sunk: frozenset[int]
+    sunk: Mapping[str, AbstractSet[int]]  # by lane; "" of a log with one
     fatal: str
     closed: bool
 
     @property
-    def promised(self) -> frozenset[int]:
-        return self.acked - self.sunk
+    def promised(self) -> Mapping[str, AbstractSet[int]]:
+        """By lane."""
+        return {lane: self.acked - sunk for lane, sunk in self.sunk.items()}
 
 
 class Nursery:
@@ -58,7 +59,7 @@ class Nursery:
         pid = int(self._hear().removeprefix("pid "))
         with Tracer(pid, log, given) if log is not None else nullcontext() as tracer:
             self._say(b"go")
-            said = self._until_ended()
+            said = self._until_ended(lanes_of(plan))
             if tracer is not None:
                 tracer.wait()
         return said
@@ -68,22 +69,23 @@ class Nursery:
         self._out.close()
         self._process.wait()
 
-    def _until_ended(self) -> Said:
+    def _until_ended(self, lanes: Sequence[str]) -> Said:
         acked: set[int] = set()
-        sunk: set[int] = set()
+        sunk: dict[str, set[int]] = {lane: set() for lane in lanes}
         fatal, closed = "", False
         while True:
             word, _, rest = self._hear().partition(" ")
             if word == "acked":
                 acked.add(int(rest))
             elif word == "sunk":
-                sunk.add(int(rest))
+                number, _, lane = rest.partition(" ")
+                sunk[lane].add(int(number))
             elif word == "fatal":
                 fatal = rest
             elif word == "closed":
                 closed = True
             elif word == "ended":
-                return Said(int(rest), frozenset(acked), frozenset(sunk), fatal, closed)
+                return Said(int(rest), frozenset(acked), sunk, fatal, closed)
 
     def _say(self, line: bytes) -> None:
         self._in.write(line + b"\n")
@@ -109,7 +111,7 @@ class Script(NamedTuple):
 
     plan: Plan
     before: Path | None
-    promised: frozenset[int]
+    promised: Mapping[str, AbstractSet[int]]
 
     def begin(self) -> Plan:
         path = Path(self.plan.path)
@@ -119,24 +121,27 @@ class Script(NamedTuple):
         return self.plan
 
     def still_there(self, said: Said) -> int:
-        """Asserts that all that was promised comes, nothing that was never given, nothing altered; and that it goes
-        on. How many came."""
+        """Asserts that all that was promised comes to each lane, nothing that was never given, nothing altered; and that
+        it goes on. How many came."""
         plan = self.plan
         options = LogOptions(plan.path, plan.chunk_size, plan.max_chunks)
-        relay = Relay(Path(plan.path), taker := Taker(ack=True), options=options)
+        takers = {lane: Taker(lane, ack=True) for lane in lanes_of(plan)}
+        relay = Relay(Path(plan.path), takers if plan.lanes else takers[""], options=options)
         try:
             assert relay.log.gaps == []
             relay.scheduler.advance(1)
-            came = self._ids(taker)
-            missing = (self.promised | said.acked) - said.sunk - came
-            assert not missing, f"{sorted(missing)} were promised and do not come"
+            came = {lane: self._ids(taker) for lane, taker in takers.items()}
+            for lane, those in came.items():
+                missing = (self.promised.get(lane, frozenset()) | said.acked) - said.sunk[lane] - those
+                assert not missing, f"{sorted(missing)} were promised and do not come {lane and f'to {lane}'}"
             relay.give(AGAIN)
             relay.scheduler.advance(1)
-            assert AGAIN in self._ids(taker)
+            for taker in takers.values():
+                assert AGAIN in self._ids(taker)
             assert relay.log.gaps == []
         finally:
             relay.close()
-        return len(came)
+        return sum(len(those) for those in came.values())
 
     def _ids(self, taker: Taker) -> set[int]:
         events = b"".join(bytes(data) for data in taker.data)
@@ -147,21 +152,29 @@ class Script(NamedTuple):
 
 
 SMALL: Final = (1024, 16, [10, 100, 200])  # a file for each block or two
+LANES: Final = ("near", "odd", "far")
 LARGE: Final = (65536, 8, [10, 6000, 7200, 7250])  # preallocated, cut, recycled
 
 
+SHAPES: Final = {"small chunks": (SMALL, ()), "large chunks": (LARGE, ()), "three lanes": (SMALL, LANES)}
+
+
+def lanes_of(plan: Plan) -> tuple[str, ...]:
+    return plan.lanes or ("",)
+
+
 def scripts(lives: Nursery, directory: Path, blocks: int = 10) -> dict[str, Script]:
-    """With each size of chunks: the first life of a log; and one that begins with what a kill has left."""
+    """With each size of chunks, and with three lanes: the first life of a log, and one that begins with what a kill has left."""
     found: dict[str, Script] = {}
-    for name, (chunk_size, max_chunks, sizes) in {"small chunks": SMALL, "large chunks": LARGE}.items():
+    for name, ((chunk_size, max_chunks, sizes), lanes) in SHAPES.items():
         path = directory / name.replace(" ", "-")
-        plan = Plan(f"{path}-log", chunk_size, max_chunks, 0, 3 * blocks, sizes)
-        found[f"first life, {name}"] = first = Script(plan, None, frozenset())
+        plan = Plan(f"{path}-log", chunk_size, max_chunks, 0, 3 * blocks, sizes, lanes=lanes)
+        found[f"first life, {name}"] = first = Script(plan, None, {})
         log = Path(f"{path}-trace")
         syncs = counts(lives, first, log)["fdatasync"]
         said = lives.live(first.begin(), log, options(f"fdatasync:signal=SIGKILL:when={syncs - 4}"))
         assert said.code == -9
-        assert said.promised
+        assert any(said.promised.values())
         kept = Path(shutil.copytree(plan.path, f"{path}-kept"))
         after = msgspec.structs.replace(plan, first=3 * blocks, after=5 * blocks, seed=2)
         found[f"second life, {name}"] = Script(after, kept, said.promised)

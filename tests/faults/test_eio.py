@@ -10,7 +10,7 @@ import pytest
 from tests.faults.failures import FAILING, FAILING_NAMES, sweep
 from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import Tracer, injections, needs_strace, options
-from tests.faults.test_kill_at_syscall import SCRIPTS
+from tests.faults.test_kill_at_syscall import LANED, SCRIPTS
 from tests.late import late
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
 
@@ -20,7 +20,7 @@ CHUNK = f"{1:020d}.wal"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [*SCRIPTS, *LANED])
 def test_a_life_whose_disk_fails_at_any_call(
     lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str
 ) -> None:

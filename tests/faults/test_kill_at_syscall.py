@@ -15,9 +15,10 @@ from tests.system.daemon import Client, Daemon, echo_flow, running
 pytestmark = [needs_strace, pytest.mark.nightly]
 
 SCRIPTS = [f"{which} life, {size} chunks" for which in ("first", "second") for size in ("small", "large")]
+LANED = [f"{which} life, three lanes" for which in ("first", "second")]  # of three sinks, one is behind
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [*SCRIPTS, *LANED])
 def test_a_life_that_ends_at_any_call(lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str) -> None:
     script, log = plans[name], tmp_path / "strace"
     made = counts(lives, script, log)

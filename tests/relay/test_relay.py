@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from walflow.codecs import JSON
 from walflow.disk import Disk, RealDisk, RecordingDisk
 from walflow.event import Node
 from walflow.framing import LINES
+from walflow.nodes.fanout import DeadEnd
 from walflow.nodes.gate import ReasonGate
 from walflow.nodes.source import SourceNode
 from walflow.relay import Checkpoints, LogSink, LogSource
@@ -24,12 +25,12 @@ LOST = ConnectionError("gone")
 
 
 class Relay:
-    """What connectors.wal puts together, with a test's scheduler and taker."""
+    """What connectors.wal puts together, with a test's scheduler and taker. `taker`: several, by lane, or one."""
 
     def __init__(
         self,
         path: Path,
-        taker: Node,
+        taker: Node | Mapping[str, Node],
         *,
         disk: Disk | None = None,
         options: LogOptions | None = None,
@@ -42,8 +43,14 @@ class Relay:
         self.sink = world.sink(None, None, name="f::wal", err=err)
         self.upstream = ReasonGate()
         self.sink.gates.append(self.upstream)
-        node = SourceNode("f::wal", taker, world.err("f::wal", err), JSON, transactional=True)
-        self.out = node.begin(world.context("f::wal"))
+        several = taker if isinstance(taker, Mapping) else {}
+        lanes = {
+            name: SourceNode(f"f::wal to {name}", one, world.err("f::wal", err), JSON, transactional=True)
+            for name, one in several.items()
+        }
+        first = DeadEnd(world.metrics.counter("dropped_events_total")) if isinstance(taker, Mapping) else taker
+        self.node = SourceNode("f::wal", first, world.err("f::wal", err), JSON, transactional=True, lanes=lanes)
+        self.out = self.node.begin(world.context("f::wal"))
         tags = Tags()
         self.checkpoints = Checkpoints(self.log, self.scheduler, self.sink, lambda: self.writer.room())
         self.reader = LogSource(self.log, self.out, tags, self.checkpoints, max_attempts)
@@ -66,13 +73,13 @@ class Relay:
 
     def crash(self) -> None:
         """The process is gone: nothing is written any more, descriptors are the kernel's to close."""
-        self.out.end()
+        self.node.end()
         self.log.directory.release()
         for chunk in self.log.chunks:
             chunk.close(self.log.disk)
 
     def close(self) -> None:
-        self.out.end()
+        self.node.end()
         self.log.close()
 
 

@@ -45,9 +45,9 @@ class SlotFile:
         """The sound slot that `fits` and has the highest generation; empty if there is none. A newer slot that does not fit is
         wiped, and is nowhere when this returns: later it might fit, and be wrong."""
         disk = self._directory.disk
-        if self._name not in disk.names(self._directory.path):
-            return {}
         try:
+            if self._name not in disk.names(self._directory.path):
+                return {}
             self._fd = disk.open(self._directory.file(self._name))
         except OSError as error:
             raise self._directory.cannot_open(self._name, error) from error
