@@ -6,10 +6,8 @@ import pytest
 
 from tests.operators.flows import LOST
 from tests.relay.apart import Apart
-from walflow import Block
 from walflow.nodes.pauses import pause, resume
 from walflow.nodes.ports import PortCounts
-from walflow.relay.source import TURN
 
 FAN = """
   create pipeline after from pipelines::passthrough;
@@ -46,37 +44,6 @@ def test_back_again_it_catches_up_in_order_while_the_others_go_on() -> None:
     assert flow.ids("near") == flow.ids("far") == list(range(300))
     flow.checkpoint()
     assert (flow.log.low, flow.lanes()) == (300, {"near": 0, "far": 0})
-    flow.close()
-
-
-def test_a_lane_that_catches_up_leaves_each_turn_of_the_loop_to_others() -> None:
-    """Its sink acks at once, so no window stops it."""
-    flow = Apart(
-        FAN, ["near", "far"], away=["far"], config='"lanes": "apart", "chunk_size": 1048576, "max_chunks": 16'
-    )
-    for number in range(60):
-        flow.give(number, size=100_000)
-        flow.ack("near")
-    far = flow.sinks["far"].node
-    sizes: list[int] = []
-
-    def take(block: Block) -> None:
-        sizes[-1] += len(block.frames.data)
-        far.ack(block)
-
-    def others() -> None:
-        sizes.append(0)
-        if flow.lanes()["far"]:
-            flow.scheduler.call_soon(others)
-
-    others()
-    far.begin(flow.world.context("main::far"))
-    far.serve(take)
-    flow.settle()
-    assert flow.lanes()["far"] == 0
-    assert len([size for size in sizes if size]) >= 5
-    assert max(sizes) <= 2 * TURN
-    assert flow.world.count("wal_failed_events_total") == 0
     flow.close()
 
 
