@@ -34,6 +34,11 @@ class Origin(NamedTuple):
     term: int | None = None
     settled: int = 0
 
+    @property
+    def part(self) -> str:
+        """The part of the log in which a position stands for one event."""
+        return self.log if self.term is None else f"{self.log}/{self.term:08x}"
+
 
 class ReadPlace(Protocol):
     """Where in a file the bytes of a stream are."""
