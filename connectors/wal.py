@@ -229,8 +229,8 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
 
 
 async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
-    """Before it takes events. None: no log upstream sends it what it may know again."""
-    if not inlet.straight:
+    """Before it takes events. None: no log and no file upstream sends it what it may know again."""
+    if not (inlet.straight or inlet.straight_files):
         return None
     arriving = Arriving(log, inlet)
     try:

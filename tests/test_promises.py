@@ -28,7 +28,7 @@ from connectors.udp import UdpClient, UdpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
-from walflow.cli.promises import in_a_row, lost_state
+from walflow.cli.promises import from_a_file, in_a_row, lost_state
 from walflow.contract import Connector
 from walflow.plan.assembly import StateDomain
 from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
@@ -403,6 +403,12 @@ HELD = {
         "system/test_in_a_row.py::test_killed_twice",
         "system/test_in_a_row.py::test_killed_again_and_again",
     ],
+    "each event that comes here from lines is appended once, also after kill -9": [
+        "relay/test_arriving_files.py::test_each_line_is_in_the_log_once",
+        "relay/test_arriving_files.py::test_what_is_called_known_was_appended",
+        "system/test_follow_once.py::test_killed_twice",
+        "system/test_follow_once.py::test_killed_again_and_again",
+    ],
     "an event is acked after its bytes were written to the log and fdatasync returned": [
         "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
@@ -595,6 +601,7 @@ WRITTEN = {
 
 def sentences() -> Iterator[str]:
     yield in_a_row("first")
+    yield from_a_file("lines")
     yield lost_state(StateDomain(frozenset(), ("n",), "err", ()))
     yield lost_state(StateDomain(frozenset(), ("in//0",), "err", ()))
     yield lost_state(StateDomain(frozenset(), ("n", "in//0"), "err", ()))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
-from walflow.event import Block, Codec, StreamId
+from walflow.event import Block, Codec, ReadPlace, StreamId
 from walflow.needs import Need
 
 
@@ -129,6 +129,10 @@ class Connector(BaseModel):
         its only preprocessor may be one that cuts a stream into events, as `separate`: otherwise no byte of the stream is
         known at which an event begins."""
         return self.transactional
+
+    def has_offsets(self) -> bool:
+        """Whether this instance's streams have a `place`. Then a log recognises what comes again after a crash."""
+        return False
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         """`behind_log`: a source that resends is upstream; it forgets every event that this sink acks."""
@@ -265,6 +269,7 @@ class Inlet(Half, Protocol):
     straight: (
         bool  # and each log upstream comes here by links and stateless selects alone: what it settles, this sink has
     )
+    straight_files: bool  # and so does each file upstream that is followed
     replaceable: bool
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
     it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
@@ -390,6 +395,7 @@ class Outlet(Half, Protocol):
 
     run: int  # drawn at random at each start
     codec: Codec  # what the flow file says events look like; for sources that make their blocks themselves
+    form: str  # how bytes become events, in words: with another codec, framing or walflow it is another one
     framed: bool  # preprocessors are named: of a source of messages, a message is bytes for them, and no event
     window: int
     window_events: int | None
@@ -409,12 +415,14 @@ class Outlet(Half, Protocol):
         resume: Callable[[], None] = ...,
         broken: Callable[[], None] = ...,
         marks: bool = ...,
+        place: ReadPlace | None = ...,
     ) -> Stream:
         """For sources that are called with data. `pause` and `resume` alternate, beginning with `pause`, possibly
         before this returns. `broken` is called, possibly within `feed`, if no later data can be read either (damaged
         compressed data). The source then has to close the connection. The error leaves by err; data that is fed after
         it is dropped and counted. `marks`: the source learns by `Stream.mark` what happened to its events. It sends failed
-        events again, so they are not counted as lost."""
+        events again, so they are not counted as lost. `place`: where in a file the bytes are, so that a log recognises what
+        comes again."""
         ...
 
     def send(self, block: Block) -> bool:

@@ -34,6 +34,31 @@ class Origin(NamedTuple):
     term: int | None = None
     settled: int = 0
 
+    @property
+    def part(self) -> str:
+        """The part of the log in which a position stands for one event."""
+        return self.log if self.term is None else f"{self.log}/{self.term:08x}"
+
+
+class ReadPlace(Protocol):
+    """Where in a file the bytes of a stream are."""
+
+    def begin(self) -> int:
+        """The offset of the first byte that is fed. Asked for once, when the stream is opened."""
+        ...
+
+    def origin(self) -> Origin:
+        """As it is now, without `first` and `last`. `log`: a random number, in hexadecimal, of what the file is now; it has another
+        one as soon as it may have other bytes at an offset where events were sent from."""
+        ...
+
+
+class ReadFrom(NamedTuple):
+    """The file that a block was read from. `origin`: as it was then."""
+
+    origin: Origin
+    place: ReadPlace
+
 
 class Framing(Protocol):
     """Converts a row of frames to events and back. There is one object for each kind and configuration, so two can be
@@ -337,7 +362,8 @@ class Block:
     `meta` belongs to all its events; `event_metas`, if not None, has one mapping for each event. `positions`, if not
     None, has each event's position in the log of `origin`, in ascending order; several events may have the same one.
     `weight`: the bytes of the source's window that are in use until the block is settled: its own size, or the size of
-    the blocks that it was made of. `port`: the input of the connector that it has come to.
+    the blocks that it was made of. `port`: the input of the connector that it has come to. `read_from`: of events without
+    `origin`, the file that they were read from; then `positions` are the offsets behind them.
     """
 
     __slots__ = (
@@ -350,6 +376,7 @@ class Block:
         "origin",
         "port",
         "positions",
+        "read_from",
         "receipt",
         "stream",
         "weight",
@@ -369,6 +396,7 @@ class Block:
         weight: int | None = None,
         positions: Sequence[int] | None = None,
         port: str = "in",
+        read_from: ReadFrom | None = None,
     ) -> None:
         """`positions` may be left out if the events are those of `origin`, one for each of its positions."""
         self.stream = stream
@@ -384,6 +412,7 @@ class Block:
             positions = range(origin.first, origin.last + 1)
         self.positions = positions
         self.port = port
+        self.read_from = read_from
         self._values: list[object] | None = None
 
     def __repr__(self) -> str:
@@ -418,6 +447,7 @@ class Block:
             weight=self.weight,
             positions=self.positions if frames.count == self.frames.count else None,
             port=self.port,
+            read_from=self.read_from,
         )
 
     def at_port(self, port: str) -> Self:
@@ -450,6 +480,7 @@ class Block:
             event_metas=kept if metas is None else metas,
             # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
             origin=self.origin if distinct else None,
+            read_from=self.read_from if distinct else None,
             weight=self.weight,
             positions=None if positions is None else PickedPositions(positions, numbers),
         )
@@ -476,6 +507,7 @@ class Block:
                 weight=round(len(some.data) * each),
                 positions=self.positions[start:stop] if self.positions is not None else None,
                 port=self.port,
+                read_from=self.read_from,
             )
             parts.append(part)
             start = stop

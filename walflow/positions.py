@@ -73,6 +73,11 @@ class WrittenPositions:
         else:
             del self._logs[log]
 
+    def forget_parts_below(self, log: str, position: int) -> None:
+        """Of all parts of a log: see `walflow.event.Origin.part`."""
+        for part in [one for one in self._logs if one == log or one.startswith(f"{log}/")]:
+            self.forget_below(part, position)
+
     def close_gaps(self, log: str, last: int) -> None:
         """From the first known position up to `last` all are known."""
         ranges = self._logs.get(log)

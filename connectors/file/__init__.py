@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
-from connectors.file.follow import Following, fixed_part, follow, leads_to
+from connectors.file.follow import Following, fixed_part, follow, leads_to, may_be_compressed
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
@@ -188,6 +188,9 @@ class File(Connector):
 
     def resends(self) -> bool:
         return self.follow
+
+    def has_offsets(self) -> bool:
+        return self.follow and not may_be_compressed(self.path)
 
     def claims(self) -> Sequence[Claim]:
         return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)

@@ -148,7 +148,7 @@ class Appending(Output):
     def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
         assert self._sidecar is not None
         for log, position in batch.acked_below.items():
-            self._ranges.forget_below(log, position)
+            self._ranges.forget_parts_below(log, position)
         data = b"".join(parts)
         before = self._current(fd)
         self._sidecar.write(replace(before, intent=intend(data, self.size, batch.adds)))

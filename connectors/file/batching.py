@@ -35,8 +35,8 @@ class Batching:
         if not self._remember or origin is None or not known:
             yield block
             return
-        known.forget_below(origin.log, origin.acked_below)
-        runs = known.runs(origin.log, origin.first, origin.last)
+        known.forget_parts_below(origin.log, origin.acked_below)
+        runs = known.runs(origin.part, origin.first, origin.last)
         if len(runs) > 1 and block.frames.count != origin.last - origin.first + 1:
             yield block  # which of its events are which positions is not known
             return

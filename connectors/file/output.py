@@ -46,7 +46,7 @@ class FileBatch:
             self.acked_below[origin.log] = origin.acked_below
             # of a block that lost events on its way, which positions it still holds is not known
             if block.frames.count == origin.last - origin.first + 1:
-                self.adds.add(origin.log, origin.first, origin.last)
+                self.adds.add(origin.part, origin.first, origin.last)
 
 
 class Output:

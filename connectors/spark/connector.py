@@ -127,7 +127,7 @@ class Spark(SparkConfig):
         token = find_token(self.token, log, out)
         names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
-        arriving = Arriving(log, inlet) if inlet.straight else None
+        arriving = Arriving(log, inlet) if inlet.straight or inlet.straight_files else None
         if arriving is not None:
             arriving.tell(out, await _on_thread(out, arriving.open))
         events = SparkLog(log, names, admission, inlet, out, arriving)

@@ -46,3 +46,56 @@ def test_a_source_whose_keys_no_log_gives_back(link: str) -> None:
     said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
     forgets = "note: main::http: here a restart forgets all its keys, because its events go to dead and log;"
     assert (forgets in said) == bool(link)
+
+
+FOLLOWED = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector lines from file
+  with codec = "json", preprocessors = ["separate"], config = {"path": "%s", "mode": "read", "follow": true}
+  end;
+  define connector log from wal with config = {"path": "state", "sync": "%s"} end;
+  define connector out from null;
+  define pipeline windowed pipeline
+    define operator some from generic::batch with count = 2 end;
+    create operator some;
+    select event from in into some;
+    select event from some into out;
+  end;
+  create connector lines;
+  create connector log;
+  create connector out;
+  create pipeline before from %s;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/lines to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+  %s
+end;
+deploy flow main;
+"""
+STRAIGHT = "pipelines::passthrough"
+TWO_WAYS = "create pipeline more from pipelines::passthrough; connect /connector/lines to /pipeline/more; connect /pipeline/more to /connector/log;"
+
+
+@pytest.mark.parametrize(
+    ("path", "sync", "before", "more", "once"),
+    [
+        ("in/*.log", "always", STRAIGHT, "", True),
+        ("in/app.log", "always", STRAIGHT, "", True),
+        ("in/*", "always", STRAIGHT, "", False),
+        ("in/app.log*", "always", STRAIGHT, "", False),
+        ("in/*z", "always", STRAIGHT, "", False),
+        ("in/*.log", "never", STRAIGHT, "", False),
+        ("in/*.log", "always", "windowed", "", False),
+        ("in/*.log", "always", STRAIGHT, TWO_WAYS, False),
+    ],
+)
+def test_where_a_log_recognises_what_a_followed_file_reads_again(
+    path: str, sync: str, before: str, more: str, once: bool
+) -> None:
+    Path("main.troy").write_text(FOLLOWED % (path, sync, before, more))
+    said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
+    assert ("each event that comes here from lines is appended once, also after kill -9" in said) == once

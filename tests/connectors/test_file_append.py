@@ -119,6 +119,31 @@ def test_another_logs_positions_are_not(path: Path) -> None:
     sink.stop()
 
 
+def test_a_log_that_was_restored_gives_its_positions_to_other_events_and_none_is_skipped(path: Path) -> None:
+    sink = appending(path)
+    sink.write(b"1", b"2", first=1, term=7)
+    sink.write(b"3", b"4", first=3, term=7)
+    sink.die()
+    sink = appending(path)
+    sink.write(b"1", b"2", first=1, term=7)  # the copy has these, and then goes on in a new chunk
+    sink.write(b"5", b"6", first=3, term=8)
+    assert path.read_bytes() == b"1\n2\n3\n4\n5\n6\n"
+    sink.stop()
+
+
+def test_positions_of_each_chunk_are_forgotten_once_they_cannot_come_again(path: Path) -> None:
+    sink = appending(path)
+    for number in range(1, 100):
+        sink.write(b"%d" % number, first=number, acked_below=max(1, number - 3), term=number)
+    assert sum(map(len, sidecar_state_of(sink).ranges.values())) <= 5
+    sink.die()
+    sink = appending(path)
+    for number in range(97, 100):
+        sink.write(b"%d" % number, first=number, acked_below=90, term=number)
+    assert path.read_bytes() == b"".join(b"%d\n" % number for number in range(1, 100))
+    sink.stop()
+
+
 def test_with_several_ways_from_the_log_nothing_is_skipped(path: Path) -> None:
     sink = appending(path, sole_path=False)
     sink.write(b"1", first=1)

@@ -32,8 +32,8 @@ class Sink:
         self.scheduler.run()
         return self
 
-    def write(self, *events: bytes, first: int | None = None, acked_below: int = 1) -> None:
-        origin = None if first is None else Origin(LOG, first, first + len(events) - 1, acked_below)
+    def write(self, *events: bytes, first: int | None = None, acked_below: int = 1, term: int | None = None) -> None:
+        origin = None if first is None else Origin(LOG, first, first + len(events) - 1, acked_below, term)
         self.inlet.give(self.inlet.lines_of(*events, origin=origin))
         self.scheduler.run()
 

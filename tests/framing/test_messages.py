@@ -9,6 +9,7 @@ from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import LINES
 from walflow.framing.messages import MESSAGES
 from walflow.nodes.ingress import IngressStream
+from walflow.offsets import EventEnds
 from walflow.relay.tag import Tags
 from walflow.testing import MemoryInlet, VirtualScheduler
 
@@ -22,7 +23,7 @@ class Taker:
         self.frames: list[Frames] = []
         self.refused: list[tuple[bytes, str]] = []
 
-    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
+    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec, ends: EventEnds | None = None) -> None:
         self.frames.append(frames)
 
     def refuse(self, stream: IngressStream, bad: Sequence[tuple[bytes, str]]) -> None:

@@ -94,6 +94,17 @@ def test_each_block_gets_what_became_of_its_events(five: Running) -> None:
     assert settled[1].delivered == frozenset()
 
 
+def test_blocks_of_two_chunks_of_a_log_stay_two(five: Running) -> None:
+    """A position stands for one event in its chunk only."""
+    for first, count, term in ((1, 2, 7), (3, 3, 8)):
+        frames = Frames(b"".join(b"%d\n" % number for number in range(count)), count, LINES)
+        origin = Origin("log", first, first + count - 1, 1, term)
+        receipt = Receipt(lambda _: None, count)
+        five.nodes.operators[0].node.accept(Block(STREAM, frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin))
+    assert sizes(five) == [2, 3]
+    assert [block.origin and block.origin.term for block in five.sinks[0].waiting] == [7, 8]
+
+
 def test_what_cannot_be_one_block_goes_on_as_several(five: Running) -> None:
     other = five.outlet.stream({"peer": 2})
     five.give(1)

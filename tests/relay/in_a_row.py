@@ -62,7 +62,8 @@ class HalfRow:
         nodes.sink.begin(context)
         outlet = nodes.source.begin(context)
         self.log = Log(wal.options(), disk)
-        self.arriving = Arriving(self.log, nodes.sink) if nodes.sink.straight and wal.sync == "always" else None
+        wants = nodes.sink.straight or nodes.sink.straight_files
+        self.arriving = Arriving(self.log, nodes.sink) if wants and wal.sync == "always" else None
         try:
             if self.arriving is not None:
                 self.arriving.open()
@@ -71,9 +72,9 @@ class HalfRow:
             self.log.abandon()
             raise
         self._came: list[Block] = []
-        nodes.sink.serve(self._accept)
+        nodes.sink.serve(self.accept)
 
-    def _accept(self, block: Block) -> None:
+    def accept(self, block: Block) -> None:
         self._came = [one for one in self._came if one.receipt.pending]
         self._came.append(block)
         self.running.writer.accept(block)

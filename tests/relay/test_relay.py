@@ -361,6 +361,47 @@ def test_blocks_larger_than_a_sixteenth_of_the_budget_are_split_between_events(p
     relay.close()
 
 
+def give_with_metas(relay: Relay, *sizes: int) -> None:
+    """One block, of events with metadata of these sizes."""
+    data = b"".join(b'{"id":%d}\n' % number for number in range(len(sizes)))
+    metas = [{"headers": "y" * size} for size in sizes]
+    owed = Receipt(relay.settled.append, len(sizes))
+    block = Block(
+        StreamId("f::tcp", 77, 1),
+        Frames(data, len(sizes), LINES),
+        JSON,
+        owed,
+        ingest_ns=5,
+        meta={},
+        event_metas=metas,
+    )
+    relay.sink.accept(block)
+
+
+def test_a_block_whose_metadata_exceeds_a_record_is_split_between_events(path: Path) -> None:
+    """A script that sets `$` of each event is enough for that."""
+    taker = Taker(ack=True)
+    relay = Relay(path, taker)
+    give_with_metas(relay, *[100] * 4096)
+    relay.scheduler.run()
+    assert ids(taker.blocks) == [*range(4096)]
+    assert all(len(block.event_metas or ()) == block.frames.count for block in taker.blocks)
+    assert [receipt.cause for receipt in relay.settled] == [None]
+    relay.close()
+
+
+def test_an_event_whose_own_metadata_exceeds_a_record_is_rejected_and_its_neighbours_are_not(path: Path) -> None:
+    taker, err = Taker(ack=True), Taker(ack=True)
+    relay = Relay(path, taker, err=err)
+    give_with_metas(relay, 10, 70_000, 10)
+    relay.scheduler.run()
+    assert ids(taker.blocks) == [0, 2]
+    (reason,) = [value["error"] for block in err.blocks for value in block.values]  # type: ignore[index]
+    assert reason == "metadata of 70,040 bytes does not fit a record of the log, which takes 65,535"
+    assert [receipt.cause for receipt in relay.settled] == [None]
+    relay.close()
+
+
 def test_tags_remember_what_they_say() -> None:
     tags = Tags()
     owed: list[Receipt] = []

@@ -91,7 +91,7 @@ def killed_again_and_again(workdir: Path, kills: int, count: int) -> None:
             # the second log appends, and the cursor of the first one is not written for 100 ms
             wait_until(partial(goes_on, workdir, before, size), "nothing is appended")
     with running(flow, workdir) as daemon:
-        daemon.wait_for("knows what it has of logs upstream")
+        daemon.wait_for("knows what it has of logs and files upstream")
         wait_until(lambda: out.exists() and out.stat().st_size >= size, "events are missing")
         assert daemon.terminate() == 0
     assert ids(out) == wanted

@@ -138,7 +138,9 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
     kept = "is a log" if sink.positions else "is a buffer in memory, which is lost with walflow"
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
-    once = in_a_row(_listed(sorted(logs))) if logs and not repeats and _recognises(path.sink, words, graph) else ""
+    known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
+    say = in_a_row if graph.connectors[path.source].connector.positions else from_a_file
+    once = say(_listed(sorted(logs))) if known else ""
     return Promise(
         path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats, once
     )
@@ -151,9 +153,20 @@ def in_a_row(log: str) -> str:
     )
 
 
-def _recognises(sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
-    """Whether it is a log that does not append again what the logs upstream send again."""
-    return words[sink].once and graph.connectors[sink].connector.positions and graph.is_straight(sink)
+def from_a_file(file: str) -> str:
+    return (
+        f"each event that comes here from {file} is appended once, also after kill -9: what {file} reads again is recognised by its "
+        "offset and acked. After a power cut the last 32 MiB that were read may come twice"
+    )
+
+
+def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
+    """Whether the sink is a log that does not append again what the source, a log or a file upstream, sends again."""
+    if not (words[sink].once and graph.connectors[sink].connector.positions):
+        return False
+    if graph.connectors[source].connector.positions:
+        return graph.is_straight(sink)
+    return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
 
 
 def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[str]:
@@ -163,7 +176,7 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
     for log in logs:
         name = log.name
         for before in sorted(graph.sources_of(log)):
-            if graph.connectors[before].connector.positions and _recognises(log, words, graph):
+            if _recognises(before, log, words, graph):
                 continue
             if graph.connectors[before].connector.resends():
                 again = f"events that {before.name} sends again after a crash or a failure"
@@ -172,7 +185,9 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
                 reasons.append(
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
                 )
-        if not graph.connectors[log].connector.positions:
+        if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.positions:
+            reasons += _bent(log, path.sink, graph)
+        elif not graph.connectors[log].connector.positions:
             reasons.append(f"{name} gives events no positions")
         elif not graph.sole_path(log, path.sink):
             reasons.append(f"several ways lead here from {name}")
@@ -192,7 +207,8 @@ def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
         return [
             f"{which} may hold events, make one of several or reject them; {sink.name} then does not know their positions"
         ]
-    others = [source for source in sorted(graph.logs_of(sink)) if not graph.straight(source, sink)]
+    alike = graph.logs_of(sink) if graph.connectors[log].connector.positions else graph.files_of(sink)
+    others = [source for source in sorted(alike) if not graph.straight(source, sink)]
     return [f"it knows no positions, because of the way from {_listed(others)}"] if others else []
 
 

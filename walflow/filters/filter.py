@@ -20,6 +20,7 @@ from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.run_context import context_without_loop
 from walflow.nodes.staged import StagedStream
+from walflow.offsets import EventEnds
 from walflow.plan.alone import Alone, ExitEnd
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 from walflow.testing.world import VirtualScheduler
@@ -197,7 +198,7 @@ class _Feed:
 
     # what the stream calls
 
-    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
+    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec, ends: EventEnds | None = None) -> None:
         now = time.time_ns()
         for part in frames.parts(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
             receipt = Receipt(_settled, part.count)

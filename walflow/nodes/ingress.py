@@ -9,14 +9,16 @@ source is paused meanwhile.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Final, Protocol
 
 from walflow.codecs import JSON
 from walflow.contract import Marked
 from walflow.errors import CannotEncode
-from walflow.event import Codec, Cutting, Frames, Framing, StreamId
+from walflow.event import Codec, Cutting, Frames, Framing, ReadPlace, StreamId
 from walflow.framing import LINES, MESSAGES, frames_of
 from walflow.nodes.marks import SinceMark
+from walflow.offsets import EventEnds
 
 TURN_EVENTS: Final = 4096  # events that are validated and delivered in one turn
 
@@ -24,7 +26,9 @@ TURN_EVENTS: Final = 4096  # events that are validated and delivered in one turn
 class Delivery(Protocol):
     """The object that takes the blocks of a stream."""
 
-    def deliver(self, stream: "IngressStream", frames: Frames, codec: Codec) -> None: ...
+    def deliver(
+        self, stream: "IngressStream", frames: Frames, codec: Codec, ends: EventEnds | None = None
+    ) -> None: ...
     def refuse(self, stream: "IngressStream", bad: Sequence[tuple[bytes, str]]) -> None:
         """What came, and why it is no event. b"": it is not known, or was not kept."""
         ...
@@ -37,7 +41,9 @@ class IngressStream:
     """One connection or open file. See `walflow.contract.Stream`."""
 
     __slots__ = (
+        "_begin",
         "_codec",
+        "_fed",
         "_framing",
         "_held",
         "_max_bytes",
@@ -51,6 +57,7 @@ class IngressStream:
         "_yielded",
         "id",
         "meta",
+        "place",
         "since_mark",
     )
 
@@ -79,7 +86,15 @@ class IngressStream:
         self._max_bytes = min(max_event_bytes, framing.max_length or max_event_bytes)
         self._tail = bytearray()
         self.since_mark: SinceMark | None = None  # set if the source asked for the outcome of its events
+        self.place: ReadPlace | None = None
+        self._begin = 0
+        self._fed = 0  # bytes
         self._skipped: int | None = None  # bytes so far of an event that is too large; None: no such event
+
+    def read_at(self, place: ReadPlace) -> None:
+        """Before anything is fed."""
+        self.place = place
+        self._begin = place.begin()
 
     def pause(self) -> None:
         self._shut = True
@@ -161,16 +176,18 @@ class IngressStream:
     # bytes to events
 
     def _feed(self, data: bytes) -> None:
+        self._fed += len(data)
         if self._skipped is not None:
             data = self._skip(data)
         whole = self._framing.cut(self._tail, data)
+        start = self._fed - len(self._tail) - len(whole)
         if len(self._tail) > self._max_bytes:
             self._skipped = len(self._tail)
             self._tail.clear()
         if len(whole) > TURN_EVENTS:
-            self._take(whole, self._framing)
+            self._take(whole, self._framing, start)
         elif whole:
-            self._judge(whole, self._framing, None)
+            self._judge(whole, self._framing, None, start)
 
     def _emit(self, values: Sequence[object]) -> None:
         try:
@@ -182,10 +199,11 @@ class IngressStream:
 
     def _eof(self, *, complete: bool) -> None:
         self._end_oversized()
+        start = self._fed - len(self._tail)
         last = self._framing.finish(self._tail)
         if last:
             if complete or self._ends_whole(last):
-                self._take(last, self._framing)
+                self._take(last, self._framing, start)
             else:
                 self._refuse_last(last, "the stream ended inside an event")
         self._to.ended(self)
@@ -208,29 +226,45 @@ class IngressStream:
     def _ends_whole(self, last: bytes) -> bool:
         return all(map(self._codec.whole, self._framing.payloads(last)))
 
-    def _take(self, whole: bytes, framing: Framing) -> None:
-        """Takes as many events as one turn allows, and holds the others."""
+    def _take(self, whole: bytes, framing: Framing, start: int = 0) -> None:
+        """Takes as many events as one turn allows, and holds the others. `start`: where they begin, in bytes that were fed."""
         count = framing.count(whole) if len(whole) > TURN_EVENTS else None
         if count is None or count <= TURN_EVENTS:
-            self._judge(whole, framing, count)
+            self._judge(whole, framing, count, start)
             return
         pieces = Frames(whole, count, framing).parts(_turns(count))
-        self._held.extendleft(partial(self._judge, each.data, framing, each.count) for each in reversed(pieces))
+        starts = accumulate((len(each.data) for each in pieces), initial=start)
+        judges = [
+            partial(self._judge, each.data, framing, each.count, at) for each, at in zip(pieces, starts, strict=False)
+        ]
+        self._held.extendleft(reversed(judges))
         self._yielded = True  # delivering may settle events at once, and so resume this stream
         self._held.popleft()()
         self._yield_turn()
 
-    def _judge(self, whole: bytes, framing: Framing, count: int | None) -> None:
+    def _judge(self, whole: bytes, framing: Framing, count: int | None, start: int) -> None:
+        came = whole
         if len(whole) > self._max_bytes:
             count = None
             whole = self._without_oversized(whole, framing)
             if not whole:
                 return
         verdict = self._codec.validate(whole, framing, count)
-        if verdict.good is not None:
+        if verdict.good is not None and self.place is not None:
+            self._deliver_placed(verdict.good, came, framing, start)
+        elif verdict.good is not None:
             self._to.deliver(self, verdict.good, self._codec)
         if verdict.bad:
             self._to.refuse(self, verdict.bad)
+
+    def _deliver_placed(self, good: Frames, came: bytes, framing: Framing, start: int) -> None:
+        """With the offset of each event."""
+        find: Callable[[], Sequence[int]] | None = partial(good.framing.index, good.data)
+        if len(good.data) != len(came):
+            find = _finding(good, came, framing)
+        begin, end = start, min(start + len(came), self._fed)  # the last line may have no end in the file
+        ends = EventEnds(self._begin + begin, self._begin + end, good.count, find) if find is not None else None
+        self._to.deliver(self, good, self._codec, ends)
 
     def _without_oversized(self, whole: bytes, framing: Framing) -> bytes:
         """The frames of `whole` that are within the limit. The others are rejected."""
@@ -260,6 +294,18 @@ class IngressStream:
     def _refuse_sizes(self, sizes: Sequence[int]) -> None:
         limit = self._max_bytes
         self._to.refuse(self, [(b"", f"event of {size} bytes exceeds max_event_bytes, {limit}") for size in sizes])
+
+
+def _finding(good: Frames, came: bytes, framing: Framing) -> Callable[[], Sequence[int]] | None:
+    """Where the good events end in what came. Whether an event is good depends on its bytes alone. None: they are not found, because
+    the codec has changed them."""
+    wanted = [*reversed(good.framing.frames(good.data))]
+    ends: list[int] = []
+    for frame, end in zip(framing.frames(came), framing.index(came), strict=True):
+        if wanted and frame == wanted[-1]:
+            wanted.pop()
+            ends.append(end)
+    return None if wanted else lambda: ends
 
 
 def _turns(count: int) -> list[int]:

@@ -46,6 +46,7 @@ class SinkNode(RunHalf):
         self.behind_log = behind_log
         self.sole_path = sole_path
         self.straight = False
+        self.straight_files = False
         self.replaceable = False
         self.recalled_by: dict[str, tuple[str, str]] = {}
         self.remembered: dict[str, Sequence[contract.Recalled]] = {}  # by source

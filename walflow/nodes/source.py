@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from walflow import __version__
 from walflow.contract import MessagePiece, Recalled
-from walflow.event import Block, Codec, Cutting, Node, Receipt, Settled
+from walflow.event import Block, Codec, Cutting, Node, ReadPlace, Receipt, Settled
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import AllGates, ReasonGate
 from walflow.nodes.ingress import IngressStream
@@ -23,6 +24,11 @@ SHARES: Final = 4  # the part of the window that may wait for clients: a quarter
 
 
 def _nothing() -> None: ...
+
+
+def _form(ports: SourcePorts) -> str:
+    parts = ((one.name, sorted(one.config.items())) for one in (ports.codec, ports.incoming.framing))
+    return f"{__version__} {MAX_EVENT_BYTES} {[*parts]}"
 
 
 class Holder(NamedTuple):
@@ -151,6 +157,7 @@ class RunOutlet(RunHalf, SendWindow):
         self.codec = node.ports.codec
         self.framed = bool(node.ports.incoming.steps) or node.ports.incoming.framing is not MESSAGES
         self.max_event_bytes = MAX_EVENT_BYTES
+        self.form = _form(node.ports)
         self._node = node
         self._out = node.ports.out
         self._turns = Turns(node.gate, context.scheduler, context.signal())
@@ -176,9 +183,10 @@ class RunOutlet(RunHalf, SendWindow):
         resume: Callable[[], None] = _nothing,
         broken: Callable[[], None] = _nothing,
         marks: bool = False,
+        place: ReadPlace | None = None,
     ) -> IngressStream:
         self._context.up()
-        return self._streams.open(meta, self.max_event_bytes, pause, resume, broken, marks=marks)
+        return self._streams.open(meta, self.max_event_bytes, pause, resume, broken, marks=marks, place=place)
 
     async def ready(self) -> None:
         self._context.up()

@@ -8,7 +8,7 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from walflow.event import Block, Codec, Frames, Node, Receipt, Settled, StreamId
+from walflow.event import Block, Codec, Frames, Node, ReadFrom, ReadPlace, Receipt, Settled, StreamId
 from walflow.framing import LINES, Incoming
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.marks import SinceMark
@@ -17,6 +17,7 @@ from walflow.nodes.run_context import RunContext
 from walflow.nodes.staged import StagedStream
 from walflow.nodes.turns import Turns
 from walflow.nodes.window import SendWindow
+from walflow.offsets import EventEnds
 
 BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096
@@ -62,6 +63,7 @@ class Streams:
         broken: Callable[[], None],
         *,
         marks: bool,
+        place: ReadPlace | None,
     ) -> IngressStream:
         self._last += 1
         codec, incoming = self._ports.codec, self._ports.incoming
@@ -72,6 +74,8 @@ class Streams:
             else IngressStream(self, name, meta, codec, incoming.framing, max_event_bytes, pause, resume)
         )
         stream.since_mark = SinceMark() if marks else None
+        if place is not None and not incoming.steps:
+            stream.read_at(place)
         self._open[name.number] = stream
         if self._window.gate.shut:
             stream.pause()
@@ -89,18 +93,34 @@ class Streams:
             stream.resume()
         return True
 
-    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec) -> None:
+    def deliver(self, stream: IngressStream, frames: Frames, codec: Codec, ends: EventEnds | None = None) -> None:
         window = self._window
         if window.over:
             return
         now = time.time_ns()
+        place = stream.place if ends is not None else None
+        read_from = None if place is None else ReadFrom(place.origin(), place)
+        positions: Sequence[int] | None = ends
+        sent = 0
         for part in frames.parts(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
             size = len(part.data)
             window.inflight += size
             self._received.value += part.count
             self._received_bytes.value += size
             receipt = Receipt(self._outcome_of(stream), part.count, size)
-            block = Block(stream.id, part, codec, receipt, ingest_ns=now, meta=stream.meta)
+            if ends is not None and part is not frames:
+                positions = ends[sent : sent + part.count]
+                sent += part.count
+            block = Block(
+                stream.id,
+                part,
+                codec,
+                receipt,
+                ingest_ns=now,
+                meta=stream.meta,
+                positions=positions,
+                read_from=read_from,
+            )
             try:
                 self._out.accept(block)
             except Exception as error:  # noqa: BLE001  # any bug

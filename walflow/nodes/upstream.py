@@ -35,6 +35,7 @@ class Upstream:
             self._tell_of_source(nodes)
         for node, sink in self._sinks.items():
             sink.straight = self._graph.is_straight(node)
+            sink.straight_files = self._graph.is_straight_from_files(node)
         self._hang_gates()
 
     def _tell_of_source(self, nodes: ConnectorNodes) -> None:

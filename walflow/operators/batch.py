@@ -168,12 +168,12 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
 
 
 def _follows(block: Block, last: Block) -> bool:
-    """Whether both are of one log and in order: a sink that remembers positions must know the position of each event."""
+    """Whether both are of one part of a log and in order: a sink that remembers positions must know the position of each event."""
     origin, before = block.origin, last.origin
     return (
         origin is not None
         and before is not None
-        and origin.log == before.log
+        and origin.part == before.part
         and block.positions is not None
         and last.positions is not None
         and last.positions[-1] < block.positions[0]

@@ -233,6 +233,15 @@ class Graph:
         logs = self.logs_of(sink)
         return bool(logs) and all(self.straight(log, sink) for log in logs)
 
+    def files_of(self, sink: NodeId) -> list[NodeId]:
+        """The files upstream that are followed: what gives events offsets."""
+        return [source for source in self.sources_of(sink) if self.connectors[source].connector.has_offsets()]
+
+    def is_straight_from_files(self, sink: NodeId) -> bool:
+        """Whether there are such files upstream, and one straight way from each of them."""
+        files = self.files_of(sink)
+        return bool(files) and all(self.straight(file, sink) for file in files)
+
     def logs_behind(self, path: Path) -> frozenset[NodeId]:
         """The logs whose events come by this path: its source, or, if the source is a sink that rejects, the logs
         before it."""

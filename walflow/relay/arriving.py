@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from walflow.contract import Inlet, Outlet
-from walflow.event import Block
+from walflow.event import Block, Origin, ReadPlace
+from walflow.offsets import EventEnds
 from walflow.relay.tag import arrived, provenance
 from walflow.wal import Commit, Log
-from walflow.wal.arrivals import Provenance, UpstreamPositions
+from walflow.wal.arrivals import MOST_LOGS, Provenance, UpstreamPositions
 from walflow.wal.format import RECORD_PREFIX, RECORD_START, record_size
 from walflow.wal.range_reader import RangeReader, RecordSlice
 
+FILE_TERM: Final = 0  # a file has another name instead
 READ_BYTES: Final = 64 << 20  # of the newest records, at most: the file covers all but 16 MiB, if it is there
 
 
@@ -23,6 +25,10 @@ class Arriving:
         self._inlet = inlet
         self._arrivals: UpstreamPositions = log.remember_arrivals()
         self._known = inlet.counter("wal_known_events_total")
+        self._from_logs = inlet.straight
+        self._from_files = inlet.straight_files
+        self._places: dict[str, ReadPlace] = {}  # by name; the file that sent last at the end
+        self._arrivals.before_save = self._settle_files
 
     def __repr__(self) -> str:
         return f"<Arriving {self._arrivals!r}>"
@@ -43,18 +49,21 @@ class Arriving:
     def tell(self, out: Outlet, error: BaseException | None) -> None:
         """Logs the result of `open`."""
         if error is not None:
-            out.log.warning("what came from logs upstream may come twice", reason=str(error))
-        out.log.info("knows what it has of logs upstream", positions=self.positions)
+            out.log.warning("what came from logs and files upstream may come twice", reason=str(error))
+        out.log.info("knows what it has of logs and files upstream", positions=self.positions)
 
     def fresh(self, block: Block) -> Iterator[Block]:
         """The block, or the parts of it that this log does not have; the others are acked."""
-        came = came_from(block)
+        came = self._came(block)
         if came is None:
             yield block
             return
-        arrivals, origin, positions = self._arrivals, block.origin, block.positions
+        arrivals, origin, positions = self._arrivals, origin_of(block), block.positions
         assert origin is not None
         assert positions is not None
+        if block.read_from is not None:
+            self._places.pop(came.log, None)
+            self._places[came.log] = block.read_from.place
         arrivals.forget_below(came.log, origin.acked_below)
         arrivals.settled(came.log, came.term, min(origin.settled, came.first - 1))
         runs = arrivals.runs(came)
@@ -80,7 +89,7 @@ class Arriving:
 
     def tag(self, tag: bytes, block: Block) -> bytes:
         """The tag of the block, with where it came from."""
-        came = came_from(block)
+        came = self._came(block)
         return tag if came is None else arrived(tag, came)
 
     def committed(self, commit: Commit, blocks: Sequence[object]) -> None:
@@ -88,17 +97,38 @@ class Arriving:
         self._arrivals.grown(commit.size)
         for block in blocks:
             assert isinstance(block, Block)
-            came = came_from(block)
+            came = self._came(block)
             if came is not None:
                 self._arrivals.add(came)
 
+    def _settle_files(self) -> None:
+        """A file may send all that it has before the first of it is acked. So it is asked again, before ranges that do not fit
+        are left out."""
+        for name, place in list(self._places.items()):
+            now = place.origin()
+            if now.log == name:
+                self._arrivals.forget_below(name, now.acked_below)
+                self._arrivals.settled(name, FILE_TERM, now.settled)
+            if now.log != name or len(self._places) > MOST_LOGS:
+                del self._places[name]
+
+    def _came(self, block: Block) -> Provenance | None:
+        wanted = self._from_files if block.origin is None else self._from_logs
+        return came_from(block) if wanted else None
+
+
+def origin_of(block: Block) -> Origin | None:
+    return block.read_from.origin if block.origin is None and block.read_from is not None else block.origin
+
 
 def came_from(block: Block) -> Provenance | None:
-    """None: it came from no log, or which event has which position is not known, or two have the same one. Then it is appended,
+    """None: it came from no log and no file, or which event has which position is not known, or two have the same one. Then it is appended,
     and nothing is remembered."""
-    origin, positions = block.origin, block.positions
+    origin, positions = origin_of(block), block.positions
     if origin is None or origin.term is None or positions is None or len(positions) != block.frames.count:
         return None
+    if isinstance(positions, EventEnds):  # all its bytes: so what follows each other in the file is one range here
+        return Provenance(origin.log, origin.term, positions.begin + 1, positions.end)
     first, last = positions[0], positions[-1]
     return Provenance(origin.log, origin.term, first, last) if last - first >= len(positions) - 1 else None
 

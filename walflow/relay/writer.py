@@ -17,6 +17,7 @@ from walflow.relay.checkpoints import Checkpoints
 from walflow.relay.one_at_a_time import OneAtATime
 from walflow.relay.tag import Tags
 from walflow.wal import Commit, Log
+from walflow.wal.format import MAX_TAG
 
 INLINE_BYTES: Final = 32 << 10  # a commit up to this size is synced on the loop: the hop to a thread costs 95 us
 SLOW_SYNC: Final = 0.001  # seconds; above this average nothing is synced on the loop
@@ -117,7 +118,9 @@ class LogSink:
 
     def _admit(self, block: Block) -> None:
         tag = self._tag(block)
-        if len(tag) + len(block.frames.data) > self._log.max_record:
+        if len(tag) > MAX_TAG:
+            self._split_metadata(block, len(tag))
+        elif len(tag) + len(block.frames.data) > self._log.max_record:
             size = len(block.frames.data)
             self._inlet.reject(
                 block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
@@ -129,6 +132,18 @@ class LogSink:
                 self._fill_up()
             elif len(self._held) == 1:
                 self._push(self._make_way)
+
+    def _split_metadata(self, block: Block, size: int) -> None:
+        """Each event may have metadata of its own, so a part of the block has less."""
+        count = block.frames.count
+        if block.event_metas is not None and count > 1:
+            for part in block.split([count // 2, count - count // 2]):
+                self._admit(part)
+            return
+        self._inlet.reject(
+            block, f"metadata of {size:,} bytes does not fit a record of the log, which takes {MAX_TAG:,}"
+        )
+        self._rejected_bytes.value += len(block.frames.data)
 
     def _push(self, make_way: Callable[[int, int], None]) -> None:
         """Makes room for waiting blocks, because they need the space at once."""

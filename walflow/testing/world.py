@@ -22,7 +22,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 from walflow.codecs import JSON
 from walflow.contract import Marked, MessagePiece, MetricValue, Recalled
 from walflow.errors import WalflowError
-from walflow.event import Block, Codec, Frames, Framing, Origin, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, Receipt, StreamId
 from walflow.framing import LINES
 from walflow.metrics import BucketedValues
 
@@ -205,12 +205,14 @@ class MemoryInlet(_Half):
         behind_log: bool = False,
         sole_path: bool = True,
         straight: bool = False,
+        straight_files: bool = False,
         replaceable: bool = False,
     ) -> None:
         super().__init__(scheduler, name, linked)
         self.behind_log = behind_log
         self.sole_path = sole_path
         self.straight = straight
+        self.straight_files = straight_files
         self.encoded = False
         self.replaceable = replaceable
         self.recalled_by: dict[str, tuple[str, str]] = {}
@@ -379,6 +381,7 @@ class MemoryOutlet(_Half):
         self.run = 1
         self.codec: Codec = JSON
         self.framed = False
+        self.form = "lines"
         self.window = 8 << 20
         self.window_events: int | None = None
         self.max_event_bytes = 1 << 20
@@ -422,6 +425,7 @@ class MemoryOutlet(_Half):
         resume: Callable[[], None] = _nothing,
         broken: Callable[[], None] = _nothing,
         marks: bool = False,
+        place: ReadPlace | None = None,
     ) -> MemoryStream:
         stream = MemoryStream(StreamId(self.name, self.run, len(self.streams) + 1), meta, pause, resume)
         self.streams.append(stream)

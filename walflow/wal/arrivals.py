@@ -15,7 +15,7 @@ To know too little means that an event is appended twice. To know too much would
 - What upstream will not send again is forgotten.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from walflow.positions import PositionRun, WrittenPositions
@@ -26,7 +26,7 @@ from walflow.wal.slot_file import SlotFile, SlotSave
 NAME: Final = "arrivals"
 MAGIC: Final = b"WALFCAME"
 COVERED: Final = ""  # the name under which the slot says what it covers
-MOST_LOGS: Final = 64
+MOST_LOGS: Final = 1024  # and followed files
 MOST_TERMS: Final = 512  # of a log: those of its chunks whose acks are not on disk there
 STORED: Final = 800  # terms that fit a slot
 AHEAD: Final = 16 << 20  # bytes of records that the file may not cover: so much a start reads
@@ -42,8 +42,11 @@ class Provenance(NamedTuple):
     last: int
 
 
+def _nothing() -> None: ...
+
+
 class UpstreamPositions:
-    """`covered`: the file covers records up to this position."""
+    """`covered`: the file covers records up to this position. `before_save`: called when the file is about to be written."""
 
     def __init__(self, directory: Directory, uuid: bytes) -> None:
         self.covered = 0
@@ -52,6 +55,7 @@ class UpstreamPositions:
         self._terms: dict[str, dict[int, str]] = {}  # by log, the one that came last at the end, and their keys
         self._below: dict[str, int] = {}  # by log: what is forgotten
         self._uncovered = 0  # bytes
+        self.before_save: Callable[[], None] = _nothing
 
     def __repr__(self) -> str:
         return f"<UpstreamPositions of {len(self._terms)} logs, {self._positions.total()} positions, covers {self.covered}>"
@@ -123,6 +127,7 @@ class UpstreamPositions:
         to be written now. `wanted`: chunks are to be deleted."""
         if self._file.missing or not (wanted or self._uncovered >= AHEAD):
             return None
+        self.before_save()
         self._uncovered = 0
         self.covered = durable
         known = self._positions.dump()

@@ -2,11 +2,13 @@
 
 `finding` looks which files there are, and compares them with those that are known. `growing` reads one open file, and
 notices that it was cut or written anew. `followed` is what is known of one file: how far it is read, and how far its
-events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `jobs` is what a thread does,
+events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `sent` keeps by which name
+and how far events were sent, so that a log recognises what comes again. `jobs` is what a thread does,
 `disposing` what it does with files that are dropped to be read once. `follower` has the loop.
 """
 
 from connectors.file.follow.finding import fixed_part, leads_to
 from connectors.file.follow.follower import Following, follow
+from connectors.file.follow.inflating import may_be_compressed
 
-__all__ = ["Following", "fixed_part", "follow", "leads_to"]
+__all__ = ["Following", "fixed_part", "follow", "leads_to", "may_be_compressed"]

@@ -11,7 +11,8 @@ from connectors.file.follow.finding import Identity, NamedFile
 from connectors.file.follow.growing import LAST_BYTES, GrowingFile, Head
 from connectors.file.follow.inflating import InflatedFile, is_compressed
 from connectors.file.follow.recognising import Guess
-from walflow import Backoff, Marked, Stream
+from connectors.file.follow.sent import NO_SLOT, Sent
+from walflow import Backoff, Marked, Origin, Stream
 
 FIRST_DELAY = 0.1
 LAST_DELAY = 10.0
@@ -60,7 +61,9 @@ class FollowedFile:
         "quiet_since",
         "saved",
         "searched",
+        "sent",
         "size",
+        "slot",
         "stream",
         "tail",
         "trouble",
@@ -87,6 +90,8 @@ class FollowedFile:
         )  # offsets that were acked, with the checksum of the bytes before
         self.file: GrowingFile | InflatedFile | None = None
         self.stream: Stream | None = None
+        self.sent = Sent.nothing()  # on its way to the sinks; beside `slot` only for files that are not compressed
+        self.slot = NO_SLOT
         self.failed: BaseException | None = None
         self.ended = False  # its last event was sent, whether a line end follows it or not
         self.after: FollowedFile | None = None  # the file that had this name before, which is read first
@@ -113,6 +118,13 @@ class FollowedFile:
         each.untried = [] if mark.offset or mark.packed else None
         each.earlier.extend(mark.earlier)
         return each
+
+    def begin(self) -> int:
+        """As the place of its stream: see `walflow.contract.ReadPlace`."""
+        return self.position
+
+    def origin(self) -> Origin:
+        return Origin(self.sent.name, 0, 0, acked_below=self.saved + 1, term=0, settled=self.acked)
 
     @property
     def unread(self) -> bool:

@@ -5,12 +5,12 @@ that was cut concern that file alone: it waits, the others go on.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from connectors.file.appending import boot_id
-from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks
+from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks, NoCheckpoint
 from connectors.file.follow.disposing import dispose
 from connectors.file.follow.finding import Identity, NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
@@ -18,11 +18,15 @@ from connectors.file.follow.inflating import InflatedFile, is_compressed
 from connectors.file.follow.jobs import BATCH_BYTES, FileRead, Jobs, Look, look, open_all, read_some
 from connectors.file.follow.keeping import MarkKeeper
 from connectors.file.follow.recognising import NOTHING_READ, Guess, guesses, left
+from connectors.file.follow.sent import SentOffsets
 from walflow import Outlet
 from walflow.disk import Disk, RealDisk
 
 BATCH_FILES: Final = 64
 AHEAD_BYTES: Final = 32 << 20  # read, and not in the checkpoint yet: then no more is read
+AHEAD_FILES: Final = (
+    512  # with events that are sent, and not in the checkpoint: a log recognises those of some 1,000 files
+)
 SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time
 
 
@@ -39,21 +43,34 @@ class Following(NamedTuple):
     move_to: str | None = None
 
 
-async def follow(config: Following, out: Outlet, disk: Disk | None = None) -> None:
+async def follow(config: Following, out: Outlet, disk: Disk | None = None, boot: Callable[[], str] = boot_id) -> None:
     """Raises Unusable and NoCheckpoint; returns only by being cancelled."""
     in_thread = Jobs(out.scheduler)
     checkpoint = await in_thread.run(
-        lambda: FollowCheckpoint.open(disk or RealDisk(), config.state, out.name, boot_id())
+        lambda: FollowCheckpoint.open(disk or RealDisk(), config.state, out.name, boot())
     )
     try:
         marks = await in_thread.run(checkpoint.load)
-        follower = Follower(config, out, checkpoint, in_thread, marks)
+        offsets = await in_thread.run(
+            partial(_offsets, config, out, disk or RealDisk(), boot(), known=marks is not None)
+        )
         try:
-            await follower.run()
+            follower = Follower(config, out, checkpoint, in_thread, marks, offsets)
+            try:
+                await follower.run()
+            finally:
+                await follower.close()
         finally:
-            await follower.close()
+            offsets.close()
     finally:
         checkpoint.close()
+
+
+def _offsets(config: Following, out: Outlet, disk: Disk, boot: str, *, known: bool) -> SentOffsets:
+    try:
+        return SentOffsets.open(disk, config.state, out.name, boot, out.form, known=known)
+    except OSError as error:
+        raise NoCheckpoint(f"cannot keep what was sent in {config.state}: {error.strerror}") from error
 
 
 class Follower:
@@ -64,6 +81,7 @@ class Follower:
         checkpoint: FollowCheckpoint,
         in_thread: Jobs,
         marks: FollowMarks | None,
+        offsets: SentOffsets,
     ) -> None:
         self._config = config
         self._out = out
@@ -72,6 +90,9 @@ class Follower:
         self._in_thread = in_thread
         self._skip = config.from_end and marks is None  # what is there at the first start of all
         self._files = {mark.identity: FollowedFile.known(mark) for mark in (marks.files if marks else ())}
+        self._offsets = offsets
+        for each in self._files.values():
+            each.slot, each.sent = offsets.take(each.identity)
         self._first = marks is None
         self._unread: dict[Identity, FollowedFile] = {}  # in the order in which they have their turn
         self._open: dict[Identity, FollowedFile] = {}  # the one that was read last comes last
@@ -98,6 +119,7 @@ class Follower:
     async def run(self) -> None:
         self._out.on_ready(self._wake.set)  # up: it looks for files, whether there are any or not
         await self._look()
+        self._offsets.free_unfound()
         await self._hold()
         if self._first:
             await self._keeper.save()  # from here on a restart knows what was there, and begins nothing at its end
@@ -156,6 +178,7 @@ class Follower:
 
     def _new(self, found: NamedFile, before: FollowedFile | None, now: float) -> None:
         each = FollowedFile.found(found)
+        each.slot, each.sent = self._offsets.take(each.identity)
         if self._skip and not each.compressed:
             each.position = each.acked = each.saved = found.size
         each.packed, each.ended = found.size if each.compressed else 0, self._skip and each.compressed
@@ -249,6 +272,7 @@ class Follower:
         each.let_go()
         for table in (self._files, self._unread, self._open, self._done):
             table.pop(each.identity, None)
+        self._offsets.free(each.slot)
         self._keeper.forget(each)
 
     def _tell_refused(self, refused: dict[str, str]) -> None:
@@ -262,7 +286,7 @@ class Follower:
     async def _read(self) -> None:
         while self._scheduler.time() < self._look_at and (batch := self._batch()):
             if await self._may_send():
-                for read in await self._in_thread.run(partial(read_some, batch)):
+                for read in await self._in_thread.run(partial(read_some, batch, self._offsets)):
                     self._took(read)
                 self._see_to_outcomes()
 
@@ -295,7 +319,7 @@ class Follower:
 
     def _batch(self) -> list[FollowedFile]:
         """What is read next: in turns, within the limit of open files, and no further ahead of the checkpoint than allowed."""
-        if self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES:
+        if self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES or self._keeper.files_ahead() + BATCH_FILES > AHEAD_FILES:
             self._keeper.save_soon(at_once=True)
             return []
         now = self._scheduler.time()
@@ -354,7 +378,9 @@ class Follower:
 
     def _take(self, each: FollowedFile, parts: Sequence[bytes]) -> None:
         if each.stream is None:
-            each.stream = self._out.stream({"file": {"path": shown(each.path)}}, marks=True)
+            each.stream = self._out.stream(
+                {"file": {"path": shown(each.path)}}, marks=True, place=None if each.compressed else each
+            )
         self._keeper.reading(each)
         for part in parts:
             if each.failed is None:
@@ -436,6 +462,7 @@ class Follower:
         self._keeper.remember(each)
         self._unread.pop(each.identity, None)
         fresh = FollowedFile(each.path, each.identity, each.size)
+        fresh.slot = each.slot
         fresh.packed = each.packed
         fresh.gone_since, fresh.searched, fresh.quiet_since = each.gone_since, each.searched, self._scheduler.time()
         self._add(fresh)

@@ -97,6 +97,9 @@ class GrowingFile:
         self.last = data[-LAST_BYTES:]
         return data[len(last) :]
 
+    def peek(self, size: int, offset: int) -> bytes:
+        return os.pread(self._fd, size, offset)
+
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 

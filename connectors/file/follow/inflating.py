@@ -5,6 +5,7 @@ two. So as much memory is needed as the format needs, however large the file is.
 """
 
 import os
+import re
 import stat
 from typing import Final, Self
 
@@ -16,6 +17,12 @@ from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 
 PACKED_BYTES: Final = 64 << 10  # read at a time
 STEP_BYTES: Final = 4 << 20  # inflated at a time on the way to a position
+
+
+def may_be_compressed(pattern: str) -> bool:
+    """Whether the pattern matches names of compressed files."""
+    ending = re.split(r"[*?\[\]]", os.path.basename(pattern))[-1]
+    return any(ending.endswith(suffix) or suffix.endswith(ending) for suffix in ALGORITHMS)
 
 
 def is_compressed(path: str) -> bool:

@@ -8,6 +8,7 @@ from connectors.file.follow.finding import FilesNow, Identity, compare, find_aga
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten, TooShort
 from connectors.file.follow.inflating import InflatedFile
+from connectors.file.follow.sent import Sent, SentOffsets, after
 from walflow import Scheduler
 
 READ_BYTES: Final = (
@@ -59,7 +60,7 @@ class FileRead(NamedTuple):
     damage: str = ""
 
 
-def read_some(files: Sequence[FollowedFile]) -> list[FileRead]:
+def read_some(files: Sequence[FollowedFile], offsets: SentOffsets) -> list[FileRead]:
     """In a thread, BATCH_BYTES at most. Opens those that are not open."""
     each_may = max(1, BATCH_READS // max(1, len(files)))
     left = BATCH_READS
@@ -70,7 +71,21 @@ def read_some(files: Sequence[FollowedFile]) -> list[FileRead]:
         read = _read(file, each_may)
         left -= len(read.parts)
         reads.append(read)
+        if read.parts and isinstance(file.file, GrowingFile):
+            _note(read, file.file, offsets)
     return reads
+
+
+def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
+    """Before any of it is sent."""
+    each = read.file
+    sent = after(each.sent, file, each.last, each.position, read.parts, sound=not (read.rewritten or read.trouble))
+    if sent != each.sent:
+        try:
+            each.slot = offsets.write(each.slot, each.identity, sent)
+        except OSError:
+            sent = sent._replace(name=Sent.nothing().name)  # after a crash it is not known how far that one went
+        each.sent = sent
 
 
 def _read(each: FollowedFile, most: int) -> FileRead:

@@ -77,6 +77,10 @@ class MarkKeeper:
         """Of all files that are not compressed, also of past ones."""
         return [*self._past, *(mark for mark in self._marks.values() if not is_compressed(os.fsdecode(mark.path)))]
 
+    def files_ahead(self) -> int:
+        """Of which events are sent that the checkpoint does not know to be acked."""
+        return sum(not each.settled or each.acked != each.saved for each in self._unsaved.values())
+
     def ahead(self) -> int:
         """Bytes that are read and would come again after a crash."""
         return sum(each.position - each.saved for each in self._unsaved.values())

@@ -237,7 +237,7 @@ async def test_what_a_log_upstream_sends_again_is_not_appended_again(tmp_path: P
         world = World(tmp_path / "log")
         world.inlet.straight = True
         async with world.running():
-            assert world.said("knows what it has of logs upstream")[0]["positions"] == 2 * life
+            assert world.said("knows what it has of logs and files upstream")[0]["positions"] == 2 * life
             world.inlet.give(world.inlet.lines_of(b"1", b"2", origin=Origin("ab" * 16, 1, 2, 1, term=7)))
             await world.until(lambda: world.inlet.acked == [b"1\n2\n"])  # noqa: B023
             peer = await world.client()

@@ -1,0 +1,90 @@
+"""kill -9 of a daemon that follows files into a log: each line is in the log once, and in the file behind it."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import running, wait_until
+
+FLOW = """\
+define flow main
+flow
+  use tremor::pipelines;
+
+  define connector lines from file
+  with
+    codec = "json",
+    preprocessors = ["separate"],
+    config = {"path": "in/*.log", "mode": "read", "follow": true, "poll_interval": 50000000}
+  end;
+  define connector log from wal with config = {"path": "log", "chunk_size": 262144, "max_chunks": 256} end;
+  define connector out from file
+  with
+    codec = "json",
+    postprocessors = ["separate"],
+    config = {"path": "out.log", "mode": "append"}
+  end;
+
+  create connector lines;
+  create connector log;
+  create connector out;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+
+  connect /connector/lines to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+end;
+
+deploy flow main;
+"""
+
+FILES = 4
+
+
+def add(workdir: Path, first: int, count: int) -> None:
+    """To several files, and every tenth line is no event."""
+    for number in range(FILES):
+        ids = range(first + number, first + count, FILES)
+        with (workdir / "in" / f"app{number}.log").open("ab") as file:
+            file.write(b"".join(b'{"id":%d}\n' % id + (b"no json\n" if id % 10 == 0 else b"") for id in ids))
+
+
+def ids(file: Path) -> list[int]:
+    whole = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
+    return [json.loads(line)["id"] for line in whole.splitlines()]
+
+
+def has(out: Path, size: int) -> bool:
+    return out.exists() and out.stat().st_size >= size
+
+
+def size_of(count: int) -> int:
+    return sum(len(b'{"id":%d}\n' % id) for id in range(count))
+
+
+def killed_again_and_again(workdir: Path, kills: int, count: int) -> None:
+    flow, out = workdir / "follow.troy", workdir / "out.log"
+    flow.write_text(FLOW)
+    (workdir / "in").mkdir()
+    for life in range(kills):
+        add(workdir, life * count, count)
+        with running(flow, workdir):  # killed at its end
+            # some of this life's lines are in the log, and for half a second the checkpoint does not say so
+            wait_until(partial(has, out, size_of(life * count) + 1000), "nothing is written")
+    with running(flow, workdir) as daemon:
+        wait_until(partial(has, out, size_of(kills * count)), "events are missing")
+        assert daemon.terminate() == 0
+    assert sorted(ids(out)) == [*range(kills * count)]
+
+
+def test_killed_twice(tmp_path: Path) -> None:
+    killed_again_and_again(tmp_path, 2, 20_000)
+
+
+@pytest.mark.nightly
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    killed_again_and_again(tmp_path, 10, 20_000)
