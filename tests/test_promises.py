@@ -80,6 +80,7 @@ MADE: list[Connector] = [
     MqttPublisher.model_validate({"url": "mqtts://h", "topic": "t", "tls": {"cert": "c", "key_password": "secret"}}),
     MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c"),
     MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c", qos=0),
+    MqttSubscriber(url="mqtt://h", topics=("t",), client_id="c", qos=2),
     Null(),
     Spark(path="s"),
     Spark(path="s", pipeline=packed_text(ShippedPipeline("p", ("out",), {}, 0))),
@@ -332,6 +333,7 @@ HELD = {
         f"{MQTT}test_the_broker_keeps_a_message_until_its_event_is_acked",
         f"{MQTT}test_what_a_sink_fails_is_sent_again_and_bad_messages_leave_by_err",
         f"{MQTT}test_after_a_kill_of_the_broker_it_goes_on_and_old_acks_mean_nothing",
+        f"{MQTT}test_with_qos_2_a_message_does_not_come_again_after_a_broken_connection",
         MQTT_KILLS,
     ],
     "best effort: messages are lost while walflow is away": [

@@ -40,7 +40,6 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "chunk": f"`udp_client` sends an event a datagram: {_ONE_EVENT}",
         "collect": f'`http_client` has `"batch"`; other connectors write a block at a time: {_ONE_EVENT}',
         "gelf-chunking": "GELF over TCP: `tcp_client` with `separate` by `\\0`",
-        "ingest-ns": "`system::ingest_ns()` in a pipeline puts the time into the event",
         "streaming-compress": f"`compress`, for each event: {_ONE_EVENT}",
     },
 }

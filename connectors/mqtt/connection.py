@@ -4,7 +4,7 @@ callbacks come on the loop. Only connecting blocks, on the scheduler's thread.""
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -24,6 +24,38 @@ MISC: Final = 1.0  # seconds between looks at the keepalive
 TURN: Final = 200  # messages that are read before others have their turn
 
 
+class HoldingClient(Client):
+    """paho, but it does not answer a message of QoS 2 by itself: it hands it over when it comes, and `pubrec` answers it.
+
+    paho answers with PUBREC at once, and its `manual_ack` holds only the PUBCOMP. After PUBREC the broker has forgotten the
+    message, so a kill would lose it. paho has no public way to hold a PUBREC, so this overrides three of its private functions.
+    """
+
+    on_released: Callable[[int], None] | None = None
+    """Called with the packet identifier at PUBREL: the broker will not send the message again."""
+
+    def pubrec(self, mid: int) -> None:
+        super()._send_pubrec(mid)
+
+    def _send_pubrec(self, mid: int) -> MQTTErrorCode:
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def _handle_publish(self) -> MQTTErrorCode:
+        code = super()._handle_publish()
+        while self._in_messages:  # only what came with QoS 2
+            _, message = self._in_messages.popitem(last=False)
+            if self.on_message is not None:
+                self.on_message(self, None, message)
+        return code
+
+    def _handle_pubrel(self) -> MQTTErrorCode:
+        code = super()._handle_pubrel()
+        mid = int.from_bytes(cast(bytes, self._in_packet["packet"])[:2])
+        if self.on_released is not None:
+            self.on_released(mid)
+        return code or self.ack(mid, 2)  # the PUBCOMP, also for a message of an earlier process
+
+
 class MqttConnection:
     """`received`: how many messages have come."""
 
@@ -38,7 +70,7 @@ class MqttConnection:
         self._answer: asyncio.Future[ReasonCode] = self._loop.create_future()
         self._lost: asyncio.Future[str] = self._loop.create_future()
         self._five = config.version == "5"
-        self.client = client = Client(
+        self.client = client = HoldingClient(
             CallbackAPIVersion.VERSION2,
             client_id,
             clean_session=None if self._five else clean,
@@ -113,7 +145,7 @@ class MqttConnection:
             client.loop_write()
         client.on_socket_register_write = client.on_socket_unregister_write = client.on_socket_close = None
         client.on_connect = client.on_disconnect = client.on_message = None
-        client.on_publish = client.on_subscribe = None
+        client.on_publish = client.on_subscribe = client.on_released = None
         if sock is not None and sock.fileno() >= 0:
             self._on_close(client, None, sock)
             sock.close()

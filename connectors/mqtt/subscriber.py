@@ -22,10 +22,10 @@ class MqttSubscriber(MqttConnector):
         description="The name of the session. It must be the same after a restart, and no other client may have it.",
         examples=["walflow"],
     )
-    qos: Literal[0, 1] = Field(
+    qos: Literal[0, 1, 2] = Field(
         default=1,
-        description="The most that messages come with. What was published with QoS 2 comes with 1: with 2, the broker would forget "
-        "a message before its event is acked.",
+        description="The most that messages come with. 1: a message may come twice. 2: a message comes twice only if "
+        "walflow ends before the broker has released it, or if the broker loses its session.",
     )
     session_expiry: int = Field(
         default=7 * 86_400_000_000_000,
@@ -69,9 +69,11 @@ class MqttSubscriber(MqttConnector):
                 source="best effort: messages are lost while walflow is away, and where the flow accepts none",
                 warnings=tuple(warnings),
             )
+        answer = "PUBACK" if self.qos == 1 else "PUBACK or PUBREC"
+        twice = " A broken connection makes no message with QoS 2 come twice." if self.qos == 2 else ""
         return Guarantee(
             source="each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then the broker gets "
-            "its PUBACK. The broker keeps it meanwhile, also over a crash of walflow, and may send it twice. Messages "
+            f"its {answer}. The broker keeps it meanwhile, also over a crash of walflow, and may send it twice.{twice} Messages "
             "that were published with QoS 0 are lost while walflow is away, and where the flow accepts none",
             warnings=tuple(warnings),
         )

@@ -1,6 +1,7 @@
 """One run of the source: connections, one after the other, and the messages that are not acked."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,26 +22,30 @@ from walflow.relay.resending import HeldBatch, Resending
 if TYPE_CHECKING:
     from connectors.mqtt.subscriber import MqttSubscriber
 
+TWO: Final = 2
 SAY: Final = 10.0  # seconds between lines about dropped messages
 
 
 class UnackedMessages(HeldBatch):
-    """`packets`: their packet identifiers. `done` is called once, when each of their events is settled."""
+    """`packets`: those whose answer the broker waits for, by packet identifier. `done` is called once, when each of their
+    events is settled."""
 
     def __init__(
         self,
         stream: StreamId,
         payloads: Sequence[bytes],
         metas: Sequence[Mapping[str, object]],
-        packets: Sequence[int],
+        packets: Mapping[int, MQTTMessage],
         done: Callable[["UnackedMessages"], None],
     ) -> None:
         data, framing = frames_of(payloads)
         super().__init__(stream, Frames(data, len(payloads), framing), metas, time.time_ns())
         self.packets = packets
+        self.is_settled = False
         self._done = done
 
     def settled(self) -> None:
+        self.is_settled = True
         self._done(self)
 
     def place(self, number: int) -> str:
@@ -48,20 +53,47 @@ class UnackedMessages(HeldBatch):
         return f"topic {told['topic']}"
 
 
+class ReceivedMessages:
+    """Messages of QoS 2, from their arrival until the broker has said that it will not send them again (PUBREL). If the
+    connection breaks between, the broker sends such a message once more, and it is no new one.
+
+    A broker that has lost its newest state gives identifiers out again: so the bytes must be the same too.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[bytes, UnackedMessages]] = {}
+
+    def add(self, message: MQTTMessage, batch: UnackedMessages) -> None:
+        self._held[message.mid] = _digest(message), batch
+
+    def batch_of(self, message: MQTTMessage) -> UnackedMessages | None:
+        """None: the message is new."""
+        digest, batch = self._held.get(message.mid, (b"", None))
+        return batch if message.dup and digest == _digest(message) else None
+
+    def released(self, mid: int) -> None:
+        self._held.pop(mid, None)
+
+    def clear(self) -> None:
+        self._held.clear()
+
+
 class MqttSubscribing:
     def __init__(self, config: "MqttSubscriber", out: Outlet) -> None:
         self._config = config
         self._out = out
         self._resending = Resending(out, lambda: None, config.max_attempts)
-        self._connection: MqttConnection | None = None
+        self._connection: MqttConnection | None = None  # also while it is being opened: the broker may send at once
+        self._up = False
         self._stream = StreamId(out.name, out.run, 1)
         self._arrived: list[MQTTMessage] = []  # in this turn of the loop
         self._unacked: dict[int, UnackedMessages] = {}  # by their packet identifiers, on this connection
+        self._received = ReceivedMessages()
         self._dropped = out.counter("dropped_events_total")
         self._said = 0.0
         self._connected = out.counter("connections_total")
         out.gauge("unacked_messages", lambda: len(self._unacked))
-        out.gauge("connection_up", lambda: int(self._connection is not None))
+        out.gauge("connection_up", lambda: int(self._up))
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -73,12 +105,16 @@ class MqttSubscribing:
         """Why it ended. Raises MqttAway."""
         config = self._config
         connection = MqttConnection(config, self._out, contexts, config.client_id, clean=False)
-        connection.on_message = self._on_message
+        connection.on_message = partial(self._on_message, connection)
+        connection.client.on_released = self._received.released
+        self._connection = connection
         try:
             await connection.open(config.session_expiry // 1_000_000_000, config.max_unacked)
-            self._connection = connection
+            if not connection.present:
+                self._received.clear()
             await self._subscribe(connection)
             good()
+            self._up = True
             self._connected.value += 1
             self._out.log.info("subscribed", peer=str(config.address), session_kept=connection.present)
             self._out.on_ready(self._resending.pump)
@@ -87,6 +123,7 @@ class MqttSubscribing:
         finally:
             self._take()
             self._connection = None
+            self._up = False
             self._unacked.clear()  # the broker sends them again on the next connection, perhaps by other identifiers
             connection.close()
 
@@ -117,7 +154,14 @@ class MqttSubscribing:
 
     # what comes
 
-    def _on_message(self, message: MQTTMessage) -> None:
+    def _on_message(self, connection: MqttConnection, message: MQTTMessage) -> None:
+        if message.qos == TWO and connection.present:
+            batch = self._received.batch_of(message)
+            if batch is not None:
+                self._unacked[message.mid] = batch
+                if batch.is_settled:
+                    self._answer(message)
+                return
         if not message.qos and not self._resending.has_room:
             self._drop()
             return
@@ -148,18 +192,29 @@ class MqttSubscribing:
     def _hold(self, messages: Sequence[MQTTMessage], refused: str = "") -> None:
         if not messages:
             return
-        packets = [message.mid for message in messages if message.qos]
+        packets = {message.mid: message for message in messages if message.qos}
         payloads = [bytes(message.payload) for message in messages]
         metas = [_meta(message) for message in messages]
         batch = UnackedMessages(self._stream, payloads, metas, packets, self._settled)
         self._unacked.update(dict.fromkeys(packets, batch))
+        for message in messages:
+            if message.qos == TWO:
+                self._received.add(message, batch)
         self._resending.hold(batch, refused)
 
     def _settled(self, batch: UnackedMessages) -> None:
-        for packet in batch.packets:
-            if self._connection is not None and self._unacked.get(packet) is batch:
-                del self._unacked[packet]
-                self._connection.client.ack(packet, 1)
+        for packet, message in batch.packets.items():
+            if self._unacked.get(packet) is batch:
+                self._answer(message)
+
+    def _answer(self, message: MQTTMessage) -> None:
+        if self._connection is None:
+            return
+        del self._unacked[message.mid]
+        if message.qos == TWO:
+            self._connection.client.pubrec(message.mid)
+        else:
+            self._connection.client.ack(message.mid, 1)
 
     def _drop(self) -> None:
         self._dropped.value += 1
@@ -169,6 +224,10 @@ class MqttSubscribing:
             self._out.log.warning(
                 "dropped", reason="QoS 0, and the flow accepts none now", so_far=self._dropped.value
             )
+
+
+def _digest(message: MQTTMessage) -> bytes:
+    return hashlib.sha256(message.topic.encode() + b"\0" + bytes(message.payload)).digest()
 
 
 def _given(properties: Properties) -> Mapping[str, object]:

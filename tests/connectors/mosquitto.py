@@ -66,6 +66,11 @@ class Mosquitto:
             self._process.wait(PATIENCE)
             self._process = None
 
+    def pause(self) -> None:
+        """It reads nothing from now on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def publish(self, topic: str, lines: Sequence[bytes], *options: str) -> None:
         """A message a line, with QoS 1 unless `options` say otherwise. Returns when the broker has them."""
         command = ["mosquitto_pub", "-p", str(self.port), "-t", topic, "-q", "1", "-l", *options]

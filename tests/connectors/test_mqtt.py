@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -168,20 +169,24 @@ async def test_what_has_no_answer_when_it_stops_fails(mosquitto: Mosquitto) -> N
 
 
 @needs_mosquitto
+@pytest.mark.parametrize("qos", [1, 2])
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
-async def test_the_broker_keeps_a_message_until_its_event_is_acked(mosquitto: Mosquitto, version: str) -> None:
-    async with subscribing(mosquitto.port, version=version) as out:
+async def test_the_broker_keeps_a_message_until_its_event_is_acked(
+    mosquitto: Mosquitto, version: str, qos: int
+) -> None:
+    subscribed = partial(subscribing, mosquitto.port, version=version, qos=qos)
+    async with subscribed() as out:
         mosquitto.publish("t", [b"1", b"2"], "-q", "2")
         await until(lambda: values(out) == [1, 2])
         sent = out.sent.copy()
         out.sent.clear()
-    async with subscribing(mosquitto.port, version=version) as out:
+    async with subscribed() as out:
         await until(lambda: values(out) == [1, 2])
         ack(out.sent)
         mosquitto.publish("t", [b"3"])
         await until(lambda: values(out) == [1, 2, 3])
     ack(sent)
-    async with subscribing(mosquitto.port, version=version) as out:
+    async with subscribed() as out:
         mosquitto.publish("t", [b"4"])
         await until(lambda: 4 in values(out))
         assert values(out) in ([4], [3, 4]), "1 and 2 were acked"
@@ -204,6 +209,59 @@ async def test_after_a_kill_of_the_broker_it_goes_on_and_old_acks_mean_nothing(m
     async with subscribing(mosquitto.port) as out:
         await until(lambda: 2 in values(out))
         ack(two)
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("acked", ["before", "after"])
+async def test_with_qos_2_a_message_does_not_come_again_after_a_broken_connection(tmp_path: Path, acked: str) -> None:
+    """The broker dies with the PUBREC unread, or before there is one. So it sends the message again."""
+    with broker(tmp_path, "autosave_interval 1", "autosave_on_changes true") as mosquitto:
+        async with subscribing(mosquitto.port, qos=2) as out:
+            mosquitto.publish("t", [b"1"], "-q", "2")
+            await until(lambda: values(out) == [1])
+            mosquitto.pause()
+            if acked == "before":
+                ack(out.sent)
+            mosquitto.end(signal.SIGKILL)
+            await until(lambda: out.lines.count("disconnected"))
+            mosquitto.start()
+            await until(lambda: out.lines.count("subscribed") == 2)
+            mosquitto.publish("t", [b"2"], "-q", "2")
+            await until(lambda: 2 in values(out))
+            assert values(out) == [1, 2]
+            assert out.sent[-1].event_metas is not None
+            assert out.sent[-1].event_metas[0]["mqtt_subscriber"] == {
+                "topic": "t",
+                "qos": 2,
+                "retain": False,
+                "duplicate": False,
+            }
+            ack(out.sent)
+            await until(lambda: not out.gauges["unacked_messages"]())
+
+
+@needs_mosquitto
+async def test_with_qos_2_the_broker_is_told_at_each_step_and_its_window_moves_on(tmp_path: Path) -> None:
+    with broker(tmp_path, "max_inflight_messages 0") as mosquitto:
+        async with subscribing(mosquitto.port, qos=2, max_unacked=5) as out:
+            mosquitto.publish("t", [b"%d" % number for number in range(100)], "-q", "2")
+            await until(lambda: acked(out) >= 100)
+            assert values(out) == list(range(100))
+
+
+@needs_mosquitto
+async def test_a_retained_message_comes_with_each_subscription_and_wildcards_choose(mosquitto: Mosquitto) -> None:
+    mosquitto.publish("a/b/c", [b"1"], "-r")
+    mosquitto.publish("a/b", [b"2"], "-r")
+    mosquitto.publish("x/b/c", [b"3"], "-r")
+    for topics, expected in (["a/+/c"], [1]), (["a/#"], [1, 2]), (["+/b/#"], [1, 2, 3]):
+        async with subscribing(
+            mosquitto.port, topics=topics, client_id="".join(topics)[:1] + str(len(expected))
+        ) as out:
+            await until(lambda: len(values(out)) >= len(expected))  # noqa: B023  # called at once
+            metas = [meta["mqtt_subscriber"] for block in out.sent for meta in block.event_metas or ()]
+            assert sorted(cast(list[int], values(out))) == expected
+            assert all(cast(dict[str, object], meta)["retain"] for meta in metas)
 
 
 @needs_mosquitto

@@ -46,14 +46,19 @@ def reads(name: str, dice: random.Random) -> list[bytes]:
     return [read for read in (stream[:at], stream[at:]) if read]
 
 
-def look(name: str, inputs: int) -> None:
+def look(name: str, inputs: int) -> tuple[int, int]:
+    """How many events left, and how many reasons."""
     chain = incoming(CHAINS[name][1], messages=name == "gelf-chunking")
     dice = random.Random(7)
+    left = refused = 0
     for _ in range(inputs):
         given = reads(name, dice)
         events, reasons = events_of(chain, given)
         assert all(reasons), given
         assert sum(map(len, events)) <= 10_000, given
+        left += len(events)
+        refused += len(reasons)
+    return left, refused
 
 
 @pytest.mark.parametrize("name", CHAINS)

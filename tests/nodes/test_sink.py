@@ -1,6 +1,7 @@
 """What reaches a sink: its own codec and framing, skips, the queue between runs, rejects."""
 
 import asyncio
+import struct
 
 import pytest
 
@@ -16,11 +17,16 @@ PIPED = make([("separate", {"separator": "|"})])
 
 
 def block(
-    data: bytes, settled: list[Receipt], codec: Codec = JSON, framing: Framing = LINES, skip: str = ""
+    data: bytes,
+    settled: list[Receipt],
+    codec: Codec = JSON,
+    framing: Framing = LINES,
+    skip: str = "",
+    ingest_ns: int = 0,
 ) -> Block:
     count = framing.count(data)
     owed = Receipt(settled.append, count, skip=frozenset({skip} if skip else ()))
-    return Block(StreamId("f::source", 1, 1), Frames(data, count, framing), codec, owed, ingest_ns=0, meta={})
+    return Block(StreamId("f::source", 1, 1), Frames(data, count, framing), codec, owed, ingest_ns=ingest_ns, meta={})
 
 
 def served(sink: SinkNode) -> list[Block]:
@@ -61,6 +67,22 @@ def test_an_unchanged_block_is_the_same_object() -> None:
     sink.accept(came)
     assert got == [came]
     sink.ack(came)
+
+
+@pytest.mark.parametrize("codec", [JSON, JSON_SORTED], ids=["unchanged", "written anew"])
+def test_with_ingest_ns_each_event_has_the_time_of_its_own_block(codec: Codec) -> None:
+    """As in tremor: `u64` in big-endian."""
+    settled: list[Receipt] = []
+    sink = World().sink(codec, outgoing([("ingest-ns", {}), ("length-prefixed", {})]))
+    got = served(sink)
+    for ingest_ns in (1, 1_700_000_000_123_456_789):
+        sink.accept(block(b'{"a":1}\n2\n', settled, ingest_ns=ingest_ns))
+    expected = [
+        [struct.pack(">Q", time) + event for event in (b'{"a":1}', b"2")] for time in (1, 1_700_000_000_123_456_789)
+    ]
+    assert [one.frames.payloads() for one in got] == expected
+    for one in got:
+        sink.ack(one)
 
 
 def test_json_over_several_lines_is_made_one_line_where_lines_are_the_framing() -> None:

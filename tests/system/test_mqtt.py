@@ -87,15 +87,16 @@ class Publisher(threading.Thread):
     """Publishes until it is stopped, and writes down what the broker has answered. It waits where AHEAD of them have not
     arrived yet, so what is left at the end does not depend on how long the kills took."""
 
-    def __init__(self, mosquitto: Mosquitto, ledger: Ledger, stop: threading.Event) -> None:
+    def __init__(self, mosquitto: Mosquitto, qos: int, ledger: Ledger, stop: threading.Event) -> None:
         super().__init__(daemon=True)
+        self._qos = str(qos)
         self.answered: list[bytes] = []
         self._mosquitto, self._ledger, self._stop_now = mosquitto, ledger, stop
 
     def run(self) -> None:
         while not self._stop_now.is_set():
             lines = [b"%d" % (len(self.answered) + number) for number in range(LINES)]
-            self._mosquitto.publish("edge/n", lines)
+            self._mosquitto.publish("edge/n", lines, "-q", self._qos)
             self.answered += lines
             self._ledger.wait_for(self._may_go_on, self.missing)
 
@@ -122,11 +123,15 @@ def test_killed_under_load_every_message_that_a_broker_has_taken_arrives(
         Ledger(mosquitto.port, "central/#") as ledger,
     ):
         flow = bridge(tmp_path, mosquitto.port)
-        flow.write_text(flow.read_text().replace('"central"}', f'"central", "qos": {qos}}}'))
+        flow.write_text(
+            flow.read_text()
+            .replace('"central"}', f'"central", "qos": {qos}}}')
+            .replace('"client_id": "walflow"', f'"client_id": "walflow", "qos": {qos}')
+        )
         daemon = Daemon(flow, tmp_path)
         daemon.wait_for("subscribed")
         stop = threading.Event()
-        publisher = Publisher(mosquitto, ledger, stop)
+        publisher = Publisher(mosquitto, qos, ledger, stop)
         publisher.start()
         dice = random.Random(7)
         try:

@@ -19,7 +19,7 @@ from walflow.framing.chain import (
 )
 from walflow.framing.length_prefixed import LENGTH_PREFIXED
 from walflow.framing.messages import MESSAGES
-from walflow.framing.processor import Encoder, Processor
+from walflow.framing.processor import Encoder, Processor, encoder_at
 from walflow.framing.separate import LINES, Separate
 from walflow.framing.steps import EachPiece, Refused, Worked, decoders, last_pieces, pieces
 from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED
@@ -42,6 +42,7 @@ __all__ = [
     "Separate",
     "Worked",
     "decoders",
+    "encoder_at",
     "frames_of",
     "incoming",
     "last_pieces",

@@ -2,12 +2,25 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from walflow.event import Cutting, Framing
 from walflow.framing.steps import Step
 
 Config = Mapping[str, object]
 Encoder = Callable[[bytes], bytes]
+
+
+@runtime_checkable
+class TimedEncoder(Protocol):
+    """An encoder whose bytes depend on when an event came in."""
+
+    def at(self, ingest_ns: int) -> Encoder: ...
+
+
+def encoder_at(encoder: Encoder, ingest_ns: int) -> Encoder:
+    timed: object = encoder
+    return timed.at(ingest_ns) if isinstance(timed, TimedEncoder) else encoder
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Block, Codec, Frames, codec_at
-from walflow.framing import MESSAGES, Outgoing
+from walflow.framing import MESSAGES, Outgoing, encoder_at
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 
 
@@ -41,7 +41,7 @@ class Recoder:
         """The same payloads in the framing of the sink. None: a payload contains bytes of that framing."""
         if block.codec is not self._codec or not self._codec.transparent:
             return None
-        joined = self.framing.join(self._encode(block.frames.payloads()))
+        joined = self.framing.join(self._encode(block.frames.payloads(), block.ingest_ns))
         if self.framing.countable and self.framing.count(joined) != block.frames.count:
             return None
         return block.with_frames(Frames(joined, block.frames.count, self.framing), self._codec)
@@ -63,7 +63,7 @@ class Recoder:
         if not payloads:
             self._err.take(block, reasons, events)
             return None
-        frames = Frames(framing.join(self._encode(payloads)), len(payloads), framing)
+        frames = Frames(framing.join(self._encode(payloads, block.ingest_ns)), len(payloads), framing)
         if not reasons:
             return block.with_frames(frames, codec)
         block.receipt.fork(1)
@@ -71,7 +71,7 @@ class Recoder:
         self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons, events)
         return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
 
-    def _encode(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        for encode in self._encoders:
-            payloads = list(map(encode, payloads))
+    def _encode(self, payloads: Sequence[bytes], ingest_ns: int) -> Sequence[bytes]:
+        for encoder in self._encoders:
+            payloads = list(map(encoder_at(encoder, ingest_ns), payloads))
         return payloads
