@@ -20,6 +20,7 @@ from demo.server import ROOT, Server, ServerFailed, free_port, write_flow
 from pyspark_walflow.client import Client, Endpoint
 from pyspark_walflow.java import NoJava, find_java
 from pyspark_walflow.wire import FrameKind, WireKey
+from walflow.extras import install_line
 
 FLOW: Final = ROOT / "flows" / "spark" / "file.troy"
 CHUNK: Final = 64 << 20  # the flow's
@@ -38,7 +39,7 @@ class Count(NamedTuple):
 def missing() -> str | None:
     """Why Spark cannot run here, with what to type."""
     if importlib.util.find_spec("pyspark") is None:
-        return "Spark is not installed: pip install 'walflow[spark]'"
+        return f"Spark is not installed: {install_line('spark')}"
     try:
         find_java()
     except NoJava as error:

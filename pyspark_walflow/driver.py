@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 EX_CONFIG: Final = 78
+PACKAGES: Final = ("pyspark>=4.2", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
+"""The extra `spark` of pyproject.toml, again: in the interpreter that runs this walflow may not be installed."""
 LOOK: Final = 0.5  # seconds between two looks at the queries
 LOOK_STOPPING: Final = 0.05
 
@@ -119,7 +121,8 @@ def versions() -> dict[str, str]:
 
 
 def _install() -> str:
-    return f"{sys.executable} -m pip install 'walflow[spark]'"
+    packages = " ".join(f"'{package}'" for package in PACKAGES)
+    return f"{sys.executable} -m pip install {packages}"
 
 
 def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: Stop) -> None:

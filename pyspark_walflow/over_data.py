@@ -9,6 +9,7 @@ It works the same over a stream. walflow is imported here, on the driver, when `
 goes to the executors is generated source, `walflow_kernel` and this package.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -59,7 +60,9 @@ def load(
     try:
         from walflow.plan.second_host import load_pipeline
     except ImportError as error:
-        raise WalflowError(f"pipeline() needs walflow on the driver: pip install walflow ({error})") from None
+        raise WalflowError(
+            f"pipeline() needs walflow where the driver runs: install the checkout or its wheel into {sys.executable} ({error})"
+        ) from None
     shipped, found = load_pipeline(Path(file), name, args, buckets)
     if shipped is None:
         errors = [one for one in found if one.severity == "error"]

@@ -17,6 +17,7 @@ from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
 from tests.jvm import be_short_lived
 from tests.tiers import TIERS, processes_ended, tier
+from walflow.extras import install_line
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,7 +41,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @cache
 def _missing_for_spark() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
-        return "Spark is not installed: pip install 'walflow[spark]'"
+        return f"Spark is not installed: {install_line('spark')}"
     try:
         find_java()
     except NoJava as error:

@@ -1,12 +1,13 @@
 """Lookups in the Domain Name System, by dnspython (the extra `[dns]`). `client` is the connector, `looking_up` one run of it."""
 
 from walflow import WalflowError
+from walflow.extras import lacks
 
 try:
     from connectors.dns.client import DnsClient
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "dns":
         raise
-    raise WalflowError("it needs dnspython: pip install 'walflow[dns]'") from missing
+    raise WalflowError(lacks("it", "dns")) from missing
 
 __all__ = ["DnsClient"]

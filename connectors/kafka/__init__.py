@@ -6,6 +6,7 @@ of it, `partition` knows which offsets are acked, `incoming` makes blocks of mes
 """
 
 from walflow import WalflowError
+from walflow.extras import lacks
 
 try:
     from connectors.kafka.consumer import KafkaConsumer
@@ -13,6 +14,6 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name != "confluent_kafka":
         raise
-    raise WalflowError("it needs confluent-kafka: pip install 'walflow[kafka]'") from missing
+    raise WalflowError(lacks("it", "kafka")) from missing
 
 __all__ = ["KafkaConsumer", "KafkaProducer"]

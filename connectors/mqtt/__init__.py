@@ -5,6 +5,7 @@
 """
 
 from walflow import WalflowError
+from walflow.extras import lacks
 
 try:
     from connectors.mqtt.publisher import MqttPublisher
@@ -12,6 +13,6 @@ try:
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "paho":
         raise
-    raise WalflowError("it needs paho-mqtt: pip install 'walflow[mqtt]'") from missing
+    raise WalflowError(lacks("it", "mqtt")) from missing
 
 __all__ = ["MqttPublisher", "MqttSubscriber"]

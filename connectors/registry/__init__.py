@@ -5,6 +5,7 @@ wire format become blocks of Avro, or the other way.
 """
 
 from walflow import WalflowError
+from walflow.extras import lacks
 
 try:
     import fastavro as _  # noqa: F401  # schemas arrive while events wait: better now than then
@@ -13,6 +14,6 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name != "fastavro":
         raise
-    raise WalflowError("it needs fastavro: pip install 'walflow[avro]'") from missing
+    raise WalflowError(lacks("it", "avro")) from missing
 
 __all__ = ["SchemaRegistry"]

@@ -222,6 +222,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert problems(tmp_path / "c", pipeline_trickle=text, in_jsonl="1") == [
         "error, and none is expected:",
         "  + pipeline.trickle:1:8: error: unknown constant `evnt`",
+        "    = did you mean `event`?",
     ]
 
 
@@ -233,6 +234,7 @@ def test_what_is_warned_of(tmp_path: Path) -> None:
     assert problems(tmp_path / "a", pipeline_trickle=text, in_jsonl="", warning_txt="") == [
         "warning, and none is expected:",
         f"  + {said}".rstrip(),
+        "    = events selected into it end there, and count as delivered",
     ]
 
 
@@ -303,7 +305,10 @@ BAD = [
     ({"pipeline_trickle": PASS, "flow_troy": FLOW}, "CASE: `pipeline.trickle` and `flow.troy` stand here: a case has one of them"),
     ({"flow_troy": "define flow main flow end; deploy flow main;", "in_jsonl": "1"}, "CASE: no input `in`; it reads nothing"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
-     "case.toml: `tagss`: extra inputs are not permitted; did you mean `tags`?"),
+     "case.toml: unknown key `tagss`; did you mean `tags`?"),
+    ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "least = 1"},
+     "case.toml: unknown key `least`; it takes `tags`, `args`, `start_ns` or `step_ns`; an arg of the subject stands below `[args]`"),
+    ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "args = 3"}, "case.toml: `args`: a table, `[args]`"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tags = "}, "case.toml: Invalid value (at end of document)"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "args = {a = 2020-01-01}"},
      "case.toml: `args.a`: a date is no value of a flow"),
@@ -318,6 +323,24 @@ def test_a_case_that_cannot_be_run_says_where(tmp_path: Path, files: dict[str, s
     judged = judge(made(folder, **files))
     assert judged.bad
     assert [line.replace(f"{folder}/", "").replace(str(folder), "CASE") for line in judged.problems] == [said]
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({}, "give it a value in a/case.toml: `[args]`, then `least = …`"),
+        ({"case_toml": "[args]\nleats = 1"}, "did you mean `leats`?"),
+    ],
+)
+def test_an_arg_without_a_value_says_where_to_give_it(tmp_path: Path, settings: dict[str, str], hint: str) -> None:
+    judged = judge(
+        made(tmp_path / "a", script_tremor="event > args.least", in_jsonl="1", out_jsonl="true", **settings)
+    )
+    assert [line.replace(f"{tmp_path}/", "") for line in judged.problems] == [
+        "error, and none is expected:",
+        "  + script.tremor:1:14: error: unknown arg `least`",
+        f"    = {hint}",
+    ]
 
 
 def test_cases_are_found_at_any_depth(tmp_path: Path) -> None:

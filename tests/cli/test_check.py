@@ -231,3 +231,33 @@ deploy flow main;
     assert "= 'info'" in found.stdout
     compile(found.stdout, "printed", "exec")
     assert check("--python", "--json", "main.troy").exit_code == 2
+
+
+def test_a_script_and_a_pipeline_are_checked_as_run_takes_them() -> None:
+    script, query = (
+        write("let event.n = event.n + 1; event", "s.tremor"),
+        write("select event from in into out;", "q.trickle"),
+    )
+    result = check(script, query)
+    assert (result.exit_code, result.stdout) == (0, "ok\n")
+    assert "def run(" in check(script, "--python").stdout
+    assert json.loads(check(script, "--json").stdout)["diagnostics"] == []
+
+
+def test_a_wrong_script_has_its_place_and_what_to_write() -> None:
+    result = check(write("let event.n = 1\nevent", "s.tremor"))
+    assert result.exit_code == 78
+    assert result.stdout.startswith("s.tremor:2:1: error: expected the end of the file or `;`, found `event`\n")
+    assert "      = is `;` missing before it?\n" in result.stdout
+
+
+def test_an_arg_of_a_script_is_given_by_set() -> None:
+    script = write("event > args.least", "s.tremor")
+    assert "= give it a value: `--set least=VALUE`" in check(script).stdout
+    assert check(script, "--set", "least=3").exit_code == 0
+
+
+def test_what_only_a_flow_has_is_refused_for_a_script() -> None:
+    result = check(write("event", "s.tremor"), "--environment")
+    assert result.exit_code == 2
+    assert "are for flows" in result.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_walflow.driver import PACKAGES
 from tests.system.daemon import ROOT, WALFLOW, Daemon, running
 
 FLOW = """
@@ -35,6 +36,7 @@ deploy flow main;
 QUERY = '"query": "select value from in"'
 CARET = " " * len("select value from in whre ") + "^^^"  # under what Spark did not expect
 SYSTEM_PYTHON = "/usr/bin/python3"
+SPARK = " ".join(f"'{package}'" for package in PACKAGES)
 
 
 def flow(directory: Path, settings: str) -> Path:
@@ -108,7 +110,7 @@ def test_a_java_home_that_leads_nowhere(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_an_interpreter_without_pyspark(tmp_path: Path) -> None:
     file = flow(tmp_path, f'{QUERY}, "python": "{SYSTEM_PYTHON}"')
-    advice = f"{SYSTEM_PYTHON} has no pyspark: {SYSTEM_PYTHON} -m pip install 'walflow[spark]'"
+    advice = f"{SYSTEM_PYTHON} has no pyspark: {SYSTEM_PYTHON} -m pip install {SPARK}"
     assert refused(file) == f"main::spark: {advice}"
     assert advice in checked(file)[1]
 
@@ -119,8 +121,7 @@ def test_a_spark_that_is_too_old(tmp_path: Path) -> None:
     (tmp_path / "old" / "pyspark" / "__init__.py").write_text('__version__ = "3.5.1"\n')
     said = refused(flow(tmp_path, QUERY), {"PYTHONPATH": f"{tmp_path / 'old'}:{ROOT}"})
     assert said == (
-        "main::spark: pyspark 3.5.1 is too old, walflow needs 4.2 or newer: "
-        f"{sys.executable} -m pip install 'walflow[spark]'"
+        f"main::spark: pyspark 3.5.1 is too old, walflow needs 4.2 or newer: {sys.executable} -m pip install {SPARK}"
     )
 
 

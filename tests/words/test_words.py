@@ -113,16 +113,17 @@ def test_an_appended_file_says_the_words_by_which_repeats_are_looked_for() -> No
     assert ONCE in File(path="out", mode="append").guarantee(behind_log=True).sink
 
 
-def test_a_log_behind_a_log_is_said_to_repeat() -> None:
+@pytest.mark.parametrize("between", ["pass", "count"])
+def test_what_is_said_of_a_log_behind_a_log_is_so(between: str) -> None:
     for seed in range(3):
-        tried(two_logs(), seed)
+        tried(two_logs(between), seed)
 
 
 @pytest.mark.nightly
 def test_without_that_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault that was reported: `check` promised none twice behind two logs."""
-    monkeypatch.setattr("walflow.cli.promises._repeats", lambda path, graph: [])
-    found = [str(raised) for seed in range(20) if (raised := _raised(two_logs(), seed))]
+    monkeypatch.setattr("walflow.cli.promises._repeats", lambda path, words, graph: [])
+    found = [str(raised) for seed in range(20) if (raised := _raised(two_logs("count"), seed))]
     assert any("none comes twice, and these did" in one for one in found)
 
 

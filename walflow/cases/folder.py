@@ -22,7 +22,7 @@ SubjectKind = Literal["pipeline.trickle", "script.tremor", "flow.troy"]
 SUBJECTS: Final[tuple[SubjectKind, ...]] = ("pipeline.trickle", "script.tremor", "flow.troy")
 START_NS: Final = 1_700_000_000_000_000_000  # 2023-11-14, 22:13:20 UTC
 
-_SETTINGS: Final = "case.toml"
+SETTINGS: Final = "case.toml"
 _REFUSED: Final = "error.txt"
 _WARNED: Final = "warning.txt"
 _INPUT: Final = "in"
@@ -105,9 +105,9 @@ class Case:
 
     @cached_property
     def settings(self) -> CaseSettings:
-        if _SETTINGS not in self.files:
+        if SETTINGS not in self.files:
             return CaseSettings()
-        path = self.folder / _SETTINGS
+        path = self.folder / SETTINGS
         try:
             return CaseSettings.model_validate(tomllib.loads(_text(path)))
         except tomllib.TOMLDecodeError as error:
@@ -115,8 +115,14 @@ class Case:
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
-            hint = did_you_mean(key, CaseSettings.model_fields) or f"it takes {one_of(CaseSettings.model_fields)}"
-            raise BadCase(f"{path}: `{key}`: {first['msg'].lower()}; {hint}") from None
+            if first["type"] != "extra_forbidden":
+                raise BadCase(
+                    f"{path}: `{key}`: {'a table, `[args]`' if key == 'args' else first['msg'].lower()}"
+                ) from None
+            known = f"it takes {one_of(CaseSettings.model_fields)}; an arg of the subject stands below `[args]`"
+            raise BadCase(
+                f"{path}: unknown key `{key}`; {did_you_mean(key, CaseSettings.model_fields) or known}"
+            ) from None
 
     def given(self) -> Sequence[Given]:
         """The input in its order, time included."""
@@ -224,7 +230,7 @@ def walk(top: Path) -> Iterator[tuple[Path, Sequence[str]]]:
 
 
 def _is_of_a_case(file: str) -> bool:
-    return file in {_SETTINGS, _REFUSED, _WARNED} or file.endswith(_BARE)
+    return file in {SETTINGS, _REFUSED, _WARNED} or file.endswith(_BARE)
 
 
 def _input_port(name: str) -> str:

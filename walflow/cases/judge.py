@@ -64,19 +64,22 @@ def judged_by(case: Case, ran: Ran | None) -> Iterator[str]:
 
 
 def _of_load(case: Case, read: LoadedSubject) -> Iterator[str]:
-    yield from _of_lines("error", case.refused or [], read.errors)
+    yield from _of_lines("error", case.refused or [], read.errors, read.hints)
     if case.warned is not None:
-        yield from _of_lines("warning", case.warned, read.warnings)
+        yield from _of_lines("warning", case.warned, read.warnings, read.hints)
 
 
-def _of_lines(what: str, expected: Sequence[str], said: Sequence[str]) -> Iterator[str]:
+def _of_lines(what: str, expected: Sequence[str], said: Sequence[str], hints: Mapping[str, str]) -> Iterator[str]:
     if expected and not said:
         yield f"no {what}, and one is expected:"
     elif expected != said:
         yield f"the {what} differs from what is expected:" if expected else f"{what}, and none is expected:"
     if expected != said:
         yield from (f"  - {line}" for line in expected if line not in said)
-        yield from (f"  + {line}" for line in said if line not in expected)
+        for line in said:
+            if line not in expected:
+                yield f"  + {line}"
+                yield from [f"    = {hints[line]}"] if line in hints else []
         if sorted(expected) == sorted(said):
             yield "  in another order"
 

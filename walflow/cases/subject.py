@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from walflow.cases.folder import BadCase, Case
+from walflow.cases.folder import SETTINGS, BadCase, Case
 from walflow.compile.nodes import Expr
 from walflow.diagnostics import Diagnostic, Source, Span
 from walflow.framing import LENGTH_PREFIXED, Outgoing
@@ -18,7 +18,7 @@ from walflow.lang.config import NodeId, PipelineConfig
 from walflow.lang.files import read
 from walflow.lang.standalone import literal
 from walflow.plan import load
-from walflow.plan.alone import ExitEnd, load_query, load_script
+from walflow.plan.alone import ExitEnd, load_query, load_script, saying_where_args_come_from
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 
 PASSED_THROUGH: Final = {"wal", "memory"}
@@ -44,6 +44,7 @@ class LoadedSubject(NamedTuple):
     subject: Subject | None
     errors: Sequence[str]
     warnings: Sequence[str]
+    hints: Mapping[str, str]  # by what is said
 
 
 def read_subject(case: Case) -> LoadedSubject:
@@ -54,7 +55,8 @@ def read_subject(case: Case) -> LoadedSubject:
             subject, found = _flow(case)
     errors = [_line(one, case.folder) for one in found if one.severity == "error"]
     warnings = [_line(one, case.folder) for one in found if one.severity == "warning"]
-    return LoadedSubject(None if errors else subject, errors, warnings)
+    hints = {_line(one, case.folder): one.hint for one in found if one.hint}
+    return LoadedSubject(None if errors else subject, errors, warnings, hints)
 
 
 def _line(diagnostic: Diagnostic, folder: Path) -> str:
@@ -67,6 +69,9 @@ def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
         return None, [source]
     load_alone = load_script if case.subject == "script.tremor" else load_query
     alone, found = load_alone(source, dict(_args(case)))
+    found = saying_where_args_come_from(
+        found, f"give it a value in {case.folder / SETTINGS}: `[args]`, then `NAME = …`"
+    )
     if alone is None:
         return None, found
     return Subject(alone.assembly, alone.entries, alone.exits, alone.logs, pipeline=alone.config), found
@@ -74,16 +79,16 @@ def _pipeline(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
 
 def _args(case: Case) -> Iterator[tuple[str, Expr]]:
     for name, value in case.settings.args.items():
-        written = literal(value, Span(Source("case.toml", name), 0, len(name)))
+        written = literal(value, Span(Source(SETTINGS, name), 0, len(name)))
         if written is None:
             kind = type(value).__name__
-            raise BadCase(f"{case.folder / 'case.toml'}: `args.{name}`: a {kind} is no value of a flow")
+            raise BadCase(f"{case.folder / SETTINGS}: `args.{name}`: a {kind} is no value of a flow")
         yield name, written
 
 
 def _flow(case: Case) -> tuple[Subject | None, Sequence[Diagnostic]]:
     if case.settings.args:
-        raise BadCase(f"{case.folder / 'case.toml'}: a flow has its args behind `deploy`, take `args` out")
+        raise BadCase(f"{case.folder / SETTINGS}: a flow has its args behind `deploy`, take `args` out")
     assembly, found = load([case.folder / "flow.troy"])
     return None if assembly is None else _with_ends(assembly, case), found
 

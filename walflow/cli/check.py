@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from walflow.cli.check_filters import check_filters
 from walflow.cli.engine import Engine, SparkConfigFile, from_directory
+from walflow.cli.filter import FilterOptions, is_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 
@@ -74,7 +76,8 @@ def check(
         bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,
 ) -> None:
-    """Check flow files, and print what each path from a source to a sink guarantees."""
+    """Check flow files, and print what each path from a source to a sink guarantees. A file that ends in .tremor is checked as a
+    script, one in .trickle as a pipeline, as `run` takes them."""
     from rich.console import Console
 
     from walflow.cli.environment import environment_document, environment_lines, tried
@@ -98,6 +101,12 @@ def check(
     except OSError as error:
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
+    if is_filter(files, FilterOptions()):
+        if spark or environment or running or engine is Engine.SPARK:
+            raise typer.BadParameter("--spark, --environment, --running and --engine are for flows, not for a script")
+        raise typer.Exit(
+            check_filters([Path(one) for one in found_at], args, as_json=as_json, python=python, strict=strict)
+        )
     assembly, diagnostics = load(
         found_at,
         args=args,

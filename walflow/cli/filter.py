@@ -97,21 +97,26 @@ def printable_lines(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def _loaded(file: Path, options: FilterOptions, written: Sequence[str]) -> "Alone":
-    from walflow.diagnostics import Diagnostic, render_all
+def load_filter(file: Path, pipeline: str | None, written: Sequence[str]) -> "Loaded":
+    """`written`: the values of `--set`. Ends the command where there is no such file."""
+    from walflow.diagnostics import Diagnostic
     from walflow.lang.files import read
-    from walflow.plan.alone import load_definition, load_query, load_script
+    from walflow.plan.alone import load_definition, load_query, load_script, saying_where_args_come_from
 
     source = read(file, 0)
     if isinstance(source, Diagnostic):
         raise _end(source.message, EX_NOINPUT)
     args = dict(_args(written))
-    found: Loaded
-    if file.suffix in (QUERY, SCRIPT) and options.pipeline is None:
-        found = (load_script if file.suffix == SCRIPT else load_query)(source, args, "run")
-    else:
-        found = load_definition(source, options.pipeline, args, "run")
-    alone, diagnostics = found
+    if file.suffix in (QUERY, SCRIPT) and pipeline is None:
+        alone, found = (load_script if file.suffix == SCRIPT else load_query)(source, args, "run")
+        return alone, saying_where_args_come_from(found, "give it a value: `--set NAME=VALUE`")
+    return load_definition(source, pipeline, args, "run")
+
+
+def _loaded(file: Path, options: FilterOptions, written: Sequence[str]) -> "Alone":
+    from walflow.diagnostics import render_all
+
+    alone, diagnostics = load_filter(file, options.pipeline, written)
     if diagnostics:
         typer.echo(printable_lines(render_all(diagnostics)), err=True)
     if alone is None:

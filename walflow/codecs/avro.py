@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 from walflow.codecs.msgpack import is_finite
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.extras import lacks
 from walflow.plugins import known_keys
 
 try:
@@ -25,7 +26,7 @@ try:
     from fastavro.schema import to_parsing_canonical_form
     from fastavro.validation import ValidationError, validate
 except ImportError as missing:
-    raise WalflowError("the codec avro needs fastavro: pip install 'walflow[avro]'") from missing
+    raise WalflowError(lacks("the codec avro", "avro")) from missing
 
 MAGIC: Final = b"Obj\x01"
 SYNC: Final = 16  # bytes
@@ -198,7 +199,7 @@ def _words(error: BaseException) -> str:
 
 def avro_codec(config: Mapping[str, object]) -> Avro:
     """A value of the Avro `schema` (a record), or of that in `schema_file`, in a container of its own; with `format`
-    `"datum"`, without one. Needs `pip install 'walflow[avro]'`.
+    `"datum"`, without one. Needs the extra `avro`.
 
     Raises WalflowError.
     """

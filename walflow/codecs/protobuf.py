@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.extras import lacks
 from walflow.plugins import known_keys
 from walflow_kernel.values import kind_of
 
@@ -26,7 +27,7 @@ try:
     from google.protobuf.message import DecodeError
     from google.protobuf.message_factory import GetMessageClass
 except ImportError as missing:
-    raise WalflowError("the codec protobuf needs protobuf: pip install 'walflow[protobuf]'") from missing
+    raise WalflowError(lacks("the codec protobuf", "protobuf")) from missing
 
 _Field: Any = FieldDescriptor  # protobuf has no types of its own
 _MESSAGES: Final = (_Field.CPPTYPE_MESSAGE,)
@@ -193,7 +194,7 @@ def _words(error: BaseException) -> str:
 
 def protobuf_codec(config: Mapping[str, object]) -> Protobuf:
     """A `message` of Protocol Buffers, by its full name, as `descriptor_file` describes it (made by
-    `protoc --include_imports -o FILE`). Needs `pip install 'walflow[protobuf]'`.
+    `protoc --include_imports -o FILE`). Needs the extra `protobuf`.
 
     Raises WalflowError.
     """

@@ -13,13 +13,14 @@ from typing import Any, Final, cast
 from walflow.codecs.parts import number_of, text_of
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
+from walflow.extras import lacks
 from walflow.plugins import known_keys
 from walflow_kernel.values import LEAST, MOST, kind_of
 
 try:
     import yaml
 except ImportError as missing:
-    raise WalflowError("the codec yaml needs PyYAML: pip install 'walflow[yaml]'") from missing
+    raise WalflowError(lacks("the codec yaml", "yaml")) from missing
 
 DEEPEST: Final = 100  # levels
 DIRECTIVES: Final = 16  # lines; libyaml compares each with each
@@ -173,6 +174,6 @@ YAML: Final = Yaml()
 
 
 def yaml_codec(config: Mapping[str, object]) -> Yaml:
-    """One YAML document. Needs `pip install 'walflow[yaml]'`."""
+    """One YAML document. Needs the extra `yaml`."""
     known_keys("codec yaml", config)
     return YAML

@@ -4,6 +4,7 @@ all of the data: the decompressor does not tell what follows it."""
 from typing import Any, cast
 
 from walflow.errors import WalflowError
+from walflow.extras import lacks
 
 
 class BrotliInflator:
@@ -42,7 +43,7 @@ def check() -> None:
     try:
         _brotli()
     except ModuleNotFoundError as missing:
-        raise WalflowError("br needs brotli: pip install 'walflow[brotli]'") from missing
+        raise WalflowError(lacks("br", "brotli")) from missing
 
 
 def _brotli() -> Any:  # it has no types

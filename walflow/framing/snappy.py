@@ -6,6 +6,7 @@ The format has no end: a stream is whole wherever a chunk ends. A chunk holds 64
 from typing import Any, Final, cast
 
 from walflow.errors import WalflowError
+from walflow.extras import lacks
 
 MAGIC: Final = b"\xff\x06\x00\x00sNaPpY"
 HEADER: Final = 4  # a chunk's type, and its length as 3 bytes, little-endian
@@ -76,7 +77,7 @@ def check() -> None:
     try:
         _cramjam()
     except ModuleNotFoundError as missing:
-        raise WalflowError("snappy needs cramjam: pip install 'walflow[snappy]'") from missing
+        raise WalflowError(lacks("snappy", "snappy")) from missing
 
 
 def _cramjam() -> Any:  # its functions take and give buffers of its own

@@ -13,7 +13,7 @@ from walflow.compile.functions import intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
-from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -28,8 +28,8 @@ from walflow.lang.ast import (
     Setting,
 )
 from walflow.lang.environment import ENV, ONLY_IN_CONFIG, WORDS
-from walflow.lang.files import shipped_modules
 from walflow.lang.modules import ModuleBlock
+from walflow.lang.suggestions import function_elsewhere, module_alike, module_to_use
 from walflow.plugins import NotLoadable
 from walflow_kernel.functions import Function, When
 from walflow_kernel.moment import Moment
@@ -218,9 +218,8 @@ def _here(
         place = place.outer
     if whole:
         roots = _ROOTS if kind is DefineConst else ()
-        hint = (
-            hint or _LITERALS.get(name.text) or did_you_mean(name.text, [*known, *roots]) or _meant(block, name, kind)
-        )
+        elsewhere = function_elsewhere(name.text, block) if kind is DefineFunction else _LITERALS.get(name.text)
+        hint = hint or elsewhere or did_you_mean(name.text, [*known, *roots]) or _meant(block, name, kind)
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
 
@@ -271,7 +270,9 @@ def _in_module(
     if module.whole:
         path = "::".join(part.text for part in modules)
         known = _defined(module, kind)
-        hint = did_you_mean(name.text, known) or f"it has {', '.join(f'`{n}`' for n in known) or 'none'}"
+        elsewhere = function_elsewhere(name.text, block) if kind is DefineFunction else None
+        has = f"it has {', '.join(f'`{n}`' for n in known) or 'none'}"
+        hint = did_you_mean(name.text, known) or elsewhere or has
         report(error(f"unknown {_WORDS[kind]} `{name.text}` in module `{path}`", name.span, hint))
     return None
 
@@ -290,25 +291,13 @@ def _module(block: ModuleBlock, name: Name, report: Report, *, outward: bool) ->
     # `use lib::copi; … copy::x`: the `use` is the mistake, and was reported
     if whole and (meant is None or meant not in {did_you_mean(alias, [alias]) for alias in failed}):
         hint = (
-            _to_use(name.text)
+            module_to_use(name.text)
             or meant
-            or _other_module(name.text)
+            or module_alike(name.text)
             or f"no module of that name is shipped; one of your own needs `use …::{name.text};`"
         )
         report(error(f"unknown module `{name.text}`", name.span, hint))
     return None
-
-
-def _to_use(name: str) -> str | None:
-    found = [module for module in shipped_modules() if module.split("::")[-1] == name]
-    return f"add {one_of(f'use {module};' for module in found)}" if found else None
-
-
-def _other_module(name: str) -> str | None:
-    meant = did_you_mean(name, {module.split("::")[-1] for module in shipped_modules()}, cutoff=0.75)
-    if meant is None:
-        return None
-    return f"{meant} Then {_to_use(meant.split('`')[1])}"
 
 
 def _defined(block: ModuleBlock, kind: type[Definition]) -> list[str]:

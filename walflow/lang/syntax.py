@@ -68,6 +68,8 @@ def _elsewhere(token: Token, expected: AbstractSet[str]) -> str:
         return _AT_TOP["END"]
     if "DEPLOY" in expected:
         return "a file declares flows by `define flow NAME flow … end;` and starts them by `deploy flow NAME;`"
+    if "SEMICOLON" in expected:
+        return "is `;` missing before it?"
     return "the language is described at docs/reference/troy.md"
 
 

@@ -173,6 +173,19 @@ def _link(source: NodeId, source_port: str, target: NodeId, target_port: str, sp
 # ---- args
 
 
+def saying_where_args_come_from(found: Sequence[Diagnostic], where: str) -> list[Diagnostic]:
+    """`found`, of a file that stands alone: its args are declared by no definition. `where`: the hint for one that has no value,
+    with NAME for its name."""
+    return [
+        one._replace(hint=where.replace("NAME", one.message.split("`")[1])) if _lacks_arg(one) else one
+        for one in found
+    ]
+
+
+def _lacks_arg(one: Diagnostic) -> bool:
+    return one.message.startswith("unknown arg `") and not (one.hint or "").startswith("did you mean")
+
+
 def _declared(args: Mapping[str, Expr]) -> Iterator[Arg]:
     """As if the definition declared them, each with its value as the default."""
     for name, value in args.items():

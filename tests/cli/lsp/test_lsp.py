@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from walflow.cli.lsp.examine import LARGEST
+from walflow.extras import install_line
 
 FLOW = """\
 define flow main
@@ -213,4 +214,4 @@ def test_without_pygls_it_says_how_to_get_it() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", without], capture_output=True, timeout=100, check=False)
     assert (ended.returncode, ended.stdout) == (69, b"")
-    assert ended.stderr == b"walflow: the language server needs pygls: pip install 'walflow[lsp]'\n"
+    assert ended.stderr.decode() == f"walflow: the language server needs pygls: {install_line('lsp')}\n"

@@ -8,6 +8,7 @@ says what stands at a place of it, and `hover`, `complete` and `goto` answer fro
 import typer
 
 from walflow.exit_codes import EX_UNAVAILABLE
+from walflow.extras import lacks
 
 
 def lsp() -> None:
@@ -17,6 +18,6 @@ def lsp() -> None:
     except ImportError as missing:
         if (missing.name or "").partition(".")[0] not in {"pygls", "lsprotocol"}:
             raise
-        typer.echo("walflow: the language server needs pygls: pip install 'walflow[lsp]'", err=True)
+        typer.echo(f"walflow: {lacks('the language server', 'lsp')}", err=True)
         raise typer.Exit(EX_UNAVAILABLE) from None
     serve()
