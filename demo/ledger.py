@@ -9,6 +9,7 @@ from typing import Final
 from demo.lines import Lines, Number
 
 REPORT_EVERY: Final = 50_000  # lines
+LONG: Final = 1_000  # bytes of text in a line
 
 
 @dataclass
@@ -68,6 +69,7 @@ class Ledger:
     echoed: int
     in_file: int
     distinct: int  # lines in the file, each counted once
+    long: int  # lines in the file
     faults: Faults
 
     @property
@@ -85,7 +87,7 @@ class FileReader:
         self._seen = {client: bytearray(account.sent) for client, account in self._accounts.items()}
         self._next: dict[tuple[int, int], int] = {}  # by client and connection
         self._skipped: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-        self._taken = self._altered = self._duplicated = self._disordered = 0
+        self._taken = self._long = self._altered = self._duplicated = self._disordered = 0
 
     def take(self, line: bytes) -> None:
         self._taken += 1
@@ -93,7 +95,9 @@ class FileReader:
         account = self._accounts.get(number.client) if number else None
         if number is None or account is None or not account.has_sent(number):
             self._altered += 1
-        elif self._is_first_copy(number, account):
+            return
+        self._long += self._lines.size(number.client, number.id) >= LONG
+        if self._is_first_copy(number, account):
             self._seen[number.client][number.id] = 1
 
     def ledger(self) -> Ledger:
@@ -105,6 +109,7 @@ class FileReader:
             echoed=sum(account.echoed for account in accounts),
             in_file=self._taken,
             distinct=sum(seen.count(1) for seen in self._seen.values()),
+            long=self._long,
             faults=Faults(
                 missing=sum(self._seen[account.client].count(0, 0, account.echoed) for account in accounts),
                 altered=self._altered,

@@ -41,12 +41,16 @@ class Lines:
 
     def make(self, client: int, id: int, connection: int) -> bytes:
         """Mostly short, now and then long; with an integer that does not fit 64 bits."""
-        size = self._sizes[(id * 31 + client) % 4093]
+        size = self.size(client, id)
         start = (id * 61 + client) % 4096
         text = self._text[start : start + size]
         return (
             f'{{"client":{client},"id":{id},"connection":{connection},"big":{id + 1}00000000000000000001,"text":"{text}"}}\n'
         ).encode()
+
+    def size(self, client: int, id: int) -> int:
+        """Of the text in the line."""
+        return self._sizes[(id * 31 + client) % 4093]
 
     def number(self, line: bytes) -> Number | None:
         """None: not one of these lines, or no longer."""

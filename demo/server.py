@@ -71,6 +71,10 @@ class Server:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         with self._log.open("ab") as log, self._printed.open("ab") as printed:
             self._process = subprocess.Popen(
@@ -117,7 +121,7 @@ class Server:
         return self._process.wait(STOPS_WITHIN)
 
     def close(self) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             self.kill()
 
     def printed(self) -> bytes:

@@ -1,39 +1,70 @@
-"""The ending: what the server wrote goes into a log that Spark reads, and Spark has to come to the ledger's numbers."""
+"""The ending: what the server delivered goes through a pipeline on Spark, whose windows have to add up to the ledger."""
 
 import importlib.util
-import os
-import signal
-import subprocess
-import sys
+import json
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGTERM, signal
+from subprocess import TimeoutExpired
 from typing import Final, NamedTuple
 
 import orjson
 from rich.console import Console
 from rich.markup import escape
 
-from demo.ledger import Ledger
-from demo.server import ROOT, Server, ServerFailed, free_port, write_flow
-from pyspark_walflow.client import Client, Endpoint
+from demo.ledger import LONG, Ledger
+from demo.server import ROOT, Server, ServerFailed, write_flow
 from pyspark_walflow.java import NoJava, find_java
-from pyspark_walflow.wire import FrameKind, WireKey
 from walflow.extras import install_line
 
-FLOW: Final = ROOT / "flows" / "spark" / "file.troy"
-CHUNK: Final = 64 << 20  # the flow's
-LOGGED_WITHIN: Final = 120.0  # seconds
-COUNTED_WITHIN: Final = 300.0
-LOOK: Final = 0.05
-SAID: Final = "spark.log"
+FLOW: Final = ROOT / "demo" / "clients.troy"
+COUNTED_WITHIN: Final = 600.0  # seconds
+LOOK: Final = 0.1
+QUICK_TO_START: Final = {
+    "buckets": 2,
+    "conf": {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.ui.enabled": "false",
+    },
+}
+
+Row = Mapping[str, int]
 
 
-class Count(NamedTuple):
+class Windows(NamedTuple):
+    """What the windows of all clients add up to. `distinct`: the lines that a client sent again are counted once."""
+
+    number: int
     lines: int
-    distinct: int  # byte for byte sent once
-    events: int  # with those that were sent again counted once
+    distinct: int
+    long: int
+
+    def agree(self, ledger: Ledger) -> bool:
+        return (self.lines, self.distinct, self.long) == (ledger.in_file, ledger.distinct, ledger.long)
+
+
+def added_up(rows: Iterable[Row]) -> Windows:
+    """A connection carries a run of ids, and the client's next one begins with those that were not echoed."""
+    number = lines = long = 0
+    runs: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        number += 1
+        long += row.get("long", 0)
+        if "lines" in row:
+            lines += row["lines"]
+            runs[row["client"]].append((int(row["first"]), int(row["last"]) + 1))
+    return Windows(number, lines, sum(map(_covered, runs.values())), long)
+
+
+def _covered(runs: list[tuple[int, int]]) -> int:
+    covered = end = 0
+    for first, following in sorted(runs):
+        covered += max(0, following - max(first, end))
+        end = max(end, following)
+    return covered
 
 
 def missing() -> str | None:
@@ -48,98 +79,76 @@ def missing() -> str | None:
 
 
 def show(console: Console, file: Path, ledger: Ledger) -> bool:
-    """Whether Spark found what the ledger has; also if there is no Spark. Raises ServerFailed."""
+    """Whether the pipeline on Spark found what the ledger has; also if there is no Spark. Raises ServerFailed."""
+    flow = FLOW.relative_to(ROOT)
     reason = missing()
     if reason is not None:
-        console.print(f"Spark was to count them too. {escape(reason)}\n")
+        console.print(f"The pipeline of {flow} was to run on Spark. {escape(reason)}\n")
         return True
-    flow = FLOW.relative_to(ROOT)
     began = time.monotonic()
-    with console.status(f"walflow run {flow}: {file.name} goes into a log, and Spark counts what is in it"):
-        count = _count(file, ledger.in_file)
-    seconds = time.monotonic() - began
-    expected = Count(ledger.in_file, ledger.in_file - ledger.faults.duplicated, ledger.distinct)
-    all_of_them = "all" if count.distinct == count.lines else f"{count.distinct:,}"
+    with console.status(f"walflow run {flow}: the lines of {file.name} go through a pipeline on Spark"):
+        windows = _run(file, ledger)
     console.print(
-        f"[bold]walflow run {flow}[/]: {file.name} goes into a log that Spark reads. Spark counted {count.lines:,} lines, "
-        f"{all_of_them} distinct: {count.events:,} different ones, {count.distinct - count.events:,} sent again. "
-        f"({seconds:.0f} s)"
+        f"[bold]walflow run {flow}[/]: the lines of {file.name} go through a pipeline on Spark, with a script, a `where` "
+        f"and a window of a second for each connection. Its {windows.number:,} windows add up to {windows.lines:,} lines: "
+        f"{windows.distinct:,} different ones, {windows.lines - windows.distinct:,} sent again; {windows.long:,} have "
+        f"{LONG:,} bytes of text or more. ({time.monotonic() - began:.0f} s)"
     )
-    if count != expected:
-        console.print(f"[bold red]The ledger has {expected.lines:,} and {expected.events:,}.[/]\n")
+    if not windows.agree(ledger):
+        console.print(
+            f"[bold red]The ledger has {ledger.in_file:,} lines, {ledger.distinct:,} different ones, {ledger.long:,} "
+            "long ones.[/]\n"
+        )
         return False
-    console.print("[bold green]Spark and the ledger agree.[/]\n")
+    console.print("[bold green]The pipeline on Spark and the ledger agree.[/]\n")
     return True
 
 
-def _count(file: Path, lines: int) -> Count:
+def _run(file: Path, ledger: Ledger) -> Windows:
     workdir = file.parent / "spark"
     workdir.mkdir()
-    port = free_port()
-    args = {
-        "bridge": f"127.0.0.1:{port}",
-        "file": str(file),
-        "max_chunks": 2 * file.stat().st_size // CHUNK + 4,
-    }
-    token = workdir / "lake_state" / "token"
-    with _terminable(), Server(write_flow(workdir, FLOW, args), workdir) as server:
+    counts = workdir / "counts.jsonl"
+    settings = workdir / "settings.json"
+    settings.write_text(json.dumps(QUICK_TO_START))
+    flow = write_flow(workdir, FLOW, {"file": str(file), "counts": counts.name})
+    deadline = time.monotonic() + COUNTED_WITHIN
+    with _terminable(), Server(flow, workdir, ["--spark-config", str(settings)]) as server:
         server.start()
-        server.wait_for("listening")
-        with _counting(workdir, port, token) as spark:  # starts while the file goes into the log
-            client = Client(Endpoint("127.0.0.1", port), WireKey.of_token(token.read_text().strip()))
-            _wait_until_logged(server, client, lines)
-            output, _ = spark.communicate(b"now\n", COUNTED_WITHIN)
-    if spark.returncode:
-        said = (workdir / SAID).read_text(errors="replace").splitlines()[-12:]
-        raise ServerFailed(
-            "\n".join((f"Spark ended with exit code {spark.returncode}", *(f"  | {line}" for line in said)))
-        )
-    return Count(**orjson.loads(output.splitlines()[-1]))
-
-
-def _wait_until_logged(server: Server, client: Client, lines: int) -> None:
-    deadline = time.monotonic() + LOGGED_WITHIN
-    try:
-        while client.call(FrameKind.HEAD, {})["next"] != lines + 1:
-            server.events()  # raises if it is gone
-            if time.monotonic() > deadline:
-                raise ServerFailed(f"the file was not in the log within {LOGGED_WITHIN:.0f} s\n{server.last_words()}")
-            time.sleep(LOOK)
-    finally:
-        client.close()
-
-
-@contextmanager
-def _counting(workdir: Path, port: int, token: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "WALFLOW_TOKEN_FILE": str(token),
-    }
-    with (workdir / SAID).open("wb") as said:
-        spark = subprocess.Popen(
-            [sys.executable, "-m", "demo.count", "127.0.0.1", str(port)],
-            cwd=workdir,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            start_new_session=True,
-        )
-    with spark:
         try:
-            yield spark
+            while not _complete(windows := added_up(_rows(counts)), ledger):
+                server.events()  # raises if it is gone
+                if refused := server.printed():
+                    raise ServerFailed(
+                        f"the pipeline on Spark could not count: {refused[:300].decode(errors='replace')}"
+                    )
+                if time.monotonic() > deadline:
+                    raise ServerFailed(
+                        f"Spark counted {windows.lines:,} of {ledger.in_file:,} lines within {COUNTED_WITHIN:.0f} s\n"
+                        f"{server.last_words()}"
+                    )
+                time.sleep(LOOK)
         finally:
-            _kill_all(spark.pid)
+            _stop(server)
+    return added_up(_rows(counts))
 
 
-def _kill_all(group: int) -> None:
-    """The JVM and its Python workers too."""
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+def _complete(windows: Windows, ledger: Ledger) -> bool:
+    return windows.lines >= ledger.in_file and windows.long >= ledger.long
+
+
+def _rows(counts: Path) -> list[Row]:
+    """Without a line that is being written."""
+    data = counts.read_bytes() if counts.exists() else b""
+    return [orjson.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def _stop(server: Server) -> None:
+    """A daemon that is stopped leaves no JVM behind. A driver whose daemon is killed ends, too, a moment later."""
+    if server.running:
+        try:
+            server.stop()
+        except TimeoutExpired:
+            server.close()
 
 
 @contextmanager
@@ -149,8 +158,8 @@ def _terminable() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal(SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal(SIGTERM, before)

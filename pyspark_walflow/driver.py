@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark_walflow.condense import JobRefusal, condense, refused_conf
 from pyspark_walflow.java import NoJava, find_java
 from pyspark_walflow.progress import Progress
-from pyspark_walflow.query import OLDEST, Plan, check, compile_job, keep_query, refuse_change, session, start
+from pyspark_walflow.query import Plan, check, compile_job, keep_query, refuse_change, session, start
+from pyspark_walflow.requirement import is_too_old, oldest
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -114,9 +115,8 @@ def versions() -> dict[str, str]:
         except ImportError:
             raise JobRefusal(f"{sys.executable} has no {package}: {_install()}") from None
     version = found["pyspark"]
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise JobRefusal(f"pyspark {version} is too old, walflow needs {oldest} or newer: {_install()}")
+    if is_too_old(version):
+        raise JobRefusal(f"pyspark {version} is too old, walflow needs {oldest()} or newer: {_install()}")
     return {"spark": version, "java": str(java)}
 
 

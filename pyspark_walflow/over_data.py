@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark_walflow import bundle
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.requirement import require_spark
 from walflow_kernel.shipping import ShippedPipeline, missing
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def pipeline(
     come to `in`, or to what their column `port` says if the pipeline has several inputs.
 
     Columns `position` (long), `ingest_ns` (long) or `ingest_ts` (timestamp), and `meta` (JSON text) are taken for what they
-    say, where they are there. Raises WalflowError for what is wrong with the file, or cannot run on Spark.
+    say, where they are there. Raises WalflowError for what is wrong with the file or cannot run on Spark, and for a
+    Spark that is too old.
 
     A pipeline with state takes its rows in the order of `position`; without such a column in the order of Spark's partitions.
     `buckets`: into how many parts the groups of its windows are dealt, 8 unless said. `flush`: windows that are open at the
     end of the data are closed there, and not left out.
     """
+    require_spark()
     shipped = load(file, name, args or {}, buckets)
     return partial(run, shipped, column=column, port=port, flush=flush)
 

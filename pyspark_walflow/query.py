@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 QUERY_FILE: Final = "query.sql"  # in the checkpoint: what it was made by
 PIPELINE_FILE: Final = "pipeline.txt"
 MOST_SHUFFLED: Final = 200  # tasks of a batch, unless `conf` says so

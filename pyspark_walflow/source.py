@@ -3,7 +3,6 @@ is missing."""
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import pyspark
@@ -12,6 +11,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import COMMITTED, EARLIEST, Options, of_table
 from pyspark_walflow.quiet import Quiet, without_own
+from pyspark_walflow.requirement import require
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark_walflow.reader import BatchReader, StreamReader
     from pyspark_walflow.writer import BatchWriter, StreamWriter
 
-OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 SCHEMA: Final = "position long, ingest_ts timestamp, key string, value string"
 SPARKS: Final = ("checkpointLocation", "queryName")  # its own, among the options of a stream
 TABLE: Final = "walflow.options"  # in the metadata of columns
@@ -98,17 +97,3 @@ def _options_of(schema: "StructType") -> dict[str, str]:
     """Of a table; names in small letters, as Spark has those that are said when it is read."""
     said = schema.fields[0].metadata.get(TABLE) if schema.fields else None
     return {name.lower(): value for name, value in json.loads(said).items()} if said else {}
-
-
-def require(version: str) -> None:
-    """Raises WalflowError."""
-    numbers = [int(part) for part in version.split(".")[:2] if part.isdecimal()]
-    if tuple(numbers) < OLDEST:
-        raise WalflowError(f"Spark {version} is too old: Spark 4.2 or newer is needed")
-    for package in ("pyarrow", "numpy"):
-        try:
-            import_module(package)
-        except ImportError as error:
-            raise WalflowError(
-                f"Spark's Python has no {package} ({error}): install it there, on the driver and on every executor"
-            ) from None

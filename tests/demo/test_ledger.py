@@ -1,13 +1,15 @@
 """The demo's verdict can be "guilty": every kind of damage to the file or to the echoes is found and counted."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from demo.client import Client
-from demo.ledger import Account, Connection, Faults, Ledger, audit
+from demo.ledger import LONG, Account, Connection, Faults, Ledger, audit
 from demo.lines import Lines
+from demo.spark import Windows, added_up
 
 LINES = Lines(seed=1)
 
@@ -25,7 +27,9 @@ def judged(tmp_path: Path, *file: bytes, accounts: list[Account] | None = None) 
 def test_a_perfect_file_has_no_faults(tmp_path: Path) -> None:
     ledger = judged(tmp_path, *made(0, range(100)))
 
-    assert ledger == Ledger(sent=100, sent_again=0, echoed=100, in_file=100, distinct=100, faults=Faults())
+    long = sum(len(json.loads(line)["text"]) >= LONG for line in made(0, range(100)))
+    assert long == 6
+    assert ledger == Ledger(sent=100, sent_again=0, echoed=100, in_file=100, distinct=100, long=long, faults=Faults())
     assert not ledger.faults
 
 
@@ -130,3 +134,20 @@ def test_a_run_of_skipped_lines_that_come_late_is_disorder(tmp_path: Path) -> No
     file = made(0, range(100))
 
     assert judged(tmp_path, *file[:20], *file[30:], *file[20:30]).faults == Faults(disordered=10)
+
+
+def window(client: int, first: int, last: int, lines: int | None = None) -> dict[str, int]:
+    return {"client": client, "connection": 0, "lines": lines or last + 1 - first, "first": first, "last": last}
+
+
+def test_windows_of_spark_are_held_against_the_ledger() -> None:
+    ledger = Ledger(sent=25, sent_again=5, echoed=25, in_file=30, distinct=25, long=3, faults=Faults())
+    long = {"client": 0, "connection": 0, "long": 3}
+    rows = [window(0, 0, 9), window(0, 10, 14), window(0, 10, 19), window(1, 0, 4), long]
+
+    assert added_up(rows) == Windows(number=5, lines=30, distinct=25, long=3)
+    assert added_up(rows).agree(ledger)
+    assert not added_up(rows[:-1]).agree(ledger), "no long line was counted"
+    assert not added_up(rows[1:]).agree(ledger), "a window is missing"
+    assert not added_up([*rows, rows[0]]).agree(ledger), "a window came twice"
+    assert not added_up([*rows[:3], window(1, 0, 5, 5), long]).agree(ledger), "another line came in the place of one"

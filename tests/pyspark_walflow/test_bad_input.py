@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.reader import BatchReader
-from pyspark_walflow.source import require
+from pyspark_walflow.requirement import require
 from tests.pyspark_walflow.conftest import ROOT, NewLake
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
@@ -155,6 +155,25 @@ def test_what_hangs_up_is_not_asked_for_ever(tmp_path: Path) -> None:
 def test_a_spark_that_is_too_old(version: str) -> None:
     with pytest.raises(WalflowError, match=rf"^Spark {version} is too old: Spark 4.2 or newer is needed$"):
         require(version)
+
+
+@pytest.mark.test
+@pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "4.1.1"])
+def test_a_pipeline_over_data_of_a_spark_that_is_too_old(tmp_path: Path, version: str) -> None:
+    """It is refused where it is called. Spark itself would end in a traceback on an executor."""
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text(f'__version__ = "{version}"\n')
+    script = "from pyspark_walflow import pipeline\npipeline('flow.troy', 'main')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == (
+        f"walflow.WalflowError: Spark {version} is too old: Spark 4.2 or newer is needed"
+    )
 
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "5.0.0", "4.10.0rc1"])
