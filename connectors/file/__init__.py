@@ -307,8 +307,8 @@ def _after_a_crash(behind_log: bool, synced: bool) -> str:
     if not behind_log:
         return f"{torn}. After a power cut {'no line is torn' if synced else 'the last lines may be torn'}"
     once = (
-        f"{torn}, and none comes twice if the events take one way from the log and in whole blocks, also if the file was "
-        "renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last lines may "
+        f"{torn}, and none comes twice if one path leads here from the log, and nothing on it takes events out, as a filter "
+        "does; also if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last lines may "
         "come twice, and the file that was moved may end in a torn line"
     )
     if synced:

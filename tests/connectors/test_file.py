@@ -66,7 +66,7 @@ WRITTEN = (
 OTHERS = "another process cuts, replaces or removes"
 OVER = f"until the next start writes over it, or {OTHERS} it. After kill -9 the last line may be torn, with older content of the file after it"
 ONCE = (
-    "After kill -9 no line is torn, and none comes twice if the events take one way from the log and in whole blocks, also "
+    "After kill -9 no line is torn, and none comes twice if one path leads here from the log, and nothing on it takes events out, as a filter does; also "
     "if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last "
     "lines may come twice, and the file that was moved may end in a torn line"
 )

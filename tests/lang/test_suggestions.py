@@ -43,3 +43,38 @@ def test_a_function_that_is_elsewhere(call: str, message: str, hint: str | None)
     Path("main.troy").write_text(FLOW.replace("{call}", call))
     (found,) = [one for one in load([Path("main.troy")], REGISTRY)[1] if one.severity == "error"]
     assert (found.message, found.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "hint"),
+    [
+        (
+            "define window 10s from tumbling with size = 1 end;",
+            "expected a name, found `10`",
+            "a name begins with a letter, or stands in backticks: `` `10s` ``",
+        ),
+        (
+            "define window w from tumbling with interval = 1.5s end;",
+            "expected `,`, `end` or `state`, found `s`",
+            "a time is a number of nanoseconds: 1500000000, or `nanos::from_seconds(…)` with `use std::time::nanos;`",
+        ),
+        (
+            'define connector log from wal with config = {"chunk_size": 16MB} end;',
+            "expected `,` or `}`, found `MB`",
+            'a size is a number of bytes, or a string: `"16MiB"`',
+        ),
+        (
+            'define pipeline p #!config engine = "spark"\npipeline select event from in into out; end;',
+            "`#!config` does not stand here",
+            "it stands at the head of a pipeline, right behind the word `pipeline`",
+        ),
+    ],
+)
+def test_what_is_written_elsewhere_and_not_here(body: str, message: str, hint: str) -> None:
+    Path("main.troy").write_text(
+        f"define pipeline outer\npipeline\n{body}\nend;"
+        if "window" in body
+        else f"define flow main\nflow\n{body}\nend;"
+    )
+    found = load([Path("main.troy")], REGISTRY)[1]
+    assert [(one.message, one.hint) for one in found] == [(message, hint)]

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from walflow.codecs import GIVE_ANY_BYTE
 from walflow.contract import Guarantee, Risk, risk_name
+from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, StateDomain
 from walflow.plan.graph import Graph, Path, Port
@@ -13,6 +15,7 @@ from walflow.plan.on_spark import TYPE as SPARK
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
+TAKES_NO_BYTES: Final = {"null", "exit", "cb", "bench", "kv", "dns_client", "spark", "schema_registry"}
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
@@ -59,6 +62,7 @@ def promises(assembly: Assembly) -> PathPromises:
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
         + _forgetful(graph)
+        + _unseparated(assembly)
         + _settings(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
@@ -77,6 +81,22 @@ def _forgetful(graph: Graph) -> list[str]:
                 f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
             )
     return found
+
+
+def _unseparated(assembly: Assembly) -> list[str]:
+    """Sinks that write one text behind another. What is passed through as it is, as `string`, may want that."""
+    written = {link.target for link in assembly.links}
+    return [
+        f'{plan.id}: nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
+        for plan in assembly.connectors
+        if plan.id in written
+        and plan.kind not in TAKES_NO_BYTES
+        and plan.codec is not None
+        and plan.codec.name not in {*GIVE_ANY_BYTE, "string", "null"}
+        and plan.postframing is not None
+        and not plan.postframing.encoders
+        and plan.postframing.framing is WHOLE
+    ]
 
 
 def _settings(assembly: Assembly) -> list[str]:
@@ -133,9 +153,17 @@ def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
     return graph.connectors[node].connector.guarantee(behind_log=graph.behind_log(node))
 
 
+def _results_of(buffer: NodeId) -> str:
+    """What a buffer holds that no file declares, as `counts/results/out`."""
+    pipeline, results, port = buffer.name.rpartition("/results/")
+    return f" of the results that leave {pipeline} by `{port}`" if results else ""
+
+
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
     sink = graph.connectors[path.sink].connector
-    kept = "is a log" if sink.positions else "is a buffer in memory, which is lost with walflow"
+    kept = (
+        "is a log" if sink.positions else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
+    )
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
     known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)

@@ -1,7 +1,7 @@
 """What people write who know another language: words, signs, quotes. Each with what it is here."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from typing import Final, NamedTuple
 
 from lark import Token
@@ -27,6 +27,17 @@ _SIGNS: Final[Sequence[tuple[str, str, str]]] = (
     ("/*", "a comment does not begin with `/*`", "write `#` at the beginning of each line"),
     ("--", "a comment does not begin with `--`", "write `#`"),
 )
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "sec": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
 _COMMENTS: Final = ("//", "/*", "--")
 _WORDS: Final[Mapping[str, str]] = {
     "import": "write `use`: `use std::string;`",
@@ -56,6 +67,34 @@ _OF_STATEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("CONST", ""): "const NAME = VALUE;",
 }
 _STARTERS: Final = {starter for starter, _ in _OF_STATEMENTS}
+
+
+def begins_with_digit(tokens: Sequence[Token], at: int, expected: AbstractSet[str]) -> str | None:
+    """For `define window 10s`, and for `interval = 10s`: a name in backticks, and a number with a unit behind it."""
+    token = tokens[at]
+    if token.type in {"INT", "FLOAT"} and "IDENT" in expected and "INT" not in expected:
+        follower = tokens[at + 1]
+        name = f"{token}{follower}" if follower.type == "IDENT" and _touch(token, follower) else str(token)
+        return f"a name begins with a letter, or stands in backticks: `` `{name}` ``"
+    if (
+        token.type != "IDENT"
+        or not at
+        or tokens[at - 1].type not in {"INT", "FLOAT"}
+        or not _touch(tokens[at - 1], token)
+    ):
+        return None
+    if str(token) in _NANOSECONDS:
+        length = round(float(tokens[at - 1].replace("_", "")) * _NANOSECONDS[str(token)])
+        return (
+            f"a time is a number of nanoseconds: {length}, or `nanos::from_seconds(…)` with `use std::time::nanos;`"
+        )
+    if (scale := str(token).upper().rstrip("IB")) in {"K", "M", "G", "T"}:
+        return f'a size is a number of bytes, or a string: `"{tokens[at - 1]}{scale}iB"`'
+    return None
+
+
+def _touch(left: Token, right: Token) -> bool:
+    return left.start_pos is not None and left.start_pos + len(left) == right.start_pos
 
 
 def foreign(source: Source, tokens: Sequence[Token], at: int) -> Remedy | None:

@@ -6,7 +6,7 @@ from lark import Token
 from lark.lexer import PatternStr
 
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error
-from walflow.lang.foreign import example, foreign
+from walflow.lang.foreign import begins_with_digit, example, foreign
 from walflow.lang.grammar import grammar
 from walflow.lang.mistakes import remedy
 from walflow.lang.scan import DEEPEST, ILLEGAL, TOO_DEEP, words
@@ -51,6 +51,12 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error("this name is not closed", span, "its `` ` `` is missing")
     if known := foreign(source, tokens, at):
         return error(known.message, span, known.hint)
+    if token.type == "CONFIG_DIRECTIVE":
+        return error(
+            "`#!config` does not stand here",
+            span,
+            "it stands at the head of a pipeline, right behind the word `pipeline`",
+        )
     if token.type == ILLEGAL:
         return error(f"unexpected character {_shown(token)}", span)
     if token.type == "DEFINE" and tokens[at + 1].type == "FLOW" and "END" in expected:
@@ -59,7 +65,13 @@ def explain(source: Source, tokens: Sequence[Token], at: int, expected: Abstract
         return error("a query declares no flow", span, "put it into a .troy file")
     message = f"expected {in_words(expected)}, found {_found(token)}"
     hint = _end_too_many(source, tokens, at) if "DEPLOY" in expected else None
-    hint = hint or remedy(tokens, at, expected) or _hint(token, expected) or example(tokens, at)
+    hint = (
+        hint
+        or remedy(tokens, at, expected)
+        or begins_with_digit(tokens, at, expected)
+        or _hint(token, expected)
+        or example(tokens, at)
+    )
     return error(message, span, hint or _elsewhere(token, expected))
 
 

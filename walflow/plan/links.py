@@ -38,7 +38,7 @@ def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link 
     source, target = config.source, config.target
     known = [_is_known(end, flow, nodes, report) for end in (source, target)]
     if source.node.kind == target.node.kind == "connector":
-        hint = "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`"
+        hint = "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`, with `use tremor::pipelines;`"
         report(error("a connector cannot be linked to a connector directly", config.span, hint))
         return None
     if source.node == target.node:

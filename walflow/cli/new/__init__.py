@@ -31,10 +31,11 @@ class Starter(NamedTuple):
     folders: tuple[str, ...] = ()
 
 
+_ECHO: Final = "exec 3<>/dev/tcp/127.0.0.1/65535; echo '{\"n\": 1}' >&3; head -n 1 <&3     # in bash"
 TEMPLATES: Final = {
     "echo": Starter(
         "a server that logs each line, writes it to a file and sends it back",
-        ("walflow check main.troy", "walflow run main.troy", "echo '{\"n\": 1}' | nc -N 127.0.0.1 65535"),
+        ("walflow check main.troy", "walflow run main.troy", _ECHO),
     ),
     "forward": Starter(
         "lines of a file, logged, to a server that sends each one back",
