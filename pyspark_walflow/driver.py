@@ -18,14 +18,12 @@ from pyspark_walflow.condense import JobRefusal, condense, refused_conf
 from pyspark_walflow.java import NoJava, find_java
 from pyspark_walflow.progress import Progress
 from pyspark_walflow.query import Plan, check, compile_job, keep_query, refuse_change, session, start
-from pyspark_walflow.requirement import is_too_old, oldest
+from pyspark_walflow.requirement import install_line, is_too_old, oldest
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 EX_CONFIG: Final = 78
-PACKAGES: Final = ("pyspark>=4.2", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
-"""The extra `spark` of pyproject.toml, again: in the interpreter that runs this walflow may not be installed."""
 LOOK: Final = 0.5  # seconds between two looks at the queries
 LOOK_STOPPING: Final = 0.05
 
@@ -113,16 +111,11 @@ def versions() -> dict[str, str]:
         try:
             found[package] = str(import_module(package).__version__)
         except ImportError:
-            raise JobRefusal(f"{sys.executable} has no {package}: {_install()}") from None
+            raise JobRefusal(f"{sys.executable} has no {package}: {install_line()}") from None
     version = found["pyspark"]
     if is_too_old(version):
-        raise JobRefusal(f"pyspark {version} is too old, walflow needs {oldest()} or newer: {_install()}")
+        raise JobRefusal(f"pyspark {version} is too old, walflow needs {oldest()} or newer: {install_line()}")
     return {"spark": version, "java": str(java)}
-
-
-def _install() -> str:
-    packages = " ".join(f"'{package}'" for package in PACKAGES)
-    return f"{sys.executable} -m pip install {packages}"
 
 
 def _watch(queries: list["StreamingQuery"], plan: Plan, report: Report, stop: Stop) -> None:

@@ -1,11 +1,14 @@
 """What walflow needs of Spark and of its Python."""
 
+import sys
 from importlib import import_module
 from typing import Final
 
 from pyspark_walflow.errors import WalflowError
 
 OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
+PACKAGES: Final = ("pyspark>=4.2", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
+"""The extra `spark` of pyproject.toml, again: in the interpreter that runs this walflow may not be installed."""
 
 
 def require_spark() -> None:
@@ -13,7 +16,7 @@ def require_spark() -> None:
     try:
         version = str(import_module("pyspark").__version__)
     except ImportError as error:
-        raise WalflowError(f"there is no pyspark: pip install 'walflow[spark]' ({error})") from None
+        raise WalflowError(f"{sys.executable} has no pyspark: {install_line()} ({error})") from None
     require(version)
 
 
@@ -33,6 +36,11 @@ def require(version: str) -> None:
             raise WalflowError(
                 f"Spark's Python has no {package} ({error}): install it there, on the driver and on every executor"
             ) from None
+
+
+def install_line() -> str:
+    packages = " ".join(f"'{package}'" for package in PACKAGES)
+    return f"{sys.executable} -m pip install {packages}"
 
 
 def oldest() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_walflow.driver import PACKAGES
+from pyspark_walflow.requirement import PACKAGES
 from walflow.extras import lacks, packages_of
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_walflow.driver import PACKAGES
+from pyspark_walflow.requirement import PACKAGES
 from tests.system.daemon import ROOT, WALFLOW, Daemon, running
 
 FLOW = """
