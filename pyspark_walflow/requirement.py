@@ -6,9 +6,9 @@ from typing import Final
 
 from pyspark_walflow.errors import WalflowError
 
+OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 PACKAGES: Final = ("pyspark>=4.2", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
 """The extra `spark` of pyproject.toml, again: in the interpreter that runs this walflow may not be installed."""
-OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
 
 
 def require_spark() -> None:
@@ -16,7 +16,7 @@ def require_spark() -> None:
     try:
         version = str(import_module("pyspark").__version__)
     except ImportError as error:
-        raise WalflowError(f"there is no pyspark: {install_line()} ({error})") from None
+        raise WalflowError(f"{sys.executable} has no pyspark: {install_line()} ({error})") from None
     require(version)
 
 

@@ -307,6 +307,28 @@ def test_a_beginning_that_is_not_there(lake: Lake, more: dict[str, str], line: s
         BatchReader(options(lake, **more)).partitions()
 
 
+@pytest.mark.parametrize(
+    ("ending", "expected"), [("5", [2, 3, 4]), ("2", []), ("latest", [2, 3, 4, 5, 6, 7, 8, 9, 10])]
+)
+def test_a_batch_read_ends_where_it_is_told(lake: Lake, ending: str, expected: list[int]) -> None:
+    lake.send(*numbered(10))
+    reader = BatchReader(options(lake, startingOffsets="2", endingOffsets=ending, numPartitions="2"))
+    assert [position for one in reader.partitions() for position in positions(reader.read(one))] == expected
+
+
+@pytest.mark.parametrize(
+    ("ending", "line"),
+    [
+        ("12", "option endingPosition is 12: the log ends before 11"),
+        ("1", "option endingPosition is 1, and it begins at 2"),
+    ],
+)
+def test_an_end_that_is_not_there(lake: Lake, ending: str, line: str) -> None:
+    lake.send(*numbered(10))
+    with pytest.raises(WalflowError, match=line):
+        BatchReader(options(lake, startingPosition="2", endingPosition=ending)).partitions()
+
+
 def test_what_is_gone_is_passed_over_where_nobody_minds(lake: Lake, capfd: pytest.CaptureFixture[str]) -> None:
     lake.send(*numbered(10))
     lenient = options(lake, startingPosition="5", failOnDataLoss="false", newCheckpoint="accept")
