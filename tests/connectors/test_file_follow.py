@@ -531,18 +531,25 @@ def test_preprocessors_that_do_more_than_cut_are_refused(tmp_path: Path, chain: 
     assert [one.message for one in diagnostics if one.severity == "error"] == said
 
 
-def test_a_log_behind_it_may_get_events_twice_and_check_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
+def test_check_says_whether_a_log_behind_it_recognises_what_comes_again(tmp_path: Path, pattern: str) -> None:
+    """A compressed file has no offsets that it had before, and `a.log*` may match one."""
     file = tmp_path / "flow.troy"
-    text = FLOW.format(chain='preprocessors = ["separate"],')
+    text = FLOW.format(chain='preprocessors = ["separate"],').replace('"a.log"', f'"{pattern}"')
     text = text.replace(
         "null from null", 'null from file with codec = "json", config = {"path": "o", "mode": "append"} end'
     )
     file.write_text(text)
     assembly, _ = load([file])
     assert assembly is not None
-    into, onward = [path for path in promises(assembly).paths if path.repeats]
-    assert into.repeats == ["logs gives events no positions"]
-    assert "logs sends again after a crash or a failure" in onward.repeats[0]
+    into, onward = promises(assembly).paths
+    if pattern == "a.log":
+        assert "is appended once, also after kill -9" in into.once
+        assert not (into.repeats or onward.repeats)
+    else:
+        assert not into.once
+        assert into.repeats == ["logs gives events no positions"]
+        assert "logs sends again after a crash or a failure" in onward.repeats[0]
 
 
 async def test_a_read_is_one_block(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ CHAINS = [
     (
         'postprocessors = ["remove-empty"]',
         "unknown postprocessor `remove-empty`",
-        "there are `base64`, `compress`, `length-prefixed`, `separate` and `textual-length-prefixed`",
+        "there are `base64`, `compress`, `ingest-ns`, `length-prefixed`, `separate` and `textual-length-prefixed`",
     ),
     (
         'preprocessors = ["lenght-prefixed"]',
