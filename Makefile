@@ -56,7 +56,7 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright --pythonpath $(RUN)
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/walflow fmt --check flows
+	$(VENV)/bin/walflow fmt --check flows demo
 	$(VENV)/bin/mkdocs build --quiet --strict
 
 pages: $(VENV)/.test ## what of docs/reference comes from the code

@@ -184,3 +184,22 @@ deploy flow main;
 
 def test_a_layout() -> None:
     assert laid_out(UGLY) == NEAT
+
+
+DIRECTIVES = """define pipeline counting
+pipeline
+  #!config engine = "spark"
+  #!config spark = {
+    "buckets": 2
+  }
+  #!config metrics_interval_s =
+    10
+  use std::time::nanos;
+  select event from in
+  where event.a into out;
+end;
+"""
+
+
+def test_a_directive_ends_without_a_semicolon() -> None:
+    assert laid_out(DIRECTIVES) == DIRECTIVES

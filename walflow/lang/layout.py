@@ -134,6 +134,7 @@ class _Layout:
         self._open: list[_Frame] = []
         self._statement = 0  # the indentation of the statement that has begun
         self._begins = True  # a statement
+        self._directive: int | None = None  # how much is open around a `#!config`, which has no semicolon
 
     def indent(self, at: int) -> int:
         piece = self._pieces[at]
@@ -192,7 +193,11 @@ class _Layout:
             if self._begins and piece.kind not in {"SEMICOLON", "END"} and not self._is_section(at):
                 self._statement = indent
             self._begins = False
+            if piece.kind == "CONFIG_DIRECTIVE":
+                self._directive = len(self._open)
             self._step(at, indent)
+        if self._directive == len(self._open) and self._pieces[end - 1].kind != "EQUAL":
+            self._begins, self._directive = True, None
 
     def _step(self, at: int, indent: int) -> None:
         piece = self._pieces[at]
