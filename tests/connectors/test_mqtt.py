@@ -302,9 +302,6 @@ async def test_a_password_that_is_wrong_is_one_line(tmp_path: Path) -> None:
 
 
 @needs_mosquitto
-@pytest.mark.filterwarnings(
-    "ignore:.*SSLSocket:pytest.PytestUnraisableExceptionWarning"
-)  # paho leaves it to the collector
 async def test_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     server = authority.issue("127.0.0.1")
