@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, WalflowError
-from walflow.relay.redelivery import InFlight, Redelivery
+from walflow.delivery.redelivery import InFlight, Redelivery
 from walflow.size import Size
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on

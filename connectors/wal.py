@@ -15,8 +15,7 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 
 from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Recalled, Risk
-from walflow.needs import made_directory, unlocked
-from walflow.relay import (
+from walflow.delivery import (
     Arriving,
     Checkpoints,
     Dropping,
@@ -27,7 +26,8 @@ from walflow.relay import (
     measure_writer,
     recall,
 )
-from walflow.relay.tag import Tags
+from walflow.delivery.tag import Tags
+from walflow.needs import made_directory, unlocked
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 

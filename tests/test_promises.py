@@ -376,43 +376,43 @@ HELD = {
         "system/test_tls.py::test_open_to_the_network_is_said_unless_there_is_a_reason"
     ],
     f"{DELIVERS}It is never lost": [
-        "relay/test_relay.py::test_identity_survives_a_restart",
+        "delivery/test_delivery.py::test_identity_survives_a_restart",
         "system/test_fanout.py::test_fifty_failures_of_one_sink_are_not_seen_by_the_other",
-        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
+        "delivery/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
         KILLS,
     ],
     f"{DELIVERS}It is lost only with what a power cut takes from the log": [
         "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
-        "relay/test_modes.py::test_a_killed_process_loses_nothing_and_gives_no_position_out_twice",
-        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
+        "delivery/test_modes.py::test_a_killed_process_loses_nothing_and_gives_no_position_out_twice",
+        "delivery/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on",
         RELAXED_KILLS,
     ],
     "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, and a power "
     "cut once the sync is done": [
-        "relay/test_modes.py::test_with_interval_an_ack_means_written_and_the_sync_follows_on_the_thread",
+        "delivery/test_modes.py::test_with_interval_an_ack_means_written_and_the_sync_follows_on_the_thread",
         "wal/test_relaxed.py::test_the_power_may_be_cut_at_any_operation",
         RELAXED_KILLS,
     ],
     "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, not a power "
     "cut before the kernel has written it": [
-        "relay/test_modes.py::test_with_never_nothing_is_synced_until_the_log_is_closed",
+        "delivery/test_modes.py::test_with_never_nothing_is_synced_until_the_log_is_closed",
         "wal/test_relaxed.py::test_the_process_may_be_killed_at_any_operation_and_nothing_is_lost",
         RELAXED_KILLS,
     ],
     "each event that comes here from first is appended once, also after kill -9 or a power cut": [
-        "relay/test_arriving_model.py::test_each_event_is_in_the_second_log_once",
-        "relay/test_arriving.py::test_what_the_first_log_sends_again_is_not_appended_again",
+        "delivery/test_arriving_model.py::test_each_event_is_in_the_second_log_once",
+        "delivery/test_arriving.py::test_what_the_first_log_sends_again_is_not_appended_again",
         "system/test_in_a_row.py::test_killed_twice",
         "system/test_in_a_row.py::test_killed_again_and_again",
     ],
     "each event that comes here from lines is appended once, also after kill -9": [
-        "relay/test_arriving_files.py::test_each_line_is_in_the_log_once",
-        "relay/test_arriving_files.py::test_what_is_called_known_was_appended",
+        "delivery/test_arriving_files.py::test_each_line_is_in_the_log_once",
+        "delivery/test_arriving_files.py::test_what_is_called_known_was_appended",
         "system/test_follow_once.py::test_killed_twice",
         "system/test_follow_once.py::test_killed_again_and_again",
     ],
     "an event is acked after its bytes were written to the log and fdatasync returned": [
-        "relay/test_relay.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
+        "delivery/test_delivery.py::test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on",
         "system/test_order.py::test_nothing_is_echoed_before_its_sync_returned",
         "system/test_order.py::test_without_the_sync_this_is_seen",
     ],
@@ -450,7 +450,7 @@ HELD = {
     ],
     "0.0.0.0:1 is open to the network, and UDP has no TLS": ["connectors/test_udp_server.py::test_what_is_warned_of"],
     "the log in w takes up to 1,073,741,824 bytes on disk and 10 events, then it stops its sources": [
-        "relay/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
+        "delivery/test_bounds.py::test_the_log_holds_no_more_events_than_it_may"
     ],
     "every event is sent to every sink that the pipelines choose for it, and again after a failure, until that sink has acked "
     "or rejected it. A sink may get it twice. Events that are in memory when walflow stops or dies are lost": [
@@ -473,13 +473,13 @@ HELD = {
         "flows/test_flows.py::test_flow",
     ],
     "the log in w takes up to 1,073,741,824 bytes on disk, then it stops its sources": [
-        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+        "delivery/test_delivery.py::test_a_full_log_triggers_holds_and_resumes"
     ],
     "the log in w takes up to 16,384 bytes on disk, then it stops its sources": [
-        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+        "delivery/test_delivery.py::test_a_full_log_triggers_holds_and_resumes"
     ],
     "the log in w takes up to 1,073,741,824 bytes on disk, then its oldest file is dropped": [
-        "relay/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on"
+        "delivery/test_drop_oldest.py::test_the_oldest_file_goes_and_sources_go_on"
     ],
     "an event is acked once it is in the log and fdatasync returned, and stays there until spark has committed it": [
         "connectors/spark/test_spark.py::test_what_is_logged_is_acked_and_stays_over_a_restart",
@@ -507,7 +507,7 @@ HELD = {
         f"{WS_CLIENT}test_what_is_warned_of",
     ],
     "a chunk_size of 1,024 bytes costs a new file for every 1,024 bytes logged": [
-        "relay/test_relay.py::test_a_full_log_triggers_holds_and_resumes"
+        "delivery/test_delivery.py::test_a_full_log_triggers_holds_and_resumes"
     ],
     "counters and gauges of the daemon are sent every": [
         "connectors/test_metrics.py::test_a_flow_that_accepts_nothing_gets_the_next_values_and_not_all_that_were_missed",
@@ -582,7 +582,7 @@ WRITTEN = {
     ("reference/windows.md", "Time in a log never goes back"): [
         "wal/test_log.py::test_time_in_a_log_never_goes_back",
         "wal/test_log.py::test_nor_over_a_restart_with_a_clock_that_was_set_back",
-        "relay/test_relay.py::test_what_goes_on_is_never_older_than_what_went_before_also_after_a_restart",
+        "delivery/test_delivery.py::test_what_goes_on_is_never_older_than_what_went_before_also_after_a_restart",
     ],
     ("reference/windows.md", "An event is still taken if it closes its window, or if it only changes numbers."): [
         "compile/test_windows.py::test_windows_take_no_more_than_their_bytes_until_some_are_closed",

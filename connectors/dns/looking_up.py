@@ -13,8 +13,8 @@ import dns.resolver
 from dns.rdata import Rdata
 
 from walflow import Block, Inlet, Outlet, WalflowError
+from walflow.delivery.answers import AnswerEvents, meta_of_one
 from walflow.net import NotConfirmed
-from walflow.relay.answers import AnswerEvents, meta_of_one
 
 if TYPE_CHECKING:
     from connectors.dns.client import DnsClient

@@ -18,8 +18,8 @@ from connectors.kafka.incoming import runs_of
 from connectors.kafka.partition import AssignedPartition, HeldMessages
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
+from walflow.delivery.resending import Resending
 from walflow.net import on_thread
-from walflow.relay.resending import Resending
 
 if TYPE_CHECKING:
     from connectors.kafka.consumer import KafkaConsumer

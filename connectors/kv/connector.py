@@ -10,8 +10,8 @@ from pydantic import AliasChoices, Field
 from connectors.kv.commands import BadCommand, KvAnswer, KvCommand, carry_out, command_of
 from connectors.kv.store import CannotStore, KvStore
 from walflow import Block, CannotDecode, Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.delivery.answers import AnswerEvents
 from walflow.net import NotConfirmed, on_thread
-from walflow.relay.answers import AnswerEvents
 
 Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected
 

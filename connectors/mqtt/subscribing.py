@@ -15,9 +15,9 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from connectors.mqtt.connection import CONNECT, MqttConnection, keep_connected
 from connectors.mqtt.settings import MqttAway
 from walflow import Frames, Outlet, StreamId
+from walflow.delivery.resending import HeldBatch, Resending
 from walflow.framing import frames_of
 from walflow.net import Contexts
-from walflow.relay.resending import HeldBatch, Resending
 
 if TYPE_CHECKING:
     from connectors.mqtt.subscriber import MqttSubscriber

@@ -14,11 +14,11 @@ from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
+from walflow.delivery import Arriving
 from walflow.needs import made_directory, unlocked
 from walflow.net import Address, SocketOptions
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
-from walflow.relay import Arriving
 from walflow.wal import Log, LogOptions
 from walflow_kernel.shipping import shipped_of
 

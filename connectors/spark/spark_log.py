@@ -7,8 +7,8 @@ from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
-from walflow.relay import Arriving, Checkpoints, LogSink, measure
-from walflow.relay.tag import Tags
+from walflow.delivery import Arriving, Checkpoints, LogSink, measure
+from walflow.delivery.tag import Tags
 from walflow.wal import Commit, Log
 
 LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log

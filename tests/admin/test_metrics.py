@@ -7,8 +7,8 @@ import pytest
 
 from walflow.admin import reference
 from walflow.admin.rates import OVER, Rates
+from walflow.delivery.measures import MARKS, Ages
 from walflow.metrics import CATALOGUE, BucketedValues, Metrics, exposed
-from walflow.relay.measures import MARKS, Ages
 
 ROOT = Path(__file__).parents[2]
 

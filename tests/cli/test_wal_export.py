@@ -19,9 +19,9 @@ from tests.examples import examples
 from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, read
 from walflow.cli.wal.lines import ExportLine, LineWriter, encode, read_line, record_of
 from walflow.codecs import JSON
+from walflow.delivery.tag import Tags, arrived
 from walflow.event import Block, Frames, Receipt, StreamId
 from walflow.framing import LINES
-from walflow.relay.tag import Tags, arrived
 from walflow.wal import Log, LogOptions, Record
 from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 from tests.wal.tools import QuickDisk, commit
 from walflow import codecs, framing
 from walflow.cli import app
+from walflow.delivery.tag import Tags
 from walflow.event import Block, Frames, Receipt, StreamId
-from walflow.relay.tag import Tags
 from walflow.wal import Log, LogOptions
 
 LINES = framing.make([("separate", {})])

@@ -1,4 +1,4 @@
-"""The log's configuration. What it does is in tests/relay, tests/wal and tests/system."""
+"""The log's configuration. What it does is in tests/delivery, tests/wal and tests/system."""
 
 import pytest
 from pydantic import ValidationError

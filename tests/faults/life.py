@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
+from tests.delivery.test_delivery import Relay
 from tests.nodes.world import Taker
-from tests.relay.test_relay import Relay
 from walflow import Block, codecs, framing
 from walflow.errors import WalflowError
 from walflow.testing import Fatal

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tests.delivery.test_delivery import Relay
 from tests.faults.life import ID, Plan
 from tests.faults.strace import CHANGES, Tracer, begun, options
 from tests.nodes.world import Taker
-from tests.relay.test_relay import Relay
 from tests.system.daemon import ROOT
 from walflow.wal import LogOptions
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, strategies as st
 
 from walflow.codecs import STRING
+from walflow.delivery.tag import Tags
 from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import LINES
 from walflow.framing.messages import MESSAGES
 from walflow.nodes.ingress import IngressStream
 from walflow.offsets import EventEnds
-from walflow.relay.tag import Tags
 from walflow.testing import MemoryInlet, VirtualScheduler
 
 PAYLOADS = st.lists(st.binary(max_size=20), max_size=8)

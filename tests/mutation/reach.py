@@ -25,7 +25,7 @@ TESTS: Final = (
     "tests/cli/test_wal_export.py",
     "tests/cli/test_wal_progress.py",
     "tests/cli/test_wal_skip.py",
-    "tests/relay",
+    "tests/delivery",
     "tests/connectors/test_file_append.py",
     "tests/test_positions.py",
     "tests/connectors/test_file_sidecar.py",

@@ -9,9 +9,9 @@ from typing import Final
 from tests.proof.judge import Broken, LogPromises
 from tests.proof.proof import Effort, Story
 from tests.proof.stories import PATH, Life
+from walflow.delivery import Checkpoints, LogSink, Syncing
+from walflow.delivery.tag import Tags
 from walflow.event import Block, Receipt
-from walflow.relay import Checkpoints, LogSink, Syncing
-from walflow.relay.tag import Tags
 from walflow.testing.disk import PowerCut, SimulatedDisk
 from walflow.testing.world import Fatal, MemoryInlet, VirtualScheduler
 from walflow.wal import Commit, Log, LogOptions

@@ -16,7 +16,7 @@ from tests.proof.repairing import Repair
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.sidecar import FilePromises, Sidecar
 from tests.proof.stories import Generated
-from walflow.relay import Checkpoints
+from walflow.delivery import Checkpoints
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions, Mark
 from walflow.wal.cursor import Acked

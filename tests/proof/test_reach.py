@@ -27,16 +27,16 @@ ROWS = {
     "log.py": ("Log.term", "Log.remember_arrivals", "Log.checkpoint", "_first"),
 }
 UNREACHED = {
-    # the power is cut in tests/relay/test_arriving_model.py, which has two logs in a row
+    # the power is cut in tests/delivery/test_arriving_model.py, which has two logs in a row
     **{(file, place): "two logs" for file, places in ROWS.items() for place in places},
-    # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/relay/test_lanes_model.py has more of them
+    # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/delivery/test_lanes_model.py has more of them
     **{(file, place): "lanes" for file, places in LANES.items() for place in places},
     ("directory.py", "Directory.release"): "twice: where opening failed, and the log was closed all the same",
-    ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/relay/test_recalling.py",
+    ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/delivery/test_recalling.py",
     (
         "log.py",
         "Log._give_up",
-    ): "positions that a start skipped, in a chunk that is dropped: tests/relay/test_measures_model.py",
+    ): "positions that a start skipped, in a chunk that is dropped: tests/delivery/test_measures_model.py",
     (
         "reader.py",
         "Reader._open_file",

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from walflow import Block, Frames, Receipt, StreamId
 from walflow.codecs import STRING
+from walflow.delivery.tag import Tags
 from walflow.event import Framing
 from walflow.framing import LINES, WHOLE
-from walflow.relay.tag import Tags
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START
 

@@ -40,7 +40,9 @@ def log(port: int, messages: list[str]) -> None:
 
 
 def holds(directory: Path, message: str) -> bool:
-    return directory.is_dir() and any(message.encode() in path.read_bytes() for path in directory.iterdir() if path.is_file())
+    return directory.is_dir() and any(
+        message.encode() in path.read_bytes() for path in directory.iterdir() if path.is_file()
+    )
 
 
 @pytest.mark.parametrize(

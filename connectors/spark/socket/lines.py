@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import MsgspecError
 
 from walflow import Frames, Half, WalflowError
-from walflow.relay.tag import Tags
+from walflow.delivery.tag import Tags
 from walflow.wal import Log, Record
 
 

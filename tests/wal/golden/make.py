@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.wal.tools import EVERYTHING, chunk_files
 from walflow import codecs, framing
+from walflow.delivery.tag import Tags
 from walflow.event import Block, Frames, Receipt, StreamId
-from walflow.relay.tag import Tags
 from walflow.wal import Log, LogOptions, Record
 
 ARRIVED = 1_700_000_000_123_456_789

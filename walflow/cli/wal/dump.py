@@ -42,7 +42,7 @@ def dump(
 
 def _dump(path: str, first: int, last: int, form: "Callable[[Acked, list[Event]], bytes]") -> int:
     from walflow.cli.wal.events import events_of
-    from walflow.relay.tag import Tags
+    from walflow.delivery.tag import Tags
     from walflow.wal import Gap
     from walflow.wal.tools.inspect import GONE, look, records
 

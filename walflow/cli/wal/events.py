@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from walflow.admin.text import printable
+from walflow.delivery.tag import Tag, Tags
 from walflow.errors import WalflowError
 from walflow.event import Frames
-from walflow.relay.tag import Tag, Tags
 from walflow.wal import Record
 
 if TYPE_CHECKING:

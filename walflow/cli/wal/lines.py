@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from walflow.relay.tag import Spec, Wire, arrived, plain, provenance
+from walflow.delivery.tag import Spec, Wire, arrived, plain, provenance
 from walflow.wal import Record
 from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked

@@ -13,7 +13,7 @@ from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.cli.wal.events import Event
-    from walflow.relay.tag import Tags
+    from walflow.delivery.tag import Tags
     from walflow.wal.cursor import Acked
     from walflow.wal.tools.skip import Skipped
 
@@ -93,7 +93,7 @@ def _who() -> str:
 
 def _tell(path: str, skipped: "list[Skipped]", acked: "Acked", durable: int, *, as_json: bool) -> None:
     """Prints what was skipped or, without a report, what would be."""
-    from walflow.relay.tag import Tags
+    from walflow.delivery.tag import Tags
 
     tags, done = Tags(), any(one.report for one in skipped)
     left = durable - acked.low - acked.above

@@ -11,8 +11,8 @@ from connectors.spark.results.publications import KEPT_ONCE
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results.results_world import PATH, Bench, pieces, rows_of
 from walflow.codecs import STRING
+from walflow.delivery.tag import Tags
 from walflow.disk import RealDisk
-from walflow.relay.tag import Tags
 from walflow.testing import Fatal, MemoryDisk
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32

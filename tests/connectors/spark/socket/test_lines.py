@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 from connectors.spark.socket.lines import Lines, line
 from walflow.codecs import JSON, make
+from walflow.delivery.tag import Tags
 from walflow.event import Block, Codec, Framing
 from walflow.framing import LINES, WHOLE
-from walflow.relay.tag import Tags
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.wal import Log, LogOptions
 

@@ -1,0 +1,97 @@
+"""What fails or is rejected in one lane, while the others go on."""
+
+from tests.delivery.apart import Apart
+from tests.delivery.test_lanes import BATCH, BY_WHERE, FAN, pipeline
+from tests.operators.flows import LOST
+
+DEAD = """
+  create pipeline rejects from pipelines::passthrough;
+  connect /connector/near/err to /pipeline/rejects;
+  connect /connector/far/err to /pipeline/rejects;
+  connect /connector/log/err to /pipeline/rejects;
+  connect /pipeline/rejects to /connector/dead;
+"""
+SINKS = ["near", "far", "dead"]
+
+
+def errors(flow: Apart) -> list[tuple[str, str]]:
+    return [(record["source"], record["error"]) for record in flow.sinks["dead"].got]  # type: ignore[index]
+
+
+def test_one_file_of_rejected_events_for_all_joins_no_lanes() -> None:
+    flow = Apart(FAN + DEAD, SINKS)
+    assert list(flow.outlet.lanes) == ["near", "far"]
+    flow.give(1, 2)
+    for name in ("near", "far"):
+        sink = flow.sinks[name]
+        sink.node.reject(sink.waiting.pop(), f"{name} does not take it")
+    flow.ack("dead")
+    told = [("main::near", "near does not take it")] * 2 + [("main::far", "far does not take it")] * 2
+    assert errors(flow) == told
+    assert flow.lanes() == {"near": 0, "far": 0}
+    flow.close()
+
+
+def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
+    flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 2')
+    flow.give(1)
+    flow.ack("near")
+    for _ in range(2):
+        flow.sinks["far"].fail()
+        flow.scheduler.advance(1.0)
+        flow.settle()
+    assert errors(flow) == [("main::log", "failed 2 times")]
+    assert flow.lanes() == {"near": 0, "far": 1}, "the lane waits for the sink of rejected events"
+    flow.ack("dead")
+    assert flow.lanes() == {"near": 0, "far": 0}
+    assert flow.ids("near") == [1]
+    flow.close()
+
+
+def test_a_block_is_halved_in_its_lane_until_the_poison_event_is_alone() -> None:
+    flow = Apart(FAN, ["near", "far"], config='"lanes": "apart", "max_attempts": 1')
+    flow.give(*range(8))
+    flow.ack("near")
+    sizes: list[int] = []
+    for number in range(8, 20):
+        far = flow.sinks["far"]
+        waiting, far.waiting = far.waiting, []
+        for block in waiting:
+            ids = [value["id"] for value in block.values]  # type: ignore[index]
+            if 3 in ids:
+                sizes.append(len(ids))
+                far.node.fail(block, LOST)
+            else:
+                far.node.ack(block)
+        flow.give(number)
+        flow.ack("near")
+        flow.scheduler.advance(30.0)
+        flow.settle()
+    flow.ack("far")
+    assert sizes == [8, 8, 4, 2, 1]
+    assert flow.ids("near") == list(range(20)), "each once, and in order"
+    assert {*range(20)} == {*flow.ids("far")}
+    assert flow.lanes() == {"near": 0, "far": 0}
+    assert flow.world.count("rejected_events_total") == 1
+    flow.close()
+
+
+def test_within_a_lane_only_the_sink_that_failed_gets_events_again() -> None:
+    """A batch joins two sinks to one lane; a third one has a lane of its own."""
+    other = """
+  create pipeline after from pipelines::passthrough;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/odd;
+"""
+    flow = Apart(pipeline(BATCH) + BY_WHERE + other, ["near", "far", "odd"])
+    assert list(flow.outlet.lanes) == ["near+far", "odd"]
+    flow.give(1)
+    flow.ack("near")
+    flow.sinks["far"].fail()
+    flow.ack("odd")
+    flow.scheduler.advance(1.0)
+    flow.settle()
+    flow.ack("near", "far")
+    assert (flow.ids("near"), flow.ids("far"), flow.ids("odd")) == ([1], [1, 1], [1])
+    assert flow.lanes() == {"near+far": 0, "odd": 0}
+    flow.close()

@@ -1,0 +1,63 @@
+"""What a log tells a source of its events that were not delivered."""
+
+from pathlib import Path
+
+from tests.wal.tools import checkpoint, commit
+from walflow import Block, Frames, Recalled, Receipt, StreamId
+from walflow.codecs import JSON
+from walflow.delivery import recall
+from walflow.delivery.tag import Tags
+from walflow.framing import LINES
+from walflow.wal import Log, LogOptions
+
+WANTED = {"f::http": ("http_server", "key")}
+
+
+def put(log: Log, *keys: object, source: str = "f::http", each: bool = False, size: int = 0, at: int = 5) -> int:
+    """A block of as many events as keys, all under the first of them or, with `each`, each under its own. Its first
+    position."""
+    data = b"".join(b'"%s"\n' % (b"x" * size) for _ in keys)
+    metas = [{"http_server": {"key": key}} for key in keys]
+    block = Block(
+        StreamId(source, 1, 1),
+        Frames(data, len(keys), LINES),
+        JSON,
+        Receipt(lambda _: None, len(keys)),
+        ingest_ns=at,
+        meta={"other": 1} if each else metas[0],
+        event_metas=metas if each else None,
+    )
+    position = log.append(Tags().encode(block), data, len(keys), at)
+    block.receipt.ack()
+    commit(log)
+    return position
+
+
+def reopened(log: Log, *, chunk_size: int = 1 << 20) -> Log:
+    log.close()
+    return Log(LogOptions(log.directory.path, chunk_size))
+
+
+def test_what_is_not_acked_is_told_with_its_values(tmp_path: Path) -> None:
+    log = Log(LogOptions(str(tmp_path / "log"), 1 << 20))
+    gone = put(log, "gone", "gone")
+    put(log, "a", "a", "a", at=7)
+    put(log, "b", "c", each=True, at=8)
+    put(log, None)
+    put(log, "another's", source="f::other")
+    log.ack(gone, gone + 1)
+    checkpoint(log)
+    log = reopened(log)
+    assert list(recall(log, WANTED)["f::http"]) == [Recalled("a", 3, 7), Recalled("b", 1, 8), Recalled("c", 1, 8)]
+    log.close()
+
+
+def test_only_the_newest_files_are_read(tmp_path: Path) -> None:
+    log = Log(LogOptions(str(tmp_path / "log"), 4096))
+    for number in range(8):
+        put(log, number, size=3000)
+    log = reopened(log, chunk_size=4096)
+    assert log.newest(1) == log.chunks[-1].first
+    assert log.newest(5000) == log.chunks[-2].first
+    assert log.newest(1 << 30) == log.low + 1
+    log.close()

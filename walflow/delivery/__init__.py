@@ -1,0 +1,38 @@
+"""A log between an inlet and an outlet: what the connectors `wal` and `spark` share.
+
+    LogSink     blocks in -> Log.append, one commit for all that waited -> ack upstream
+    LogSource   the lanes of a log
+    Lane        blocks out to some sinks, the receipts back -> Mark.ack, redelivery
+    ReadAhead   Log.Reader -> what a lane sends next
+    Outcomes    the counters of what becomes of it
+    Checkpoints what is acked -> the cursor, and space back
+    Syncing     where acks do not wait for the disk: the sync that follows
+    OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
+    Arriving    what the log has already of logs upstream
+    recall      what is not delivered yet, for a source that asks after a restart
+    Dropping    where a full log does not stop its sources: the oldest chunk goes
+
+All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while
+commits are small and the disk is fast.
+"""
+
+from walflow.delivery.arriving import Arriving
+from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.dropping import Dropping
+from walflow.delivery.measures import measure, measure_writer
+from walflow.delivery.recalling import recall
+from walflow.delivery.source import LogSource
+from walflow.delivery.syncing import Syncing
+from walflow.delivery.writer import LogSink
+
+__all__ = [
+    "Arriving",
+    "Checkpoints",
+    "Dropping",
+    "LogSink",
+    "LogSource",
+    "Syncing",
+    "measure",
+    "measure_writer",
+    "recall",
+]

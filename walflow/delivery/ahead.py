@@ -1,0 +1,74 @@
+"""What is read from a log and waits to be sent."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from walflow.contract import Outlet
+from walflow.delivery.redelivery import InFlight
+from walflow.errors import DiskFull, FailStop
+from walflow.wal import Log, Mark, Record
+
+READ_BYTES: Final = 1 << 20  # asked of the log at a time
+NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
+NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
+
+
+class ReadAhead:
+    """`parts`: the next ones to be sent, in order. `found_gaps`: called after each read, which may have found damage.
+    `again`: called when the log may be read again that could not be."""
+
+    def __init__(
+        self, log: Log, mark: Mark, out: Outlet, found_gaps: Callable[[], None], again: Callable[[], None]
+    ) -> None:
+        self.parts: deque[InFlight[Record]] = deque()
+        self.first_ingest_ns = 0  # when what was read first had been received
+        self._mark = mark
+        self._out = out
+        self._found_gaps = found_gaps
+        self._again = again
+        self._records = log.reader(mark.low + 1)
+        self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
+        self._reads_later = False
+
+    def fill(self) -> bool:
+        """Reads if nothing waits. False: there is nothing to send now."""
+        if not self.parts:
+            self._read()
+        return bool(self.parts)
+
+    def received_ns(self) -> int:
+        """When the oldest event that is not acked had been received. 0: it was not read yet."""
+        received, first = self._received, self._mark.low + 1
+        while len(received) > 1 and received[1][0] <= first:
+            received.popleft()
+        return received[0][1] if received else 0
+
+    def _read(self) -> None:
+        try:
+            records = self._records.read(READ_BYTES)
+        except DiskFull as error:
+            self._read_later(error)
+            return
+        except FailStop as error:
+            self._out.fatal(error)
+        self._found_gaps()
+        self.received_ns()  # forgets what is acked
+        if records and not self.first_ingest_ns:
+            self.first_ingest_ns = records[0].ingest_ns
+        for record in records:
+            if not self._received or record.ingest_ns - self._received[-1][1] >= NOTED_EVERY_NS:
+                self._received.append((record.position, record.ingest_ns))
+            last = record.position + record.count - 1
+            self.parts.extend(InFlight(low, high, record) for low, high in self._mark.unacked(record.position, last))
+
+    def _read_later(self, error: DiskFull) -> None:
+        """Others ask meanwhile; one timer is enough."""
+        if not self._reads_later:
+            self._reads_later = True
+            self._out.log.warning("log not read", reason=str(error))
+            self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self._due)
+
+    def _due(self) -> None:
+        self._reads_later = False
+        self._again()

@@ -1,0 +1,55 @@
+"""What a log still has of the events of a source, by a value in their metadata. It blocks: for a thread, before the log runs."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from msgspec import MsgspecError
+
+from walflow.contract import Recalled
+from walflow.delivery.tag import metas_of
+from walflow.wal import Log, Record
+
+RECALL_BYTES: Final = 64 << 20  # of the newest chunks; what a source has sent and not heard of is far less
+READ_BYTES: Final = 1 << 20  # asked of the log at a time
+MOST: Final = 100_000  # of each source
+
+Wanted = Mapping[str, tuple[str, str]]
+
+
+def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
+    """Of the records that are not acked. `wanted`: by source, the two keys of the value. Raises DiskFull and FailStop."""
+    found: dict[str, deque[Recalled]] = {source: deque(maxlen=MOST) for source in wanted}
+    marks = [keys[1].encode() for keys in wanted.values()]
+    reader = log.reader(log.newest(RECALL_BYTES))
+    try:
+        while records := reader.read(READ_BYTES):
+            for record in records:
+                if any(mark in record.tag for mark in marks):
+                    for source, recalled in _values(record, wanted):
+                        found[source].append(recalled)
+    finally:
+        reader.close()
+    return found
+
+
+def _values(record: Record, wanted: Wanted) -> Iterator[tuple[str, Recalled]]:
+    try:
+        source, meta, event_metas = metas_of(record.tag)
+    except MsgspecError:  # the source half of the log says so, when it comes to it
+        return
+    keys = wanted.get(source)
+    if keys is None:
+        return
+    if event_metas is None:
+        if (value := _value(meta, keys)) is not None:
+            yield source, Recalled(value, record.count, record.ingest_ns)
+        return
+    for one in event_metas:
+        if (value := _value({**meta, **one}, keys)) is not None:
+            yield source, Recalled(value, 1, record.ingest_ns)
+
+
+def _value(meta: Mapping[str, object], keys: tuple[str, str]) -> object:
+    within = meta.get(keys[0])
+    return cast(Mapping[str, object], within).get(keys[1]) if isinstance(within, dict) else None

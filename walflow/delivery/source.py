@@ -1,0 +1,91 @@
+"""The source half of a log: its lanes. Each sends to its own sinks, at its own pace, from its own mark.
+
+So a sink that is away stops its own lane alone. What all lanes have acked is acked in the log, and its space is free.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from walflow.contract import Outlet
+from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.lane import Lane, LaneLimits
+from walflow.delivery.measures import backlog_bytes
+from walflow.delivery.outcomes import Outcomes
+from walflow.delivery.tag import Tags
+from walflow.wal import Dropped, Log
+
+TURN: Final = 1 << 20  # bytes that one of several lanes sends before the others have their turn
+WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is not acked
+
+
+class LogSource:
+    """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many events
+    each lane may send that are not acked; None: no limit but the window."""
+
+    def __init__(
+        self,
+        log: Log,
+        out: Outlet,
+        tags: Tags,
+        checkpoints: Checkpoints,
+        max_attempts: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        self._log = log
+        self._out = out
+        self._checkpoints = checkpoints
+        self._outcomes = Outcomes(out)
+        self._gaps_told = 0
+        several = len(out.lanes) > 1
+        window = min(log.window, log.window * WINDOWS // len(out.lanes))
+        limits = LaneLimits(window, most, max_attempts, TURN if several else None)
+        self._lanes = {
+            name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, limits, self._tell_gaps)
+            for (name, lane), mark in zip(out.lanes.items(), log.part(list(out.lanes)), strict=True)
+        }
+        if several:
+            checkpoints.now()  # makes the file of the marks, while the log does not need the room yet
+            out.backlog(self.backlog)
+            for name, lane in self._lanes.items():
+                self._measure(name, lane)
+
+    def __repr__(self) -> str:
+        return f"<LogSource {self._lanes!r}>"
+
+    @property
+    def first_ingest_ns(self) -> int:
+        """When the first event that was read had been received, 0 if none was."""
+        known = [lane.first_ingest_ns for lane in self._lanes.values() if lane.first_ingest_ns]
+        return min(known, default=0)
+
+    def backlog(self) -> int:
+        """Events that are durable and not acked by every sink."""
+        log = self._log
+        return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
+
+    def forget(self, dropped: Sequence[Dropped]) -> None:
+        """The log has dropped these chunks, the oldest first. A sink may still settle some of their events; that has no
+        effect."""
+        for number, lane in enumerate(self._lanes.values()):
+            lane.forget(dropped[-1].last, sum(one.of_lanes[number] for one in dropped if one.of_lanes))
+
+    def pump(self) -> None:
+        """Sends what may be sent."""
+        for lane in self._lanes.values():
+            lane.pump()
+
+    def _measure(self, name: str, lane: Lane) -> None:
+        self._out.gauge("wal_lane_backlog_events", lane.backlog, lane=name)
+        self._out.gauge("wal_lane_backlog_bytes", lambda: backlog_bytes(self._log, lane.low), lane=name)
+        self._out.gauge("wal_lane_oldest_seconds", lane.oldest_seconds, lane=name)
+        self._out.gauge("wal_lane_dropped_events", lambda: lane.dropped_events, lane=name)
+
+    def _tell_gaps(self) -> None:
+        """Logs damage to the operator, once for all lanes: damaged events are kept in quarantine/ and will not be sent."""
+        gaps = self._log.gaps
+        for gap in gaps[self._gaps_told :]:
+            self._outcomes.quarantined(gap)
+            self._out.log.error("quarantined", found=str(gap))
+        if self._gaps_told < len(gaps):
+            self._gaps_told = len(gaps)
+            self._checkpoints.acked()  # so that a restart does not find and count them again
