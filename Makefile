@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.test ## a minute: an echo server is killed again and again, loses nothing, and a pipeline on Spark counts it
+demo: $(VENV)/.test ## a minute or two: an echo server is killed again and again, loses nothing, and a pipeline on Spark counts it
 	@$(RUN) -m demo $(ARGS)
 
 # `$(call tests,CHOICE)` runs one pytest and goes on after a failure; what follows the last one is `$(judged)`.
