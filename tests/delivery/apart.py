@@ -3,27 +3,18 @@ a sink waits until the test says what becomes of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from connectors.memory import Memory
-from connectors.null import Null
 from connectors.wal import RunningLog, Wal
+from tests.delivery.assembled import assembled
 from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
-from walflow.contract import Connector
-from walflow.diagnostics import render_all
 from walflow.event import Receipt
 from walflow.framing import LINES
 from walflow.nodes.build import build
-from walflow.plan import Assembly, load
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
-
-KNOWN: dict[str, type[Connector]] = {"wal": Wal, "null": Null, "memory": Memory}
 
 FLOW = """
 define flow main
@@ -56,7 +47,7 @@ class Apart:
         self.scheduler = self.world.scheduler
         self.disk = disk or MemoryDisk()
         creates = "".join(f"create connector {name} from null;" for name in sinks if "/" not in name)
-        nodes = build(_assembly(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
+        nodes = build(assembled(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
         self.ports = nodes.ports
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         self.nodes = by_name["log"]
@@ -135,16 +126,6 @@ class Apart:
             sink.node.abandon()
         for operator in self._operators:
             operator.node.end()
-
-
-@cache
-def _assembly(text: str) -> Assembly:
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "main.troy")
-        file.write_text(text, encoding="utf-8")
-        assembly, diagnostics = load([str(file)], KNOWN)
-    assert assembly is not None, render_all(diagnostics)
-    return assembly
 
 
 def _settled(receipt: Receipt) -> None: ...

@@ -5,27 +5,19 @@ import asyncio
 import errno
 import os
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
-from connectors.file import File
 from connectors.file.follow import Following, follow
-from connectors.null import Null
-from connectors.wal import Wal
+from tests.delivery.assembled import assembled
 from tests.delivery.in_a_row import HalfRow, LastSink
 from tests.nodes.world import World
 from walflow import Block
-from walflow.contract import Connector
-from walflow.diagnostics import render_all
 from walflow.disk import RealDisk
 from walflow.event import Receipt
 from walflow.nodes.build import build
-from walflow.plan import Assembly, load
 from walflow.testing import MemoryDisk
 
-KNOWN: dict[str, type[Connector]] = {"wal": Wal, "file": File, "null": Null}
 STEP = 0.05  # seconds of virtual time
 
 FLOW = """
@@ -92,7 +84,7 @@ class FollowedRow:
         self._config = Following(str(directory / "app*.log"), False, 0.2, 0.4, 8, str(directory / "state"))
         self._boot = boot
         self._came: list[tuple[Receipt, list[int]]] = []
-        nodes = build(_assembly(FLOW.format(body=body)), self.world.metrics)
+        nodes = build(assembled(FLOW.format(body=body)), self.world.metrics)
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         for operator in nodes.operators:
             operator.node.begin(self.world.scheduler)
@@ -168,13 +160,3 @@ class FollowedRow:
 
 
 def _nothing(receipt: Receipt) -> None: ...
-
-
-@cache
-def _assembly(text: str) -> Assembly:
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "main.troy")
-        file.write_text(text, encoding="utf-8")
-        assembly, diagnostics = load([str(file)], KNOWN)
-    assert assembly is not None, render_all(diagnostics)
-    return assembly

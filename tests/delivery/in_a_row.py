@@ -2,28 +2,20 @@
 
 import gc
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from connectors.null import Null
 from connectors.wal import RunningLog, Wal
+from tests.delivery.assembled import assembled
 from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
-from walflow.contract import Connector
 from walflow.delivery import Arriving
-from walflow.diagnostics import render_all
 from walflow.event import Receipt
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
-from walflow.plan import Assembly, load
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
-
-KNOWN: dict[str, type[Connector]] = {"wal": Wal, "null": Null}
 
 FLOW = """
 define flow main
@@ -109,7 +101,7 @@ class Row:
         self.disk = disk or MemoryDisk()
         self.delivered: dict[int, int] = {}
         self.given: list[tuple[Receipt, Sequence[int]]] = []
-        nodes = build(_assembly(FLOW.format(body=body)), self.world.metrics)
+        nodes = build(assembled(FLOW.format(body=body)), self.world.metrics)
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         for operator in nodes.operators:
             operator.node.begin(self.scheduler)
@@ -197,16 +189,6 @@ class Row:
             for block in sink.waiting:
                 _forget(block.receipt)
             sink.waiting.clear()
-
-
-@cache
-def _assembly(text: str) -> Assembly:
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "main.troy")
-        file.write_text(text, encoding="utf-8")
-        assembly, diagnostics = load([str(file)], KNOWN)
-    assert assembly is not None, render_all(diagnostics)
-    return assembly
 
 
 def _forget(receipt: Receipt) -> None:

@@ -1,4 +1,4 @@
-"""What a log has already of the logs upstream, and does not append again. See walflow.wal.arrivals."""
+"""What a log has already of the logs and followed files upstream, and does not append again. See walflow.wal.arrivals."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -122,8 +122,8 @@ def origin_of(block: Block) -> Origin | None:
 
 
 def came_from(block: Block) -> Provenance | None:
-    """None: it came from no log and no file, or which event has which position is not known, or two have the same one. Then it is appended,
-    and nothing is remembered."""
+    """None: it came from no log and no file, or which event has which position is not known, or two have the same one.
+    Then it is appended, and nothing is remembered."""
     origin, positions = origin_of(block), block.positions
     if origin is None or origin.term is None or positions is None or len(positions) != block.frames.count:
         return None

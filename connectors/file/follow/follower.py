@@ -24,9 +24,7 @@ from walflow.disk import Disk, RealDisk
 
 BATCH_FILES: Final = 64
 AHEAD_BYTES: Final = 32 << 20  # read, and not in the checkpoint yet: then no more is read
-AHEAD_FILES: Final = (
-    512  # with events that are sent, and not in the checkpoint: a log recognises those of some 1,000 files
-)
+AHEAD_FILES: Final = 512  # with events ahead of the checkpoint: a log recognises those of some 1,000 files
 SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time
 
 

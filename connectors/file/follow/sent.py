@@ -64,7 +64,8 @@ class SentOffsets:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, owner: str, boot: str, form: str, *, known: bool) -> "SentOffsets":
-        """`form`: how bytes become events. By another one, a line that was refused may be an event. `known`: there is a checkpoint. Without it, all is read as on the first start. Raises OSError."""
+        """`form`: how bytes become events. By another one, a line that was refused may be an event. `known`: there is a checkpoint.
+        Without it, all is read as on the first start. Raises OSError."""
         fd = disk.open(os.path.join(directory, f"{quote(owner, safe=':')}.sent"), create=True)
         try:
             size = disk.stat(fd).size
@@ -109,8 +110,8 @@ class SentOffsets:
 
 
 def after(before: Sent, file: GrowingFile, last: bytes, start: int, parts: Sequence[bytes], *, sound: bool) -> Sent:
-    """What is sent once these parts are, which were read from `start` on. `last`: the bytes before. `sound`: the file was what it was
-    when the last of them was read. It blocks."""
+    """What is sent once these parts are, which were read from `start` on. `last`: the bytes before. `sound`: the file was what
+    it was when the last of them was read. It blocks."""
     if start < before.offset and not (sound and is_there(before, file)):
         before = Sent.nothing()
     end = start + sum(map(len, parts))
