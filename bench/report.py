@@ -86,8 +86,9 @@ INTROS: Final = {
         "event, and answers once it is acked."
     ),
     FOLLOWED: (
-        "A file that grows as fast as it can be written, in lines of 100 bytes, until all of it has arrived: in the checkpoint "
-        "of walflow, which is up to half a second behind, or behind `cat`."
+        "A file that grows as fast as it can be written, in lines of 100 bytes. The rate is that of the first 95 %. They have "
+        "arrived when the checkpoint of walflow says so, or behind `cat`. Behind the last event, a checkpoint waits for half "
+        "a second."
     ),
     RESTART: (
         "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then the whole "

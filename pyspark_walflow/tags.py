@@ -10,12 +10,14 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
+from walflow_kernel.short_tag import SHORT, whole
+
 KEPT: Final = 4096  # tags remembered: streams come and go, the memory stays
 MAX_DEPTH: Final = 64
 NEWLINE: Final = 0x0A
 LENGTHS: Final = -1
-PLAIN: Final = b"\x97"  # an array of seven
-ARRIVED: Final = b"\x98"  # of eight: the last one says where the events came from
+SHORT_ARRIVED: Final = b"\x02"
+WITHOUT_PLACE: Final = {b"\x98": b"\x97", SHORT_ARRIVED: SHORT}  # the last 38 bytes say where the events came from
 BIN: Final = b"\xc4\x24"
 WHERE: Final = 38  # bytes of it
 
@@ -40,11 +42,11 @@ class TagDecoder:
 
     def shape(self, encoded: bytes) -> Shape:
         """Raises ValueError, with words for the end of a sentence, for a tag of another version."""
-        if encoded[:1] == ARRIVED and encoded[-WHERE:][:2] == BIN:
-            encoded = PLAIN + encoded[1:-WHERE]  # the same for all records of a stream
+        if encoded[:1] in WITHOUT_PLACE and encoded[-WHERE:][:2] == BIN:
+            encoded = WITHOUT_PLACE[encoded[:1]] + encoded[1:-WHERE]  # the same for all records of a stream
         shape = self._shapes.get(encoded)
         if shape is None:
-            shape = _shape(decode(encoded), metadata=self._metadata)
+            shape = _shape(decode(whole(encoded)), metadata=self._metadata)
             if len(self._shapes) >= KEPT:
                 self._shapes.clear()
             self._shapes[encoded] = shape

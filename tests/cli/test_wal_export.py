@@ -111,14 +111,17 @@ def test_a_part_of_a_log_goes_round(path: Path, tmp_path: Path, first: int, last
     assert unacked == ([(max(first, 5), min(last, 30))] if last >= 5 and first <= 30 else [])
 
 
-def test_what_came_from_a_log_upstream_goes_round() -> None:
-    plain_tag = Tags().encode(
-        Block(StreamId("a::b", 1, 2), Frames(b"1\n", 1, LINES), JSON, RECEIPT, ingest_ns=1, meta={})
-    )
-    tag = arrived(plain_tag, Provenance("ab" * 16, 7, 30, 39))
+@pytest.mark.parametrize("short", [False, True])
+def test_what_came_from_a_log_upstream_goes_round(*, short: bool) -> None:
+    block = Block(StreamId("a::b", 1, 2), Frames(b"1\n", 1, LINES), JSON, RECEIPT, ingest_ns=1, meta={})
+    tags = Tags()
+    first, second = tags.encode(block), tags.encode(block)
+    assert first != second
+    tag = arrived(second if short else first, Provenance("ab" * 16, 7, 30, 39))
     record = Record(1, 1, tag, b"1\n", 5)
     line = LineWriter(Acked()).line(record)
     assert (line.source, line.arrived) == ("a::b", ("ab" * 16, 7, 30, 39))
+    assert line.short is (True if short else msgspec.UNSET)
     again = read_line(encode(line))
     assert isinstance(again, ExportLine)
     assert record_of(again) == record

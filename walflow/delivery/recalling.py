@@ -7,7 +7,7 @@ from typing import Final, cast
 from msgspec import MsgspecError
 
 from walflow.contract import Recalled
-from walflow.delivery.tag import metas_of
+from walflow.delivery.tag import metas_of, plain
 from walflow.wal import Log, Record
 
 RECALL_BYTES: Final = 64 << 20  # of the newest chunks; what a source has sent and not heard of is far less
@@ -25,7 +25,7 @@ def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
     try:
         while records := reader.read(READ_BYTES):
             for record in records:
-                if any(mark in record.tag for mark in marks):
+                if _has_one_of(marks, record.tag):
                     for source, recalled in _values(record, wanted):
                         found[source].append(recalled)
     finally:
@@ -33,10 +33,18 @@ def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
     return found
 
 
+def _has_one_of(marks: Sequence[bytes], tag: bytes) -> bool:
+    try:
+        tag = plain(tag)
+    except MsgspecError:  # the source half of the log says so, when it comes to it
+        return False
+    return any(mark in tag for mark in marks)
+
+
 def _values(record: Record, wanted: Wanted) -> Iterator[tuple[str, Recalled]]:
     try:
         source, meta, event_metas = metas_of(record.tag)
-    except MsgspecError:  # the source half of the log says so, when it comes to it
+    except MsgspecError:
         return
     keys = wanted.get(source)
     if keys is None:

@@ -20,6 +20,7 @@ from walflow.nodes.turns import Turns
 from walflow.nodes.window import WINDOW, SendWindow
 
 MAX_EVENT_BYTES: Final = 1 << 20
+RUN_BITS: Final = 48  # of the random number of a run; each byte of it is in each record of a log
 SHARES: Final = 4  # the part of the window that may wait for clients: a quarter; the rest keeps the flow going
 
 
@@ -153,7 +154,7 @@ class RunOutlet(RunHalf, SendWindow):
         self.set_context(context)
         self.name = node.name
         self.linked = node.linked
-        self.run = secrets.randbits(63)
+        self.run = secrets.randbits(RUN_BITS)
         self.codec = node.ports.codec
         self.framed = bool(node.ports.incoming.steps) or node.ports.incoming.framing is not MESSAGES
         self.max_event_bytes = MAX_EVENT_BYTES

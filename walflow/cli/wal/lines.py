@@ -6,14 +6,16 @@ is exactly one record: reading it gives the same bytes.
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from walflow.delivery.tag import Spec, Wire, arrived, plain, provenance
+from walflow.delivery.tag import Spec, Wire, arrived, plain, provenance, without_place
 from walflow.wal import Record
 from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked
+from walflow_kernel.short_tag import shortened
 
 VERSION: Final = 1
 KEPT: Final = 4096  # tags remembered
@@ -46,6 +48,7 @@ class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_
     framing: Spec | Unset = UNSET
     meta: dict[str, object] | Unset = UNSET
     event_metas: list[dict[str, object]] | Unset = UNSET
+    short: bool | Unset = UNSET  # the tag is in its short form
     arrived: tuple[str, int, int, int] | Unset = UNSET  # uuid of a log upstream, term, first and last position there
     tag_base64: bytes | Unset = UNSET
     payload: str | Unset = UNSET
@@ -102,8 +105,8 @@ def _shown(tag: bytes) -> ExportLine:
     """A line with nothing but the tag."""
     bare = ExportLine(0, 0, 0)
     try:
-        source, run, stream, codec, framing, meta, metas = _unpack(plain(tag))
-        came = provenance(tag)
+        long, came = plain(tag), provenance(tag)
+        source, run, stream, codec, framing, meta, metas = _unpack(long)
         line = msgspec.structs.replace(
             bare,
             source=source,
@@ -113,6 +116,7 @@ def _shown(tag: bytes) -> ExportLine:
             framing=framing,
             meta=meta,
             event_metas=UNSET if metas is None else metas,
+            short=True if without_place(tag) != long else UNSET,
             arrived=UNSET if came is None else tuple(came),
         )
         again = _other(encode(line))
@@ -131,6 +135,8 @@ def _tag(line: ExportLine) -> bytes:
     if any(isinstance(part, Unset) for part in parts):
         raise ValueError("it has neither tag_base64 nor all of source, run, stream, codec, framing and meta")
     tag = _pack((*parts, metas))
+    if line.short is True:
+        tag = _short(tag)
     if isinstance(line.arrived, Unset):
         return tag
     came = Provenance(*line.arrived)
@@ -140,6 +146,9 @@ def _tag(line: ExportLine) -> bytes:
     except struct.error:
         pass
     raise ValueError("arrived must be the uuid of a log, a term and two positions")
+
+
+_short = lru_cache(KEPT // 64)(shortened)  # a tag may have 64 KiB
 
 
 def read_head(data: bytes) -> LogLine:
