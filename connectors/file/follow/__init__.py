@@ -8,7 +8,8 @@ and how far events were sent, so that a log recognises what comes again. `jobs` 
 """
 
 from connectors.file.follow.finding import fixed_part, leads_to
-from connectors.file.follow.follower import Following, follow
+from connectors.file.follow.follower import follow
+from connectors.file.follow.following import Following
 from connectors.file.follow.inflating import may_be_compressed
 
 __all__ = ["Following", "fixed_part", "follow", "leads_to", "may_be_compressed"]
