@@ -21,6 +21,11 @@ NAME: Final = "marks"
 MAGIC: Final = b"WALFMARK"
 
 
+def is_known(stored: Stored, known: int) -> bool:
+    """Whether the cursor knows all positions of these marks, which says that those up to `known` are durable."""
+    return all(mark.last <= known for mark in stored.values())
+
+
 class MarkFile:
     """`stored`: what it said when the log was opened, by lane."""
 
@@ -31,7 +36,7 @@ class MarkFile:
 
     def read(self, known: int) -> None:
         """`known`: the cursor says that positions up to this one are durable."""
-        self.stored = self._file.read(lambda stored: all(mark.last <= known for mark in stored.values()))
+        self.stored = self._file.read(lambda stored: is_known(stored, known))
 
     @property
     def missing(self) -> bool:
