@@ -45,7 +45,13 @@ def imported(tmp_path: Path, lines: bytes, name: str = "again", chunk_size: int 
     result = run("import", path, file, "--chunk-size", str(chunk_size))
     assert result.exit_code == 0, result.output
     assert sorted(os.listdir(tmp_path / name)) == sorted(
-        {"LOCK", "cursor", "meta", *(Path(one).name for one in chunk_files(str(path)))}
+        {
+            "LOCK",
+            "cursor",
+            "meta",
+            *(Path(one).name for one in chunk_files(str(path))),
+            *(["marks"] if b'"kind":"mark"' in lines else []),
+        }
     )
     return path
 

@@ -44,7 +44,7 @@ def test_an_import_gives_each_sink_what_it_had_not_acked(marked: Path, tmp_path:
 @pytest.mark.parametrize(("first", "last"), [(1, 30), (7, 20), (1, 5), (26, 99), (2, 2), (31, 40)])
 def test_a_part_has_the_marks_of_that_part(marked: Path, tmp_path: Path, first: int, last: int) -> None:
     log = Log(LogOptions(str(marked)), QuickDisk())
-    log.part(LANES)[1].ack(9, 12)
+    log.part([[lane] for lane in LANES])[1].ack(9, 12)
     log.close()
     lines = exported(marked, "--from", str(first), "--to", str(last))
     other = imported(tmp_path / "other", lines)
@@ -71,7 +71,7 @@ def test_whatever_was_acked(tmp_path_factory: pytest.TempPathFactory, acks: list
     path = tmp_path_factory.mktemp("logs")
     model = {lane: set(range(1, 31)) for lane in LANES}
     log = Log(LogOptions(str(path / "log"), 1024, 64), QuickDisk())
-    marks = log.part(LANES)
+    marks = log.part([[lane] for lane in LANES])
     for _ in range(10):
         put(log, b"x" * 100, count=3, tag=b"t")
     for lane, low, size in acks:
@@ -114,7 +114,7 @@ def test_a_slot_that_says_more_than_the_cursor_is_not_exported(marked: Path) -> 
     """As a start takes the older slot, and gives no lane less than it lacks."""
     cursor = (marked / "cursor").read_bytes()
     log = Log(LogOptions(str(marked)), QuickDisk())
-    near, _ = log.part(LANES)
+    near, _ = log.part([[lane] for lane in LANES])
     put(log, b"later")
     near.ack(31, 31)
     checkpoint(log)

@@ -26,7 +26,7 @@ OpenLanes = Callable[[LogOptions, MemoryDisk, Sequence[str]], "LogOfLanes"]
 class LogOfLanes(Log):
     def __init__(self, options: LogOptions, disk: MemoryDisk, lanes: Sequence[str]) -> None:
         super().__init__(options, disk)
-        self.of = dict(zip(lanes, self.part(lanes), strict=True))
+        self.of = dict(zip(lanes, self.part([lane.split("+") for lane in lanes]), strict=True))
 
 
 class LanePromises(LogPromises):
