@@ -110,9 +110,7 @@ def _dd(files: Sequence[Path]) -> float:
     """Seconds."""
     began = time.perf_counter()
     for file in files:
-        subprocess.run(
-            ("dd", f"if={file}", "of=/dev/null", "bs=1M", "iflag=direct"), capture_output=True, check=True
-        )
+        subprocess.run(("dd", f"if={file}", "of=/dev/null", "bs=1M", "iflag=direct"), capture_output=True, check=True)
     return time.perf_counter() - began
 
 
@@ -170,7 +168,9 @@ def _race(listeners: Mapping[str, socket.socket], lacks: Mapping[str, int]) -> t
                     sock = key.fileobj
                     assert isinstance(sock, socket.socket)
                     if not (size := sock.recv_into(buffer)):
-                        raise WrongResult(f"{key.data} was closed after {got[key.data]:,} of {lacks[key.data]:,} bytes")
+                        raise WrongResult(
+                            f"{key.data} was closed after {got[key.data]:,} of {lacks[key.data]:,} bytes"
+                        )
                     got[key.data] += size
                 if not found or any(got[name] > size for name, size in lacks.items()):
                     raise WrongResult(f"{lacks} bytes were lacking, {got} came")

@@ -60,13 +60,17 @@ def test_what_was_exported_without_marks_begins_at_the_cursor(marked: Path, tmp_
     assert left(imported(tmp_path / "other", [head | {"version": 1}, *rest]), LANES) == AGAIN
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=40
+)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 9)), max_size=12),
     st.integers(1, 32),
     st.integers(0, 32),
 )
-def test_whatever_was_acked(tmp_path_factory: pytest.TempPathFactory, acks: list[tuple[int, int, int]], first: int, more: int) -> None:
+def test_whatever_was_acked(
+    tmp_path_factory: pytest.TempPathFactory, acks: list[tuple[int, int, int]], first: int, more: int
+) -> None:
     """Against a set of positions for each lane."""
     path = tmp_path_factory.mktemp("logs")
     model = {lane: set(range(1, 31)) for lane in LANES}
@@ -80,8 +84,8 @@ def test_whatever_was_acked(tmp_path_factory: pytest.TempPathFactory, acks: list
     log.close()
     lines = exported(path / "log", "--from", str(first), "--to", str(first + more))
     found = left(imported(path / "other", lines), LANES)
-    for lane, lacks in model.items():
-        assert {at for low, high in found[lane] for at in range(low, high + 1)} == lacks & set(
+    for name, lacks in model.items():
+        assert {at for low, high in found[name] for at in range(low, high + 1)} == lacks & set(
             range(first, first + more + 1)
         )
 
@@ -96,9 +100,7 @@ def test_whatever_was_acked(tmp_path_factory: pytest.TempPathFactory, acks: list
         ({"kind": "mark", "name": "odd", "low": 3}, ":4: Object missing required field `ranges`"),
     ],
 )
-def test_a_mark_that_cannot_be_is_named(
-    marked: Path, tmp_path: Path, wrong: dict[str, object], words: str
-) -> None:
+def test_a_mark_that_cannot_be_is_named(marked: Path, tmp_path: Path, wrong: dict[str, object], words: str) -> None:
     lines = exported(marked)
     lines.insert(3, wrong)
     with pytest.raises(AssertionError, match=f"jsonl{words}"):

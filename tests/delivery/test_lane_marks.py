@@ -40,7 +40,9 @@ def _keys_in_a_directory_of_its_own(
 
 ODD = "connect /pipeline/else to /connector/odd;"
 THREE = FAN + "create pipeline else from pipelines::passthrough; connect /connector/log to /pipeline/else;" + ODD
-TWO_JOINED = JOINED + "create pipeline else from pipelines::passthrough; connect /connector/log to /pipeline/else;" + ODD
+TWO_JOINED = (
+    JOINED + "create pipeline else from pipelines::passthrough; connect /connector/log to /pipeline/else;" + ODD
+)
 
 
 def test_lanes_that_other_links_merge_begin_at_what_both_have_and_lose_nothing() -> None:

@@ -3,13 +3,14 @@ sinks have it, and no sink misses an event. Against a model that keeps a set for
 
 from collections.abc import Sequence
 from itertools import groupby
+from random import Random
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.examples import examples
 from tests.wal.tools import checkpoint, put
-from walflow.testing import MemoryDisk
+from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, LogOptions, Mark
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -170,3 +171,46 @@ def test_a_lane_uses_the_mark_that_an_older_walflow_gave_it() -> None:
 def test_other_lanes_do_not(lanes: Lanes) -> None:
     """A sink may have a name like that of the lane."""
     assert set(map(tuple, relinked(of_an_older_walflow(), lanes).values())) == {((5, 10),)}
+
+
+THREE: Lanes = [["near"], ["far"], ["odd"]]
+MERGED: Lanes = [["near", "far"], ["odd"]]
+
+
+@pytest.mark.parametrize(("before", "then"), [(THREE, MERGED), (MERGED, THREE)])
+def test_the_power_may_be_cut_at_any_operation(before: Lanes, then: Lanes) -> None:
+    """Whatever is left of the files, and whatever the links are then: no lane has what one of its sinks has not."""
+    cut = 0
+    for operations in range(3, 400, 2):
+        disk = SimulatedDisk()
+        has: dict[str, set[int]] = {sink: set() for sinks in before for sink in sinks}
+        life(disk, before, has, Random(operations)).close()
+        disk.operations_left = operations
+        try:
+            life(disk, then, has, Random(operations)).close()
+        except PowerCut:
+            cut += 1
+        else:
+            break
+        for image in images(disk, Random(operations), 3):
+            for lanes in (before, then):
+                log = Log(LogOptions("/log", 4096, 64), disk.like_this(image.files))
+                for sinks, mark in zip(lanes, log.part(lanes), strict=True):
+                    assert positions(log, mark) <= set[int].intersection(*(has[sink] for sink in sinks))
+                log.abandon()
+    assert cut > 20
+
+
+def life(disk: SimulatedDisk, lanes: Lanes, has: dict[str, set[int]], chance: Random) -> Log:
+    log = Log(LogOptions("/log", 4096, 64), disk)
+    marks = log.part(lanes)
+    for _ in range(6):
+        put(log, *[b"." * chance.randrange(300)] * chance.randrange(1, 4))
+        for sinks, mark in zip(lanes, marks, strict=True):
+            first = chance.randrange(1, log.durable + 1)
+            last = min(log.durable, first + chance.randrange(6))
+            for sink in sinks:
+                has[sink] |= set(range(first, last + 1))
+            mark.ack(first, last)
+        checkpoint(log)
+    return log

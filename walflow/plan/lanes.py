@@ -94,9 +94,7 @@ def lanes(assembly: Assembly, graph: Graph, log: NodeId) -> Sequence[LanePlan]:
     ]
     plain = ["+".join(node.name for node in sinks) for _, sinks in found]
     return [
-        LanePlan(
-            name if name and plain.count(name) == 1 else "+".join(_in_full(entries)), frozenset(entries), sinks
-        )
+        LanePlan(name if name and plain.count(name) == 1 else "+".join(_in_full(entries)), frozenset(entries), sinks)
         for (entries, sinks), name in zip(found, plain, strict=True)
     ]
 

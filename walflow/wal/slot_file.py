@@ -126,11 +126,11 @@ class SlotSave:
         self._done()
 
 
-def newest(
-    uuid: bytes, slots: Iterable[bytes], magic: bytes, fits: Callable[[Stored], bool] = _always
-) -> Stored:
+def newest(uuid: bytes, slots: Iterable[bytes], magic: bytes, fits: Callable[[Stored], bool] = _always) -> Stored:
     """What `SlotFile.read` returns for a file with these slots; for one who may not write."""
-    found = [(generation, stored) for generation, stored in (unpack(uuid, data, magic) for data in slots) if fits(stored)]
+    found = [
+        (generation, stored) for generation, stored in (unpack(uuid, data, magic) for data in slots) if fits(stored)
+    ]
     return max(found, key=lambda one: one[0], default=(0, {}))[1]
 
 

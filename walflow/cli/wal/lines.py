@@ -40,6 +40,7 @@ class MarkLine(msgspec.Struct, tag="mark", tag_field="kind", forbid_unknown_fiel
     low: int
     ranges: list[tuple[int, int]]
 
+
 class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
     """One record: `count` events from `position` on, so many of them `acked`. Either `tag_base64` or the rest of it."""
 
