@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench import against, document, report
-from bench.cases import CASES, RESTART, Timing
+from bench.cases import CASES, LAG, RESTART, Timing
 from bench.document import Document, Row
 from bench.rounds import FAILED, in_turn
 from bench.unpacked import REDIS, RSYSLOG, version
@@ -100,7 +100,7 @@ def _measured(console: Console, rounds: int, timing: Timing, only: str) -> Docum
     if not cases:
         console.print(f"no system has {escape(only)!r} in its name")
         return None
-    _prepare(console, NEEDED if any(case.table == RESTART for case in cases) else NEEDED_AGAINST)
+    _prepare(console, NEEDED if any(case.table in (LAG, RESTART) for case in cases) else NEEDED_AGAINST)
     missing = {case.key: reason for case in cases if (reason := case.absent()) is not None}
     machine = document.machine() | {"rsyslog": version(RSYSLOG), "redis": version(REDIS)}
     try:

@@ -30,8 +30,11 @@ STALLED: Final = 60.0  # seconds without a byte
 QUIET: Final = 0.3  # seconds after the last byte, for one too many to come
 
 
-def build(path: Path, size: int, chunk: int = CHUNK) -> int:
-    """A log with `size` bytes of lines or a little more, all of them durable and none acked. How many lines."""
+def build(
+    path: Path, size: int, chunk: int = CHUNK, marks: Callable[[int], Mapping[str, Acked]] = lambda last: {}
+) -> int:
+    """A log with `size` bytes of lines or a little more, all of them durable and none acked. How many lines. `marks`: what
+    single sinks have acked of so many."""
     lines = made_lines(LINE)
     blocks = [lines[at : at + BLOCK * LINE] for at in range(0, len(lines) - BLOCK * LINE, BLOCK * LINE)]
     builder = Builder(str(path), b"bench-of-walflow", Acked(0, ()), chunk)
@@ -39,7 +42,7 @@ def build(path: Path, size: int, chunk: int = CHUNK) -> int:
         while builder.last * LINE < size:
             payload = blocks[builder.records % len(blocks)]
             builder.add(Record(builder.last + 1, BLOCK, TAG, payload, time.time_ns()))
-        builder.finish(builder.last)
+        builder.finish(builder.last, marks(builder.last))
     except BaseException:
         builder.discard()
         raise
@@ -59,7 +62,7 @@ def restart(workdir: Path, size: int) -> Mapping[str, float]:
             server.wait_for("ready")
             ready = time.perf_counter() - began
             ready_rss = peak_rss_mb(server.pid)
-            seconds = _take(listener, lines * LINE)
+            seconds = take(listener, lines * LINE)
             taken = {"peak_rss_mb": peak_rss_mb(server.pid), "cpu_s": cpu_seconds(server.pid)}
             if code := server.stop():
                 raise WrongResult(f"after {lines:,} lines: exit code {code}\n{server.last_words()}")
@@ -72,7 +75,7 @@ def restart(workdir: Path, size: int) -> Mapping[str, float]:
     }
 
 
-def _take(listener: socket.socket, size: int) -> float:
+def take(listener: socket.socket, size: int) -> float:
     """All that is delivered, and for how many seconds it came. Raises WrongResult if it is not so many bytes."""
     listener.settimeout(STALLED)
     buffer = bytearray(1 << 20)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from bench import backlog, floor, logbytes
+from bench import backlog, floor, lanes, logbytes
 from bench.doors import DOORS, Asked, Followed, Handler, following, tailing
 from bench.lines import Load
 from bench.load import Target
@@ -31,6 +31,8 @@ LATENCY: Final = "latency"
 SPACE: Final = "space"
 RESTART: Final = "restart"
 RECOVERY: Final = "recovery"
+LAG: Final = "a lane that was away"
+EIGHT: Final = "eight lanes at eight places"
 REQUESTS: Final = "HTTP requests"
 FOLLOWED: Final = "a file that is followed"
 TAPS: Final = "walflow tap: the same load with taps open; lines of 100 bytes, one connection"
@@ -317,6 +319,10 @@ CASES: Final[tuple[Case, ...]] = (
     Asked("http-100-aiohttp", HANDLER, HUNDRED, REQUESTS),
     Followed("follow", "walflow: file with follow, then null", following, FOLLOWED),
     Followed("follow-tail", "tail -F into cat", tailing, FOLLOWED),
+    Sized("lag-small", "100 MB of lag", LAG, lanes.catch_up, 100_000_000),
+    Sized("catch-up", "1 GB of lag", LAG, lanes.catch_up, 1_000_000_000),
+    Sized("lag-large", "10 GB of lag", LAG, lanes.catch_up, 10_000_000_000, once=True),
+    Sized("eight-lanes", "a log of 256 MB", EIGHT, lanes.eight, 256_000_000),
     Sized("recovery", "a log of 500 MB", RECOVERY, backlog.recovery, 500_000_000),
     Sized("restart-small", "100 MB to deliver", RESTART, backlog.restart, 100_000_000),
     Sized("restart-large", "10 GB to deliver", RESTART, backlog.restart, 10_000_000_000, once=True),

@@ -152,6 +152,25 @@ GOALS: Final = (
         ratio("peak_rss_mb", "restart-large", "restart-small"),
         more=False,
     ),
+    Goal(
+        "catch-up, MB/s ÷ `dd iflag=direct` of the same cold files",
+        0.3,
+        0.5,
+        share("caught_up_mb_per_s", "direct_mb_per_s", "catch-up"),
+    ),
+    Goal(
+        "peak RSS, 10 GB of lag in one lane ÷ 100 MB",
+        1.2,
+        1.05,
+        ratio("peak_rss_mb", "lag-large", "lag-small"),
+        more=False,
+    ),
+    Goal(
+        "of eight lanes at eight places, the slowest's rate ÷ the fastest's",
+        0.5,
+        0.9,
+        share("slowest_mb_per_s", "fastest_mb_per_s", "eight-lanes"),
+    ),
     Goal("log bytes ÷ payload, blocks of 64 KiB", 1.005, 1.001, figure("log_per_payload", "space-large"), more=False),
     Goal(
         "log bytes ÷ payload, blocks of 10 events", 1.08, 1.06, figure("log_per_payload", "space-small"), more=False

@@ -20,6 +20,12 @@ def peak_rss_mb(pid: int) -> float:
     return int(kilobytes) * 1024 / 1e6
 
 
+def read_mb(pid: int) -> float:
+    """What it had from the disk, and not from the page cache."""
+    counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(counts["read_bytes"]) / 1e6
+
+
 def keep_freed_memory() -> None:
     """As the daemon does, and for the same reason: or every read is given back and faulted in anew."""
     try:

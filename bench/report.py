@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.table import Table
 
-from bench.cases import FOLLOWED, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
+from bench.cases import EIGHT, FOLLOWED, LAG, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
 from bench.document import Document, Row, cpu_model
 from bench.goals import Outcome, outcomes
 
@@ -69,6 +69,17 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("peak RSS MB", "peak_rss_mb", ".0f"),
         Column("delivered, MB/s", "delivered_mb_per_s", ",.0f"),
     ),
+    LAG: (
+        Column("MB/s", "caught_up_mb_per_s", ",.0f"),
+        Column("dd iflag=direct", "direct_mb_per_s", ",.0f"),
+        Column("CPU ms/MB", "cpu_ms_per_mb", ".2f"),
+        Column("peak RSS MB", "peak_rss_mb", ".0f"),
+    ),
+    EIGHT: (
+        Column("slowest, MB/s", "slowest_mb_per_s", ",.0f"),
+        Column("fastest, MB/s", "fastest_mb_per_s", ",.0f"),
+        Column("together, MB/s", "together_mb_per_s", ",.0f"),
+    ),
     RECOVERY: (
         Column("recovery MB/s", "recovery_mb_per_s", ",.0f"),
         Column("dd bs=4M", "dd_mb_per_s", ",.0f"),
@@ -93,6 +104,15 @@ INTROS: Final = {
     RESTART: (
         "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then the whole "
         "log is sent to a client that only reads. The row of 10 GB is measured once."
+    ),
+    LAG: (
+        "A log with two sinks in lanes. One has all events; the other was away and has none. When it is back, its client reads "
+        "all of them, from files that are not in the page cache. `dd bs=1M iflag=direct` reads the same files before. The row "
+        "of 10 GB is measured once."
+    ),
+    EIGHT: (
+        "Eight clients of one log, each in a lane and at another place, until the first has all that it lacks. The files are in "
+        "the page cache."
     ),
     RECOVERY: "Recovery reads and verifies a log of one chunk. `dd` and `cksum` read the same file from the page cache.",
 }

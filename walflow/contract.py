@@ -407,6 +407,12 @@ class Outlet(Half, Protocol):
         be reached apart; send each event by each of them. Otherwise this outlet alone."""
         ...
 
+    @property
+    def sinks(self) -> Sequence[str]:
+        """Of one of several lanes: the names of its sinks. A sink keeps what it has acked when other links put it into another
+        lane. Without a sink, the places at which the lane begins."""
+        ...
+
     def stream(
         self,
         meta: Mapping[str, object],

@@ -32,7 +32,7 @@ def held(path: Path) -> Iterator[Log]:
 def marked(path: Path) -> Path:
     """`near` has acked all 30 events, `far` four of them."""
     log = Log(LogOptions(str(path)), QuickDisk())
-    near, _ = log.part(["near", "far"])
+    near, _ = log.part([["near"], ["far"]])
     near.ack(1, 30)
     checkpoint(log)
     log.close()

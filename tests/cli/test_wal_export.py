@@ -45,7 +45,13 @@ def imported(tmp_path: Path, lines: bytes, name: str = "again", chunk_size: int 
     result = run("import", path, file, "--chunk-size", str(chunk_size))
     assert result.exit_code == 0, result.output
     assert sorted(os.listdir(tmp_path / name)) == sorted(
-        {"LOCK", "cursor", "meta", *(Path(one).name for one in chunk_files(str(path)))}
+        {
+            "LOCK",
+            "cursor",
+            "meta",
+            *(Path(one).name for one in chunk_files(str(path))),
+            *(["marks"] if b'"kind":"mark"' in lines else []),
+        }
     )
     return path
 
@@ -264,7 +270,7 @@ WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "a line is missing": (lambda lines: [*lines[:4], *lines[5:]], ":5: positions 10 to 12 are missing"),
     "in disorder": (lambda lines: [*lines[:4], lines[5], lines[4]], ":5: positions 10 to 12 are missing"),
     "twice": (lambda lines: [*lines[:4], *lines[3:]], ":5: position 7 comes after 9: positions must increase"),
-    "newer": (lambda lines: changed(lines, 1, b'"version":1', b'"version":2'), ":1: these are lines of version 2"),
+    "newer": (lambda lines: changed(lines, 1, b'"version":1', b'"version":3'), ":1: these are lines of version 3"),
     "uuid": (lambda lines: changed(lines, 1, b'"uuid":"', b'"uuid":"x'), ":1: no log has the uuid 'x"),
     "low": (lambda lines: changed(lines, 1, b'"low":4', b'"low":44'), ":1: low, ranges and durable do not fit"),
     "ranges": (lambda lines: changed(lines, 1, b"[]", b"[[5,6]]"), ":1: low, ranges and durable do not fit"),

@@ -43,7 +43,7 @@ def flip(path: Path, byte: int) -> None:
 def left(path: Path, lanes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
     """What each lane of a flow would still get."""
     log = Log(LogOptions(str(path)), QuickDisk())
-    marks = dict(zip(lanes, log.part(lanes), strict=True))
+    marks = dict(zip(lanes, log.part([lane.split("+") for lane in lanes]), strict=True))
     found = {name: list(mark.unacked(1, log.durable)) for name, mark in marks.items()}
     log.abandon()
     return found

@@ -38,15 +38,36 @@ def _keys_in_a_directory_of_its_own(
     monkeypatch.chdir(tmp_path_factory.mktemp("keys"))
 
 
-def test_lanes_that_other_links_merge_begin_at_the_cursor_and_lose_nothing() -> None:
+ODD = "connect /pipeline/else to /connector/odd;"
+THREE = FAN + "create pipeline else from pipelines::passthrough; connect /connector/log to /pipeline/else;" + ODD
+TWO_JOINED = (
+    JOINED + "create pipeline else from pipelines::passthrough; connect /connector/log to /pipeline/else;" + ODD
+)
+
+
+def test_lanes_that_other_links_merge_begin_at_what_both_have_and_lose_nothing() -> None:
+    """`near` has 20 events, `far` 8, `odd` none."""
     disk = MemoryDisk()
-    ahead(disk)
-    flow = Apart(JOINED, SINKS, disk=disk)
-    assert list(flow.outlet.lanes) == ["near+far"]
-    flow.ack("near", "far")
-    assert flow.ids("far") == flow.ids("near") == list(range(20))
-    assert flow.lanes() == {"near+far": 0}
+    flow = Apart(THREE, [*SINKS, "odd"], disk=disk, away=["odd"])
+    for number in range(20):
+        flow.give(number)
+    flow.ack("near")
+    for _ in range(8):
+        flow.sinks["far"].node.ack(flow.sinks["far"].waiting.pop(0))
+    flow.checkpoint()
     flow.close()
+    merged = Apart(TWO_JOINED, [*SINKS, "odd"], disk=disk, away=["odd"])
+    assert merged.lanes() == {"near+far": 12, "odd": 20}
+    merged.checkpoint()
+    merged.close()
+    parted = Apart(THREE, [*SINKS, "odd"], disk=disk)
+    parted.ack("near", "far", "odd")
+    assert (parted.ids("near"), parted.ids("far")) == ([], list(range(8, 20)))
+    assert parted.ids("odd") == list(range(20))
+    parted.close()
+    again = Apart(TWO_JOINED, [*SINKS, "odd"], disk=disk)
+    assert again.lanes() == {"near+far": 0, "odd": 0}
+    again.close()
 
 
 def test_lanes_that_other_links_part_go_on_from_what_both_had() -> None:

@@ -1,10 +1,12 @@
-"""The building of a log out of another one's records: there is the whole log, or none, and then it can be built again."""
+"""The building of a log out of another one's records: there is the whole log, with what each lane has acked, or none, and
+then it can be built again."""
 
 from collections.abc import Callable, Hashable
 from random import Random
 from typing import Final, Self
 
-from tests.proof.judge import Appended, Broken, LogPromises, positions
+from tests.proof.judge import Appended, Broken, positions
+from tests.proof.laned import LanePromises, LogOfLanes
 from tests.proof.proof import Effort, Story
 from walflow.errors import WalflowError
 from walflow.testing.disk import MemoryDisk, SimulatedDisk
@@ -20,11 +22,14 @@ EFFORT: Final = Effort((8, 3, 2), (0.1, 0.1))
 
 
 class Export:
-    """What its seed says: records of all sizes, several events in some, some acked, some in no record any more."""
+    """What its seed says: records of all sizes, several events in some, some acked, some by one of several lanes alone, some in
+    no record any more."""
 
     def __init__(self, dice: Random) -> None:
         self.records: list[Record] = []
         self.ranges: list[tuple[int, int]] = []
+        self.lanes = dice.choice((("near",), ("near", "far"), ("near", "far", "odd")))
+        self.marked: dict[str, list[tuple[int, int]]] = {lane: [] for lane in self.lanes if len(self.lanes) > 1}
         self.low = dice.choice((0, 0, 3, 2000))
         position = self.low + 1
         for _ in range(dice.randint(0, 9)):
@@ -35,6 +40,9 @@ class Export:
             if fate != "gone":
                 payload = dice.randbytes(dice.choice((0, 1, 300, 900, 2000)))
                 self.records.append(Record(position, count, b"t" * dice.choice((0, 5)), payload, 7))
+                for ranges in self.marked.values():
+                    if dice.random() < 0.4:
+                        ranges.append((position, position + dice.randrange(count)))
             position += count
         self.durable = position - 1
 
@@ -42,11 +50,15 @@ class Export:
     def acked(self) -> Acked:
         return Acked(self.low, self.ranges)
 
+    @property
+    def marks(self) -> dict[str, Acked]:
+        return {lane: Acked(self.low, ranges) for lane, ranges in self.marked.items()}
+
     def build(self, disk: MemoryDisk) -> None:
         builder = Builder(PATH, UUID, self.acked, OPTIONS.chunk_size, disk)
         for record in self.records:
             builder.add(record)
-        builder.finish(self.durable)
+        builder.finish(self.durable, self.marks)
 
 
 class ImportPromises:
@@ -55,11 +67,13 @@ class ImportPromises:
     def __init__(self, export: Export) -> None:
         self.export = export
         self.told = False
-        self.log = LogPromises(OPTIONS)
+        self.log = LanePromises(OPTIONS, LogOfLanes, export.lanes)
         acked = export.acked
         for position, count, tag, payload, _ in export.records:
             self.log.appended[position] = Appended(count, tag, payload)
             self.log.promised |= positions(acked.missing(position, position + count - 1))
+        self.log.noted = self.log.noted_twice = export.durable
+        self.log.has(export.marks)
 
     @property
     def key(self) -> Hashable:

@@ -5,7 +5,7 @@ not come to it again, as long as the cursor knows these positions.
 """
 
 import errno
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
 from typing import Final, Self
 
@@ -15,6 +15,7 @@ from tests.proof.stories import PATH, SHAPES, Life, Once
 from walflow.errors import FailStop
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
 from walflow.wal import Log, LogOptions
+from walflow.wal.cursor import Acked
 from walflow.wal.format import pack_meta
 
 FLOWS: Final = (("near", "far"), ("near", "far", "odd"), ("far", "odd"), ("near",))
@@ -25,7 +26,7 @@ OpenLanes = Callable[[LogOptions, MemoryDisk, Sequence[str]], "LogOfLanes"]
 class LogOfLanes(Log):
     def __init__(self, options: LogOptions, disk: MemoryDisk, lanes: Sequence[str]) -> None:
         super().__init__(options, disk)
-        self.of = dict(zip(lanes, self.part(lanes), strict=True))
+        self.of = dict(zip(lanes, self.part([lane.split("+") for lane in lanes]), strict=True))
 
 
 class LanePromises(LogPromises):
@@ -66,6 +67,12 @@ class LanePromises(LogPromises):
         """A single lane has no mark: it goes by the cursor, whose newer slot a cut in a start may garble."""
         several = self.lanes if len(self.lanes) > 1 else ()
         self.stored = {lane: self.acked.get(lane, frozenset()) for lane in several}
+
+    def has(self, marks: Mapping[str, Acked]) -> None:
+        """It is made with these marks, and they are on disk."""
+        for lane, mark in marks.items():
+            self._note(lane, {position for position in self.promised if not mark.missing(position, position)})
+        self.save()
 
     def relink(self, lanes: Sequence[str]) -> None:
         """A lane that comes anew begins at the cursor: it may have what it acked before, or not."""

@@ -165,7 +165,7 @@ class SaysALaneHasMore(LogOfLanes):
 
 
 class ForgetsTheMarks(LogOfLanes):
-    def part(self, lanes: Sequence[str]) -> Sequence[Mark]:
+    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
         self._mark_file.stored = {}
         return super().part(lanes)
 

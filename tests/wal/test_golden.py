@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.wal_tools import left
 from tests.wal.golden.make import SHAPES, STORIES, Maker, noted, read
 from tests.wal.tools import files_of
 from walflow.wal import Gap, Record
@@ -57,6 +58,12 @@ def test_a_lost_record_is_in_quarantine(tmp_path: Path) -> None:
     kept = json.loads((GOLDEN / "quarantine" / "quarantine" / report.name).read_text())
     assert json.loads(report.read_text()) | {"reported_ns": 0} == kept | {"reported_ns": 0}
     assert (gap.first, gap.last, gap.file, gap.offset, gap.size) == tuple(kept.values())[:5]
+
+
+def test_a_lane_goes_on_from_the_mark_that_it_had_then(tmp_path: Path) -> None:
+    """That was by the name of the lane. Now each sink has one."""
+    copy = Path(shutil.copytree(GOLDEN / "lanes", tmp_path / "lanes"))
+    assert left(copy, ["near+far", "odd"]) == {"near+far": [(21, 24), (28, 30)], "odd": [(5, 30)]}
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -24,7 +24,7 @@ FILE = "/log/marks"
 
 def opened(disk: MemoryDisk, lanes: Sequence[str] = LANES) -> tuple[Log, list[Mark]]:
     log = Log(LogOptions("/log", 4096, 64), disk)
-    return log, list(log.part(lanes))
+    return log, list(log.part([lane.split("+") for lane in lanes]))
 
 
 def left(log: Log, mark: Mark) -> list[tuple[int, int]]:

@@ -37,11 +37,12 @@ class LogSource:
         self._outcomes = Outcomes(out)
         self._gaps_told = 0
         several = len(out.lanes) > 1
+        sinks = [lane.sinks or [name] for name, lane in out.lanes.items()]
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
         limits = LaneLimits(window, most, max_attempts, TURN if several else None)
         self._lanes = {
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, limits, self._tell_gaps)
-            for (name, lane), mark in zip(out.lanes.items(), log.part(list(out.lanes)), strict=True)
+            for (name, lane), mark in zip(out.lanes.items(), log.part(sinks), strict=True)
         }
         if several:
             checkpoints.now()  # makes the file of the marks, while the log does not need the room yet

@@ -125,6 +125,7 @@ class _Builder:
             transactional=plan.connector.transactional,
             lanes=self._lane_sources(plan) if len(self._lanes[plan.id]) > 1 else {},
             alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
+            sinks=self._lanes[plan.id][0].ackers if len(self._lanes[plan.id]) == 1 else (),
         )
 
     def _lane_sources(self, plan: ConnectorPlan) -> Mapping[str, SourceNode]:
@@ -139,6 +140,7 @@ class _Builder:
                 plan.codec or JSON,
                 transactional=plan.connector.transactional,
                 passed=passed,
+                sinks=lane.ackers,
             )
             for lane in planned
         }

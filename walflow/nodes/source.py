@@ -57,10 +57,13 @@ class SourceNode:
         lanes: "Mapping[str, SourceNode] | None" = None,
         passed: Passed = EACH_TIME,
         alone: str = "",
+        sinks: Sequence[str] = (),
     ) -> None:
         """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them have
-        sent, so that an event that each lane sends counts once. `alone`: the name of its only lane."""
+        sent, so that an event that each lane sends counts once. `alone`: the name of its only lane. `sinks`: of a lane, the
+        names under which its log remembers what it has acked."""
         self.alone = alone or name
+        self.sinks = sinks
         self.passed = passed
         self.name = name
         self.lanes = lanes or {}
@@ -173,6 +176,10 @@ class RunOutlet(RunHalf, SendWindow):
     @property
     def lanes(self) -> "Mapping[str, RunOutlet]":
         return self._lanes or {self._node.alone: self}
+
+    @property
+    def sinks(self) -> Sequence[str]:
+        return self._node.sinks
 
     # sources that push
 

@@ -7,7 +7,7 @@ common connector or place are one *lane*, because that place may wait for all of
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from walflow.lang.config import NodeId
@@ -22,6 +22,11 @@ class LanePlan(NamedTuple):
     name: str
     entries: frozenset[Port]
     sinks: tuple[NodeId, ...]
+
+    @property
+    def ackers(self) -> Sequence[str]:
+        """The names under which a log remembers what the lane has acked."""
+        return [sink.name for sink in self.sinks] or _in_full(self.entries)
 
 
 class Stem:
@@ -89,7 +94,7 @@ def lanes(assembly: Assembly, graph: Graph, log: NodeId) -> Sequence[LanePlan]:
     ]
     plain = ["+".join(node.name for node in sinks) for _, sinks in found]
     return [
-        LanePlan(name if name and plain.count(name) == 1 else _in_full(entries), frozenset(entries), sinks)
+        LanePlan(name if name and plain.count(name) == 1 else "+".join(_in_full(entries)), frozenset(entries), sinks)
         for (entries, sinks), name in zip(found, plain, strict=True)
     ]
 
@@ -99,5 +104,5 @@ def _reached(graph: Graph, entry: Port) -> set[object]:
     return {port.node if port.node in graph.connectors else port for port in graph.accepted_from([entry])}
 
 
-def _in_full(entries: set[Port]) -> str:
-    return "+".join(sorted(f"{port.node}/{port.name}" for port in entries))
+def _in_full(entries: Iterable[Port]) -> Sequence[str]:
+    return sorted(f"{port.node}/{port.name}" for port in entries)

@@ -391,6 +391,7 @@ class MemoryOutlet(_Half):
         self.count_backlog: Callable[[], int] = lambda: 0
         self.recall: Sequence[Recalled] = ()
         self.apart: dict[str, MemoryOutlet] = {}
+        self.sinks: Sequence[str] = ()
         self._paused = paused
         self._resumed: asyncio.Event | None = None
         self._on_ready: Callable[[], None] = _nothing

@@ -134,7 +134,6 @@ class Log:
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
-        self._lanes: Sequence[str] = ()
         self._mark_file = MarkFile(self.directory, self._uuid)
         self._arrivals = UpstreamPositions(self.directory, self._uuid)
         self._remembers = False
@@ -352,11 +351,11 @@ class Log:
 
     # Acks
 
-    def part(self, lanes: Sequence[str]) -> Sequence[Mark]:
-        """A mark for each lane; they read and ack on their own. To be called once, before anything is read."""
+    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+        """A mark for each lane; they read and ack on their own. `lanes`: the names of the sinks of each; no sink is in two. To
+        be called once, before anything is read."""
         self.cache.shared = len(lanes) > 1
-        self._lanes = lanes
-        return self.acked.part([self._mark_file.stored.get(name) for name in lanes])
+        return self.acked.part(self._mark_file.part(lanes))
 
     def ack(self, first: int, last: int) -> None:
         """Acks positions for all lanes, both ends included, in any order, overlapping or repeated."""
@@ -377,7 +376,7 @@ class Log:
             self._unread = False
             dropped = self._droppable()
         saves = self.acked.lanes and not (short and self._mark_file.missing)
-        marks = self._mark_file.save(self._lanes, self.acked.lanes, self.acked.changes) if saves else None
+        marks = self._mark_file.save(self.acked.lanes, self.acked.changes) if saves else None
         arrivals = self._arrivals.save(self.durable, wanted=force or bool(dropped)) if self._remembers else None
         spares = self.space.choose_spares(dropped)
         return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, force=force)

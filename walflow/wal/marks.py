@@ -39,6 +39,16 @@ class Mark:
         return self._marks.add_of(self._own, first, last)
 
 
+def common(marks: Sequence[Acked]) -> Acked:
+    """What is acked in each of them."""
+    last = max(one.last for one in marks)
+    lacking = Acked()
+    for one in marks:
+        for part in one.missing(1, last):
+            lacking.add(*part)
+    return Acked(0, lacking.missing(1, last))
+
+
 class Marks(Acked):
     """What all lanes have acked. `add` acks for all of them. `lanes`: the marks of several lanes. `changes`: how often an ack
     was added."""

@@ -1,7 +1,7 @@
 """A small file beside the cursor, in two slots that are written in turn. What it says only prevents repeats."""
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import nlargest
 from typing import Final
 
@@ -124,6 +124,14 @@ class SlotSave:
     def flush(self) -> None:
         self._file.write(self._data, self._generation)
         self._done()
+
+
+def newest(uuid: bytes, slots: Iterable[bytes], magic: bytes, fits: Callable[[Stored], bool] = _always) -> Stored:
+    """What `SlotFile.read` returns for a file with these slots; for one who may not write."""
+    found = [
+        (generation, stored) for generation, stored in (unpack(uuid, data, magic) for data in slots) if fits(stored)
+    ]
+    return max(found, key=lambda one: one[0], default=(0, {}))[1]
 
 
 def pack(uuid: bytes, generation: int, marks: Stored, magic: bytes) -> bytes:

@@ -120,6 +120,18 @@ def quarantine(make: Maker) -> None:
     log.close()
 
 
+def lanes(make: Maker) -> None:
+    """Two lanes, of which one has two sinks. The marks in `v1/` are by the names of the lanes, as they were first."""
+    make.log.part([["near", "far"], ["odd"]])
+    make.thirty()
+    both, odd = make.log.acked.lanes
+    make.log.acked.add_of(both, 1, 20)
+    make.log.acked.add_of(both, 25, 27)
+    make.log.acked.add_of(odd, 1, 4)
+    make.checkpoint()
+    make.log.close()
+
+
 def _flip(make: Maker, chunk: int, byte: int) -> None:
     path = Path(chunk_files(make.options.path)[chunk])
     data = bytearray(path.read_bytes())
@@ -128,7 +140,7 @@ def _flip(make: Maker, chunk: int, byte: int) -> None:
 
 
 SHAPES: dict[Callable[[Maker], None], tuple[int, int]] = {recycled: (65536, 8)}
-STORIES = (clean, empty, torn, acks, damaged, recycled, quarantine)
+STORIES = (clean, empty, torn, acks, damaged, recycled, quarantine, lanes)
 
 
 def read(path: Path) -> dict[str, object]:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
     """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing and takes no lock.
 
-    The first line describes the log. Then each record is one line: its positions, how many of them are acked, time of
-    arrival, source, codec, framing, metadata and payload. With --from or --to, all other positions count as acked.
+    The first line describes the log. If it has several lanes, the next lines say what each sink has acked. Then each
+    record is one line: its positions, how many of them are acked, time of arrival, source, codec, framing, metadata and
+    payload. With --from or --to, all other positions count as acked.
     Records that cannot be read are reported on stderr. If they were not acked, they are also a line, so that the
     imported log reports them as lost.
 
@@ -34,14 +35,18 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
 
 
 def _export(path: str, first: int, last: int) -> int:
-    from walflow.cli.wal.lines import encode
-    from walflow.wal.tools.inspect import look, records
+    from walflow.cli.wal.lines import MarkLine, encode
+    from walflow.wal.tools.inspect import acked_by_cursor, look, records
 
     out = stdout()
     gaps: list[Gap] = []
     view = look(path)
-    acked, durable = _part(view, first, last)
+    durable = _end(view, last)
+    acked = _part(acked_by_cursor(view), first, last, durable)
+    marks = {name: _part(mark, first, last, durable) for name, mark in view.marks.items()}
     out.write(encode(_head(view, acked, durable)) + b"\n")
+    for name, mark in marks.items():
+        out.write(encode(MarkLine(name, mark.low, list(mark.ranges))) + b"\n")
     with progress("exporting", beside=True) as begin:
         found = records(view, first, durable, begin(view.bytes_from(first, durable)))
         for line in _merged(_lines(found, acked, gaps)):
@@ -53,24 +58,29 @@ def _export(path: str, first: int, last: int) -> int:
 
 
 def _head(view: "View", acked: "Acked", durable: int) -> "LogLine":
-    from walflow.cli.wal.lines import VERSION, LogLine
+    from walflow.cli.wal.lines import VERSION, WITH_MARKS, LogLine
 
-    return LogLine(VERSION, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
+    version = WITH_MARKS if view.marks else VERSION
+    return LogLine(version, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
 
 
-def _part(view: "View", first: int, last: int) -> "tuple[Acked, int]":
-    """The acked positions and the end of a log that has only these positions. Records stay whole."""
-    from walflow.wal.tools.inspect import acked_by_cursor
-    from walflow.wal.tools.inspect.view import up_to
+def _end(view: "View", last: int) -> int:
+    """The last position of a log that has only those up to `last`. Records stay whole."""
     from walflow.wal.tools.inspect.walk import walk
 
-    acked, durable = acked_by_cursor(view), view.found.durable
-    if last < durable:
-        durable = max([place.last for place in walk(view.directory, view.chunks, last, last)], default=last)
-        acked = up_to(acked, durable)
-        acked.add(last + 1, durable)
-    acked.add(1, min(first - 1, durable))
-    return acked, durable
+    if last >= view.found.durable:
+        return view.found.durable
+    return max([place.last for place in walk(view.directory, view.chunks, last, last)], default=last)
+
+
+def _part(acked: "Acked", first: int, last: int, durable: int) -> "Acked":
+    """What is acked in a log that ends at `durable` and has events at `first` to `last` only."""
+    from walflow.wal.tools.inspect.view import up_to
+
+    part = up_to(acked, durable)
+    part.add(last + 1, durable)
+    part.add(1, min(first - 1, durable))
+    return part
 
 
 def _lines(

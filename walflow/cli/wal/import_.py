@@ -16,7 +16,7 @@ from walflow.errors import WalflowError
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.cli.wal.lines import ExportLine, LogLine
+    from walflow.cli.wal.lines import ExportLine, LogLine, MarkLine
     from walflow.wal.cursor import Acked
     from walflow.wal.tools.build import Builder
 
@@ -41,7 +41,8 @@ class BadLine(WalflowError):
 
 
 def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, as_json: AsJson = False) -> None:
-    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and records.
+    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and records. A
+    sink gets what it had not acked.
 
     The log is built in PATH.importing and renamed to PATH when all of it is on disk. So PATH is a complete log or does
     not exist.
@@ -85,7 +86,7 @@ def _import(path: str, name: str, lines: BinaryIO, read: Callable[[int], None], 
     builder = Builder(path, bytes.fromhex(story.head.uuid), story.acked, chunk_size)
     try:
         story.tell(builder)
-        again = builder.finish(story.head.durable)
+        again = builder.finish(story.head.durable, story.marks)
     except BaseException:
         builder.discard()
         raise
@@ -110,11 +111,12 @@ class ImportReport:
         self._read = read
         self._number = 0
         self._last = 0  # position
+        self.marks: dict[str, Acked] = {}
         self.head, self.acked = self._begin()
 
     def tell(self, builder: "Builder") -> None:
         """Raises BadLine."""
-        from walflow.cli.wal.lines import ExportLine, Gone, read_line, record_of
+        from walflow.cli.wal.lines import ExportLine, Gone, MarkLine, read_line, record_of
 
         while (data := self._next()) is not None:
             with self._bad():
@@ -124,6 +126,9 @@ class ImportReport:
                     self._expect(line.position, line.position + line.count - 1)
                     self._expect_acked(line)
                     builder.add(record)
+                    continue
+                if isinstance(line, MarkLine):
+                    self._mark(line)
                     continue
                 self._expect(line.first, line.last)
                 if isinstance(line, Gone):
@@ -142,6 +147,15 @@ class ImportReport:
                 raise ValueError("there is no line")
             head = read_head(data)
         return head, Acked(head.low, head.ranges)
+
+    def _mark(self, line: "MarkLine") -> None:
+        from walflow.cli.wal.lines import tidy
+
+        if self._last:
+            raise ValueError("marks come before all records")
+        if line.name in self.marks:
+            raise ValueError(f"there is a mark of {line.name!r} already")
+        self.marks[line.name] = tidy(line.low, line.ranges, self.head.durable)
 
     def _next(self) -> bytes | None:
         data = self._lines.readline()

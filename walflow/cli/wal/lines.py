@@ -18,6 +18,7 @@ from walflow.wal.cursor import Acked
 from walflow_kernel.short_tag import shortened
 
 VERSION: Final = 1
+WITH_MARKS: Final = 2  # the version of lines with marks, so that an older walflow says that it does not know them
 KEPT: Final = 4096  # tags remembered
 
 Unset = msgspec.UnsetType
@@ -31,6 +32,14 @@ class LogLine(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields
     uuid: str
     low: int
     durable: int
+    ranges: list[tuple[int, int]]
+
+
+class MarkLine(msgspec.Struct, tag="mark", tag_field="kind", forbid_unknown_fields=True):
+    """What one of several sinks has acked: all up to `low`, and the `ranges` above it. They come behind the first line."""
+
+    name: str
+    low: int
     ranges: list[tuple[int, int]]
 
 
@@ -73,7 +82,8 @@ encode = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Wire).decode
 _first = msgspec.json.Decoder(LogLine).decode
-_other: Callable[[bytes], ExportLine | LostLine | Gone] = msgspec.json.Decoder(ExportLine | LostLine | Gone).decode
+Line = ExportLine | LostLine | Gone | MarkLine
+_other: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
 
 
 class LineWriter:
@@ -154,18 +164,25 @@ _short = lru_cache(KEPT // 64)(shortened)  # a tag may have 64 KiB
 def read_head(data: bytes) -> LogLine:
     """Raises ValueError, with the reason."""
     head = _first(data)
-    if head.version != VERSION:
-        raise ValueError(f"these are lines of version {head.version}, and this walflow knows version {VERSION}")
+    if head.version not in (VERSION, WITH_MARKS):
+        raise ValueError(
+            f"these are lines of version {head.version}, and this walflow knows versions {VERSION} and {WITH_MARKS}"
+        )
     if len(head.uuid) != 32 or head.uuid.strip("0123456789abcdef"):
         raise ValueError(f"no log has the uuid {head.uuid!r}")
-    acked = Acked(head.low, head.ranges)
-    tidy = acked.low == head.low and list(acked.ranges) == head.ranges
-    if not tidy or not 0 <= head.low <= head.durable or (head.ranges and head.ranges[-1][1] > head.durable):
-        raise ValueError("low, ranges and durable do not fit together")
+    tidy(head.low, head.ranges, head.durable)
     return head
 
 
-def read_line(data: bytes) -> ExportLine | LostLine | Gone:
+def tidy(low: int, ranges: list[tuple[int, int]], durable: int) -> Acked:
+    """Raises ValueError if they are not what a log could say."""
+    acked = Acked(low, ranges)
+    if not 0 <= low <= acked.last <= durable or acked.low != low or list(acked.ranges) != ranges:
+        raise ValueError("low, ranges and durable do not fit together")
+    return acked
+
+
+def read_line(data: bytes) -> Line:
     """Raises ValueError, with the reason."""
     return _other(data)
 

@@ -13,15 +13,15 @@ from walflow.exit_codes import EX_FINDINGS
 
 def rename(
     path: At,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The lane, as `walflow status` named it.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The lane, as `walflow check` names it now.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The sink's old name.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The sink's new name, as in the flow file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Rename the mark of a lane, after a sink got another name in the flow file.
+    """Rename the mark of a sink, after it got another name in the flow file.
 
     Stop the daemon first. Without this, a sink with a new name is a new sink: it gets again what it acked before other
-    sinks did. No event is lost either way. A lane has the name of its sink; the lane of several sinks has all their
-    names, as near+far.
+    sinks did. No event is lost either way. A log that an older walflow wrote may have one mark for a lane of several
+    sinks, by all their names, as near+far.
 
     Exit codes: 0 renamed; 1 the log has no mark of OLD, or has one of NEW; 74 not a log, or its disk fails; 75 another
     process uses the log.

@@ -35,13 +35,16 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.mark_file import MAGIC, NAME
 from walflow.wal.opening.recovery import write_meta
 from walflow.wal.opening.survey import NUMBERED
+from walflow.wal.slot_file import SlotFile, Stored
 
 SUFFIX: Final = ".importing"
-OURS: Final = ("LOCK", "meta", "meta.tmp", "cursor")
+OURS: Final = ("LOCK", "meta", "meta.tmp", "cursor", "marks")
 PIECE: Final = 1 << 20
 MAX_POSITION: Final = (1 << 63) - 1
+NO_MARKS: Final[Stored] = {}
 
 
 class Taken(WalflowError):
@@ -106,9 +109,10 @@ class Builder:
         if chunk.end - self._written >= PIECE:
             self._write(chunk)
 
-    def finish(self, durable: int) -> int:
-        """Renames the log to its path. Returns how many ranges of acked positions do not fit the cursor: their events
-        will be delivered again. Raises Taken if something has come to exist there."""
+    def finish(self, durable: int, marks: Stored = NO_MARKS) -> int:
+        """Renames the log to its path. `marks`: what single lanes have acked, nothing of it above `durable`. Returns how many
+        ranges of acked positions do not fit the cursor: their events will be delivered again. Raises Taken if something has
+        come to exist there."""
         self._end_chunk()
         slot = Slot(1, self._acked.low, durable, self._acked.ranges)
         fd = self._directory.create("cursor")
@@ -118,6 +122,8 @@ class Builder:
             self._directory.sync("cursor", fd)
         finally:
             self._disk.close(fd)
+        if marks:
+            self._save(marks)
         write_meta(self._directory, self._uuid)  # which syncs all names
         try:
             self._disk.rename(self._directory.path, self._path)
@@ -127,6 +133,13 @@ class Builder:
         self._disk.sync_directory(os.path.dirname(self._path) or ".")
         self._directory.release()
         return max(len(self._acked.ranges) - SLOT_RANGES, 0)
+
+    def _save(self, marks: Stored) -> None:
+        file = SlotFile(self._directory, self._uuid, NAME, MAGIC)
+        try:
+            file.save(marks).flush()
+        finally:
+            file.close()
 
     def discard(self) -> None:
         """Does nothing once it is finished."""

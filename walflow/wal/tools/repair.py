@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Self
 
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DirectoryLocked, Unusable
+from walflow.wal.arrivals import MAGIC as ARRIVALS_MAGIC, NAME as ARRIVALS
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     CHUNK_COPY,
@@ -28,9 +29,11 @@ from walflow.wal.format import (
     unpack_slot,
 )
 from walflow.wal.log import Log
+from walflow.wal.mark_file import MAGIC as MARKS_MAGIC, NAME as MARKS
 from walflow.wal.opening.recovery import write_meta
 from walflow.wal.opening.survey import LEFTOVER
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine
+from walflow.wal.slot_file import MARKS_SLOT, newest
 from walflow.wal.tools.inspect import Finding, Read, View, removed
 
 PIECE: Final = 8 << 20
@@ -319,6 +322,9 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
     write_meta(target, log)
     if cursor and not os.path.lexists(target.file("cursor")):
         _copy(directory, target, "cursor", 2 * SLOT)
+    for name in (MARKS, ARRIVALS):  # without them events are sent or appended again
+        if _is_of(directory, name, log) and not os.path.lexists(target.file(name)):
+            _copy(directory, target, name, 2 * MARKS_SLOT)
     target.sync_names()
     for folder in (
         os.path.dirname(target.path),
@@ -329,6 +335,11 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
         directory.disk.rename(directory.file(name), _free(target.file(name)))
     target.sync_names()
     directory.sync_names()
+
+
+def _is_of(directory: Directory, name: str, log: bytes) -> bool:
+    slots = [_begin(directory, name, MARKS_SLOT, offset) for offset in (0, MARKS_SLOT)]
+    return any(newest(log, [slot], magic) for slot in slots for magic in (MARKS_MAGIC, ARRIVALS_MAGIC))
 
 
 def _copy(source: Directory, target: Directory, name: str, size: int) -> None:

@@ -1,6 +1,7 @@
 """What the next start would find in a directory, and which process uses it now."""
 
 import os
+from functools import partial
 from typing import Final, NamedTuple
 
 from walflow.errors import Unusable
@@ -8,9 +9,11 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import SKIP, SLOT, Slot, unpack_slot
+from walflow.wal.mark_file import MAGIC, NAME, is_known
 from walflow.wal.marks import Marks
 from walflow.wal.opening.recovery import Found, recover
 from walflow.wal.opening.survey import NUMBERED
+from walflow.wal.slot_file import MARKS_SLOT, Stored, newest
 from walflow.wal.tools.inspect.onlooker import Onlooker
 
 TRIES: Final = 20  # a log in use drops chunks while they are being looked at
@@ -18,12 +21,14 @@ NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 
 
 class View(NamedTuple):
-    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound, or of another log."""
+    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound, or of another log.
+    `marks`: of lanes, by name."""
 
     directory: Directory
     found: Found
     slots: list[Slot | None]
     holder: str
+    marks: Stored
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -51,6 +56,7 @@ def look(path: str) -> View:
     for left in range(TRIES, 0, -1):
         directory = Directory(path, Onlooker())
         try:
+            marked = _slots(directory, NAME, MARKS_SLOT)  # before the cursor, which knows what it says
             slots = slot_bytes(directory)
             found = recover(directory)
         except Unusable:
@@ -62,9 +68,10 @@ def look(path: str) -> View:
         held_by = holder(path)
         if held_by and found.recovery.gaps and left > 1:  # rather deleted between two looks than lost: look again
             continue
+        marks = newest(found.uuid, marked, MAGIC, partial(is_known, known=found.known))
         if held_by and found.skips:
             _as_it_runs(found)
-        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by)
+        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by, marks)
     raise AssertionError("unreachable")
 
 
@@ -127,12 +134,16 @@ def _slot(data: bytes, uuid: bytes) -> Slot | None:
 
 
 def slot_bytes(directory: Directory) -> list[bytes]:
+    return _slots(directory, "cursor", SLOT)
+
+
+def _slots(directory: Directory, name: str, size: int) -> list[bytes]:
     try:
-        fd = directory.disk.open(directory.file("cursor"))
+        fd = directory.disk.open(directory.file(name))
     except OSError:
         return [b"", b""]
     try:
-        pages = Pages(directory.disk, fd, 2 * SLOT)
-        return [pages.read(0, SLOT), pages.read(SLOT, SLOT)]
+        pages = Pages(directory.disk, fd, 2 * size)
+        return [pages.read(0, size), pages.read(size, size)]
     finally:
         directory.disk.close(fd)
