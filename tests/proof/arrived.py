@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Self
 from connectors.wal import RunningLog, Wal
 from tests.proof.judge import Broken, reported, without_the_newest
 from tests.proof.proof import Effort, Story
+from walflow.contract import Timer
 from walflow.delivery import Arriving
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.event import Block, Receipt
@@ -85,7 +86,7 @@ class ArrivedPromises:
     """Of events, by their number. `acked`: by the first log, which may not lose them. `unsynced`: acked by one that is relaxed, with
     their positions. `had`: those that are in the second log, with their positions. `done`: of them, those that need not come
     any more. `unsure`: the disk has failed to write what the page cache has. `told`: found in the second log then. `repeatable`:
-    those that may be in it twice; `repeats`: all of them may."""
+    those that may be in it twice, as the start says when the disk had no room for a copy of them; `repeats`: all of them may."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -203,6 +204,8 @@ class ArrivedPromises:
             self.has(record)
         if self.unsure:
             self.told |= {number: there[number] for number in fresh}
+        if log.unsafe_from is not None:
+            self.repeatable |= {number for number, position in there.items() if position >= log.unsafe_from}
 
 
 def line(number: int) -> bytes:
@@ -241,6 +244,40 @@ def _unpacked(data: bytes) -> Iterator[Record]:
         body = data[at + RECORD_START : at + RECORD_START + length]
         yield Record(position, count, body[:tag_size], body[tag_size:], ingest_ns)
         at += record_size(length)
+
+
+class OneThread(VirtualScheduler):
+    """Of one of the logs: while it is `holding`, what it is to do waits, and the other log goes on."""
+
+    def __init__(self, shared: VirtualScheduler) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def time(self) -> float:
+        return self._shared.time()
+
+    def awake(self) -> float:
+        return self._shared.awake()
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        self._shared.call_soon(call)
+
+    def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
+        return self._shared.call_later(delay, call)
+
+    def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        super().submit(job, done)
+        self._shared.call_soon(self._due)
+
+    def _due(self) -> None:
+        if self.in_air and not self.holding:
+            self.work()
+
+    def go_on(self, *, one: bool = False) -> None:
+        """`one`: of what waits, and no more."""
+        self.holding = one
+        for _ in range(min(self.in_air, 1) if one else self.in_air):
+            self._shared.call_soon(self.work)
 
 
 class Between(MemoryOutlet):
@@ -301,11 +338,12 @@ class Row:
         self._promises = promises
         self._plan = plan = promises.plan
         self._given: list[Receipt] = []
-        self.scheduler = scheduler = VirtualScheduler()
-        self._source = MemoryInlet(scheduler, name="test::first")
-        inlet = Guarded(scheduler, behind_log=True, straight=True)
-        self.between = inlet.before = Between(scheduler, plan, inlet)
-        self.last = MemoryOutlet(scheduler, name="second")
+        self.scheduler = VirtualScheduler()
+        self.threads = first, second = OneThread(self.scheduler), OneThread(self.scheduler)
+        self._source = MemoryInlet(first, name="test::first")
+        inlet = Guarded(second, behind_log=True, straight=True)
+        self.between = inlet.before = Between(first, plan, inlet)
+        self.last = MemoryOutlet(second, name="second")
         opened: list[Log] = []
         try:
             self.second = plan.log(plan.second.options(), disk)
@@ -356,9 +394,14 @@ class Row:
         for block in failed:
             block.receipt.fail(LOST, 0, OTHER)
 
+    def go_on(self) -> None:
+        for thread in self.threads:
+            thread.go_on()
+        self.scheduler.run()
+
     def drain(self) -> None:
         """Until the second log has all that the first has."""
-        self.scheduler.holding = False
+        self.go_on()
         for trial in range(20):
             self.scheduler.run()
             self.ack_beside()
@@ -371,8 +414,7 @@ class Row:
         raise Broken(f"it does not go on: {self.first}, {self.second}")
 
     def close(self) -> None:
-        self.scheduler.holding = False
-        self.scheduler.run()
+        self.go_on()
         self.stop()
         self.scheduler.run()
         for log in (self.first, self.second):
@@ -476,6 +518,7 @@ class Arrived:
         for _ in range(self._steps):
             self._do(self._dice.choice(self._acts))
         self.disk.fault = self.disk.capacity = None
+        self.disk.operations_left = -1
         self._do(lambda: self._now().drain())
         self._do(lambda: self.promises.complete(self._now()))
         self._gone()
@@ -518,11 +561,13 @@ class Arrived:
 
     def _hold(self) -> None:
         """What a thread does takes its time."""
-        scheduler = self._now().scheduler
-        if scheduler.holding and scheduler.in_air:
-            scheduler.work()
-        scheduler.holding = self._dice.random() < 0.7
-        scheduler.run()
+        row, dice = self._now(), self._dice
+        thread = dice.choice(row.threads)
+        if not thread.holding:
+            thread.holding = True
+        else:
+            thread.go_on(one=dice.random() < 0.7)
+        row.scheduler.run()
 
     def _beside(self) -> None:
         row = self._now()
