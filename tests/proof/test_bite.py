@@ -254,6 +254,14 @@ class WritesArrivalsBehindTheDeletion(SecondLog):
         return checkpoint
 
 
+class TakesTheCacheForTheDisk(SecondLog):
+    """What the disk failed to write, and had no room for, counts as known."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.unsafe_from = None
+
+
 class DeletesBeforeItHasRead(SecondLog):
     def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
         self._unread = False
