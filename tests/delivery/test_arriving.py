@@ -1,12 +1,16 @@
 """Two logs in a row: what the first sends again, the second does not append again."""
 
 import errno
+from random import Random
 
 import pytest
 
 from tests.delivery.in_a_row import STRAIGHT, Row
-from walflow.testing import MemoryDisk
+from walflow.delivery import Arriving
+from walflow.testing import Fatal, MemoryDisk, MemoryInlet, SimulatedDisk, VirtualScheduler, images
 from walflow.wal import Log, LogOptions
+from walflow.wal.arrivals import AHEAD
+from walflow.wal.format import SLOT
 
 ARRIVALS = "/second/arrivals"
 CURSOR = "/first/cursor"
@@ -92,7 +96,7 @@ def test_without_a_sound_file_what_was_deleted_comes_again_and_nothing_is_lost(d
     again.close()
 
 
-def test_a_file_that_covers_more_than_the_cursor_knows_is_removed() -> None:
+def test_a_file_that_covers_more_than_the_cursor_knows_is_not_used() -> None:
     """All files of the second log were taken away but this one: its positions begin anew."""
     row = deleted()
     kept = {
@@ -105,6 +109,62 @@ def test_a_file_that_covers_more_than_the_cursor_knows_is_removed() -> None:
     assert again.known() == 0
     assert again.content() == list(range(10, 100))
     again.close()
+
+
+def test_if_the_newer_slot_of_the_cursor_is_gone_the_older_slot_of_the_file_counts() -> None:
+    """A start writes the newer slot of the cursor again, and a power cut may spoil it then."""
+    row = Row(disk=deleted().disk)
+    row.disk.fault = full
+    given(row, 100, 110)
+    assert row.second.arriving is not None
+    row.second.arriving._arrivals.grown(AHEAD)  # the file covers more, and nothing is deleted
+    before = row.disk.content("/second/cursor")
+    row.advance(0.6)
+    row.crash()
+    after = row.disk.content("/second/cursor")
+    newer = 0 if before[:SLOT] != after[:SLOT] else SLOT
+    assert before[SLOT - newer :][:SLOT] == after[SLOT - newer :][:SLOT], "the other one is as it was"
+    spoiled = after[:newer] + bytes(8) + after[newer + 8 :]
+    again = Row(disk=MemoryDisk({**row.disk.snapshot(), "/second/cursor": spoiled}))
+    assert again.first.log.recovery.backlog == 100
+    assert (again.second.log.durable, again.known()) == (110, 100)
+    again.close()
+
+
+def fails_to_sync(operation: str, path: str) -> int | None:
+    return errno.EIO if operation == "sync" and path.startswith("/second/0") else None
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_what_a_power_cut_may_still_take_is_appended_again(starts: int) -> None:
+    """The disk failed to write records of the second log. The next start finds them in the page cache, and has no room for a
+    copy. The first log must not be told that they are there."""
+    disk = SimulatedDisk()
+    row = Row(disk=disk)
+    given(row, 0, 10)
+    row.advance()
+    disk.fault = fails_to_sync
+    with pytest.raises(Fatal):
+        given(row, 10, 20)
+    row.cut()
+    disk.fault = None
+    disk.after_kill(writeback_fails=True)
+    disk.capacity = disk.used()
+    for _ in range(starts - 1):  # one that ends before the first log sends anything
+        log = Log(LogOptions("/second", 2048, 64), disk)
+        assert log.unsafe_from == 11
+        Arriving(log, MemoryInlet(VirtualScheduler(), straight=True)).open()
+        log.abandon()
+    row = Row(disk=disk)
+    assert row.known() == 0
+    disk.capacity = None
+    row.advance()
+    assert row.first.log.low == 20
+    row.cut()
+    row = Row(disk=disk.like_this(next(images(disk, Random(1), 1)).files))
+    row.ack()
+    assert set(row.content()) == set(range(20))
+    row.close()
 
 
 def test_a_first_log_that_was_restored_gives_its_positions_to_other_events_and_none_is_lost() -> None:

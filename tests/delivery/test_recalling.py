@@ -1,13 +1,18 @@
 """What a log tells a source of its events that were not delivered."""
 
+import errno
 from pathlib import Path
+
+import pytest
 
 from tests.wal.tools import checkpoint, commit
 from walflow import Block, Frames, Recalled, Receipt, StreamId
 from walflow.codecs import JSON
 from walflow.delivery import recall
 from walflow.delivery.tag import Tags
+from walflow.errors import FailStop
 from walflow.framing import LINES
+from walflow.testing import SimulatedDisk
 from walflow.wal import Log, LogOptions
 
 WANTED = {"f::http": ("http_server", "key")}
@@ -61,3 +66,21 @@ def test_only_the_newest_files_are_read(tmp_path: Path) -> None:
     assert log.newest(5000) == log.chunks[-2].first
     assert log.newest(1 << 30) == log.low + 1
     log.close()
+
+
+def test_what_a_power_cut_may_still_take_is_not_told() -> None:
+    """The disk failed to write it, and the next start has no room for a copy of what the page cache has."""
+    disk = SimulatedDisk()
+    log = Log(LogOptions("/log", 4096), disk)
+    put(log, "safe")
+    checkpoint(log)
+    disk.fault = lambda operation, path: errno.EIO if operation == "sync" and path.endswith(".wal") else None
+    with pytest.raises(FailStop):
+        put(log, "unsafe")
+    disk.fault = None
+    disk.after_kill(writeback_fails=True)
+    disk.capacity = disk.used()
+    log = Log(LogOptions("/log", 4096), disk)
+    assert (log.durable, log.unsafe_from) == (2, 2)
+    assert list(recall(log, WANTED)["f::http"]) == [Recalled("safe", 1, 5)]
+    log.abandon()

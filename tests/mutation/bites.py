@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from tests.proof.arrived import Arrived
 from tests.proof.imports import Import
 from tests.proof.laned import Laned
 from tests.proof.proof import Effort, Proof
@@ -31,6 +32,11 @@ def test_a_generated_story(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_story_of_several_lanes(seed: int) -> None:
     Proof(Laned(seed, effort=QUICK), Random(seed)).run()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_story_of_two_logs_in_a_row(seed: int) -> None:
+    Proof(Arrived(seed, effort=Effort((3, 2), (0.03,))), Random(seed)).run()
 
 
 @pytest.mark.parametrize("seed", FOUND)

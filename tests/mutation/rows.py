@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 SIDECAR: Final = ("sidecar", "checksum", "recovery", "appending")
+DELIVERY: Final = ("lane", "source", "ahead", "arriving", "recalling")  # what lanes and two logs in a row go by
 
 BOUNDARIES: Final = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 OPPOSITES: Final = {
@@ -68,7 +69,8 @@ class Row(NamedTuple):
 
 def targets() -> list[str]:
     engine = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "walflow/wal").rglob("*.py"))
-    return [*engine, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
+    delivery = [f"walflow/delivery/{name}.py" for name in DELIVERY]
+    return [*engine, *delivery, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
 
 
 def table(files: list[str] | None = None) -> list[Row]:

@@ -27,6 +27,7 @@ OURS: Final = (
     "tests.proof.stories",
     "tests.proof.scripts",
     "tests.proof.laned",
+    "tests.proof.arrived",
     "tests.proof.imports",
     "tests.proof.relayed",
     "tests.proof.sidecar",

@@ -1,12 +1,13 @@
 """Do the proofs bite? A disk or a log with one thing wrong must break a promise, in few images."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from tests.proof.arrived import Arrived, SecondLog
 from tests.proof.imports import Import
 from tests.proof.judge import Broken
 from tests.proof.laned import Laned, LogOfLanes
@@ -16,9 +17,11 @@ from tests.proof.repairing import Repair
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.sidecar import FilePromises, Sidecar
 from tests.proof.stories import Generated
-from walflow.delivery import Checkpoints
+from walflow.delivery import Arriving, Checkpoints
+from walflow.event import Block
 from walflow.testing import MemoryDisk, SimulatedDisk
 from walflow.wal import Checkpoint, Commit, Gap, Log, LogOptions, Mark
+from walflow.wal.arrivals import Provenance, UpstreamPositions
 from walflow.wal.cursor import Acked
 from walflow.wal.marks import Marks
 
@@ -194,6 +197,97 @@ def test_lanes_with_one_thing_wrong(broken: type[LogOfLanes]) -> None:
     def tell() -> None:
         for seed in range(24):
             Proof(Laned(seed, effort=Effort((6, 3), (0.1,)), open_log=broken), Random(seed)).run()
+
+    with pytest.raises(Broken):
+        tell()
+
+
+class ForgetsArrivals(Arriving):
+    """It makes the file, and reads neither that nor the records."""
+
+    def open(self) -> None:
+        self._arrivals.forget()
+        self._arrivals.make()
+
+
+class ReadsTheFileAlone(Arriving):
+    def open(self) -> None:
+        self._arrivals.make()
+
+
+class ReadsTheRecordsAlone(Arriving):
+    def open(self) -> None:
+        self._arrivals.forget()
+        super().open()
+
+
+class RemembersBeforeItAppends(Arriving):
+    """The file may have been written when the power takes what was to be appended."""
+
+    def fresh(self, block: Block) -> Iterator[Block]:
+        for part in super().fresh(block):
+            if (came := self._came(part)) is not None:
+                self._arrivals.add(came)
+            yield part
+
+
+class KnowsNoTerms(Arriving):
+    """A position is taken for the event that had it before."""
+
+    def _came(self, block: Block) -> Provenance | None:
+        came = super()._came(block)
+        return None if came is None else came._replace(term=0)
+
+
+class NeverSyncsArrivals(SecondLog):
+    def remember_arrivals(self) -> UpstreamPositions:
+        sync = self.directory.sync
+        self.directory.sync = lambda name, fd: None if name == "arrivals" else sync(name, fd)  # type: ignore[method-assign]
+        return super().remember_arrivals()
+
+
+class WritesArrivalsBehindTheDeletion(SecondLog):
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
+        checkpoint = super().checkpoint(force=force, short=short)
+        if checkpoint is not None:
+            checkpoint._arrivals, checkpoint._marks = None, checkpoint._arrivals
+        return checkpoint
+
+
+class TakesTheCacheForTheDisk(SecondLog):
+    """What the disk failed to write, and had no room for, counts as known."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.unsafe_from = None
+
+
+class DeletesBeforeItHasRead(SecondLog):
+    def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
+        self._unread = False
+        return super().checkpoint(force=force, short=short)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "broken",
+    [ForgetsArrivals, ReadsTheFileAlone, ReadsTheRecordsAlone, RemembersBeforeItAppends, KnowsNoTerms],
+)
+def test_what_arrives_with_one_thing_wrong(broken: type[Arriving]) -> None:
+    def tell() -> None:
+        for seed in range(24):
+            Proof(Arrived(seed, effort=Effort((4, 2), (0.05,)), arriving=broken), Random(seed)).run()
+
+    with pytest.raises(Broken):
+        tell()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("broken", [NeverSyncsArrivals, WritesArrivalsBehindTheDeletion, DeletesBeforeItHasRead])
+def test_a_second_log_with_one_thing_wrong(broken: type[SecondLog]) -> None:
+    def tell() -> None:
+        for seed in range(24):
+            Proof(Arrived(seed, effort=Effort((4, 2), (0.05,)), log=broken), Random(seed)).run()
 
     with pytest.raises(Broken):
         tell()

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.proof.arrived import Arrived
 from tests.proof.imports import Import
 from tests.proof.laned import Laned
 from tests.proof.ledger import Row
@@ -39,6 +40,7 @@ LONG: list[tuple[Source, Sequence[int], int]] = [
     (scripted, range(3, len(SCRIPTS), 4), 1_900),
     (Import, range(8), 1_500),
     (Laned, range(12), 6_000),
+    (Arrived, range(6), 5_000),
     (Repair, range(len(DAMAGES)), 150),
     (scripted, range(0, len(SCRIPTS), 4), 23_700),
     *[(Sidecar, range(first, first + 2), 7_400) for first in range(2, 10, 2)],

@@ -45,6 +45,8 @@ class Arriving:
         for came in said(self._log, self._arrivals.covered):
             self._arrivals.add(came)
         self._arrivals.make()
+        if self._log.unsafe_from is not None:  # nor may the next start take them for safe
+            self._arrivals.cover(self._log.durable)
 
     def tell(self, out: Outlet, error: BaseException | None) -> None:
         """Logs the result of `open`."""
@@ -134,15 +136,15 @@ def came_from(block: Block) -> Provenance | None:
 
 
 def said(log: Log, covered: int) -> Iterator[Provenance]:
-    """What the tags of the records above position `covered` say; those that cannot be read are left out, so that their events may
-    come again. Raises DiskFull."""
+    """What the tags of the records above position `covered` say; those that cannot be read, or that a power cut may take, are left
+    out, so that their events may come again. Raises DiskFull."""
     size, first = READ_BYTES, covered + 1
     for chunk in reversed(log.chunks):
         size -= chunk.end
         if size <= 0:
             first = max(first, chunk.first)
             break
-    scan = RangeReader(log).begin(first, log.durable + 1)
+    scan = RangeReader(log).begin(first, log.durable + 1 if log.unsafe_from is None else log.unsafe_from)
     try:
         while (found := scan.next()) is not None:
             if isinstance(found, RecordSlice):

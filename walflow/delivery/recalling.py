@@ -18,13 +18,16 @@ Wanted = Mapping[str, tuple[str, str]]
 
 
 def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
-    """Of the records that are not acked. `wanted`: by source, the two keys of the value. Raises DiskFull and FailStop."""
+    """Of the records that are not acked, and that no power cut can take. `wanted`: by source, the two keys of the value. Raises
+    DiskFull and FailStop."""
     found: dict[str, deque[Recalled]] = {source: deque(maxlen=MOST) for source in wanted}
     marks = [keys[1].encode() for keys in wanted.values()]
     reader = log.reader(log.newest(RECALL_BYTES))
     try:
         while records := reader.read(READ_BYTES):
             for record in records:
+                if log.unsafe_from is not None and record.position >= log.unsafe_from:
+                    return found
                 if _has_one_of(marks, record.tag):
                     for source, recalled in _values(record, wanted):
                         found[source].append(recalled)

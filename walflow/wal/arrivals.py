@@ -9,8 +9,8 @@ To know too little means that an event is appended twice. To know too much would
 
 - A position counts together with its *term*, a random number of the chunk that holds it upstream. A position that is given
   to another event, after damage or in a directory that was restored from a copy, has another term.
-- The file is written after a cursor that calls durable what it covers. One that covers more than the cursor knows, because
-  files of this log were taken away, is removed.
+- The file is written after a cursor that calls durable what it covers. A slot that covers more than the cursor knows is wiped,
+  and the older one counts: files of this log were taken away, or the newer slot of the cursor is gone.
 - If a start finds that this log has lost events, only what its records say counts.
 - What upstream will not send again is forgotten.
 """
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from walflow.positions import PositionRun, WrittenPositions
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
-from walflow.wal.slot_file import SlotFile, SlotSave
+from walflow.wal.slot_file import SlotFile, SlotSave, Stored
 
 NAME: Final = "arrivals"
 MAGIC: Final = b"WALFCAME"
@@ -43,6 +43,10 @@ class Provenance(NamedTuple):
 
 
 def _nothing() -> None: ...
+
+
+def _covered(stored: Stored) -> int:
+    return stored[COVERED].low if COVERED in stored else 0
 
 
 class UpstreamPositions:
@@ -71,14 +75,9 @@ class UpstreamPositions:
 
     def read(self, known: int) -> None:
         """`known`: the cursor says that positions up to this one are durable."""
-        stored = dict(self._file.read())
-        if self._file.missing:
-            return
-        covered = stored.pop(COVERED, Acked()).low
-        if covered > known:
-            self._file.remove()
-            return
-        self.covered = covered
+        stored = dict(self._file.read(lambda stored: _covered(stored) <= known))
+        self.covered = _covered(stored)
+        stored.pop(COVERED, None)
         for name, positions in stored.items():
             log, _, term = name.partition("/")
             key = self._key(log, int(term, 16))
@@ -138,6 +137,13 @@ class UpstreamPositions:
         """The file, if there is none, so that it can be written on a full disk. Raises DiskFull or FailStop."""
         if self._file.missing:
             self._file.save({}).flush()
+
+    def cover(self, durable: int) -> None:
+        """The file says that it covers the records up to there. What it does not know of them may come again. Raises DiskFull
+        or FailStop."""
+        save = self.save(durable, wanted=True)
+        if save is not None:
+            save.flush()
 
     def close(self) -> None:
         self._file.close()

@@ -121,6 +121,9 @@ class Log:
         self._uuid = found.uuid
         self._cursor = CursorFile(self.directory, found.cursor, found.uuid, found.generation)
         self.recovery: Recovery = found.recovery
+        # the first of the records found at the start that a power cut may take: the disk had failed to write them, and had no
+        # room for a copy. They are delivered; a source must not be told that the log has them
+        self.unsafe_from = found.unsafe_from
         self.acked = found.acked
         self.durable = found.durable
         self._unsynced.up_to = found.durable

@@ -89,6 +89,7 @@ class Found:
         self.commit = 1  # number of the next one
         self.last_ns = NO_STAMP  # of the records at its end
         self.endless = False  # what stood at its end cannot be read
+        self.unsafe_from: int | None = None  # see Log.unsafe_from
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
         said = [slot._replace(generation=0) for slot in slots]
@@ -268,6 +269,7 @@ def _read_tail(directory: Directory, found: Found, chunks: list[Chunk], named: i
         found.endless = tail.endless and bool(found.losses.gaps)  # at the next start they are known
         found.last_ns = tail.last_ns
         found.settled &= not settle(directory, tail) and not found.losses.gaps
+        found.unsafe_from = found.durable + 1 if tail.unsafe else None
     finally:
         tail.close()
     found.chunks = tail.chunks

@@ -22,6 +22,7 @@ def settle(directory: Directory, tail: Tail) -> bool:
     cut = tail.cut
     for scan in fresh:
         _write_again(directory, scan, scan.end if scan is cut else scan.pages.limit)
+    tail.unsafe = any(scan.unproven and not scan.replaced for scan in fresh)
     if cut is not None and not cut.replaced and directory.disk.stat(cut.fd).size > cut.end:
         directory.truncate(cut.chunk.name, cut.fd, cut.end)
         directory.sync(cut.chunk.name, cut.fd)

@@ -39,6 +39,7 @@ class Tail:
         self.commit = 1  # number of the next one
         self.lost: list[tuple[Gap, Pages | None]] = []
         self.skipped: list[tuple[int, int]] = []
+        self.unsafe = False  # records above the hint were not written again, and the page cache alone may have them
         self.torn_bytes = 0
         self.torn_records = 0
         self._hint = hint
