@@ -622,7 +622,7 @@ class Arrived:
         files = self.disk.snapshot()
         if self._copy is not None and self._dice.random() < 0.5:
             rest = {path: kept for path, kept in files.items() if not path.startswith(FIRST)}
-            self.disk.become(rest | self._copy)
+            self.disk.become({**rest, **self._copy})
             self.promises.restored_first()
         else:
             self.disk.become(without_the_newest(files, FIRST, emptied=self._dice.random() < 0.5))
