@@ -18,6 +18,7 @@ import typer
 
 from tests.exactly_once.points import LOOK, Files
 from tests.exactly_once.run import Kill
+from tests.jvm import be_short_lived
 from tests.system.daemon import Daemon
 from tests.system.hosts import driver_of, said, session_of, until, wait_gone
 from tests.system.test_spark_engine import send
@@ -103,7 +104,7 @@ def run(
 def _freeze_at(daemon: Daemon, point: str, files: Files, before: int, send_more: Callable[[], None]) -> None:
     """Stops Spark where a batch behind `before` stands at the point."""
     while True:
-        until(partial(_runs_behind, daemon, files, before), daemon)
+        until(partial(_may_stand, daemon, point, files, before), daemon)
         driver = driver_of(daemon)
         _signal(_all(driver), signal.SIGSTOP)
         within = files.planned > files.finished
@@ -117,8 +118,13 @@ def _freeze_at(daemon: Daemon, point: str, files: Files, before: int, send_more:
         time.sleep(LOOK)
 
 
-def _runs_behind(daemon: Daemon, files: Files, before: int) -> bool:
-    return bool(said(daemon, "spark running")) and files.planned > before
+def _may_stand(daemon: Daemon, point: str, files: Files, before: int) -> bool:
+    """Whether it is worth a stop, which costs Spark more time than a look. Also true where the batch is missed."""
+    if not said(daemon, "spark running") or files.planned <= before:
+        return False
+    if files.finished >= files.planned:
+        return True
+    return point != BETWEEN and (point != WORKER or bool(_workers(driver_of(daemon))))
 
 
 def _kill(daemon: Daemon, point: str, files: Files) -> str:
@@ -172,6 +178,7 @@ def _count(found: Mapping[str, Sequence[str]]) -> int:
 
 def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10) -> None:
     """Kills Spark, a worker of its, or the daemon, at each named point, and compares the windows with those of the daemon."""
+    be_short_lived()
     started = time.monotonic()
 
     def tell(kill: Kill) -> None:
