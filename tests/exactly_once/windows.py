@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -176,7 +177,20 @@ def _count(found: Mapping[str, Sequence[str]]) -> int:
     return sum(map(len, found.values()))
 
 
-def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10) -> None:
+def several(here: Path, kills: int, jobs: int, tell: Callable[[Kill], None] = lambda kill: None) -> Sequence[Ledger]:
+    """The kills at each point, dealt to so many runs side by side: a Spark that starts mostly waits for its one thread."""
+    shares = [share for share in (kills // jobs + (job < kills % jobs) for job in range(jobs)) if share]
+    directories = [here / str(job) for job in range(len(shares))]
+    for directory in directories:
+        directory.mkdir()
+    with ThreadPoolExecutor(len(shares)) as pool:
+        return list(pool.map(lambda directory, share: run(directory, share, tell=tell), directories, shares))
+
+
+def main(
+    kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs side by side, which share the kills.")] = 1,
+) -> None:
     """Kills Spark, a worker of its, or the daemon, at each named point, and compares the windows with those of the daemon."""
     be_short_lived()
     started = time.monotonic()
@@ -185,15 +199,17 @@ def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10)
         typer.echo(f"{time.monotonic() - started:6.0f} s  {kill.point}: {kill.proof}")
 
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
-        ledger = run(Path(directory), kills, tell=tell)
-    for point, count in Counter(kill.point for kill in ledger.kills).items():
+        ledgers = several(Path(directory), kills, jobs, tell)
+    for point, count in Counter(kill.point for ledger in ledgers for kill in ledger.kills).items():
         typer.echo(f"{count:4} kills: {point}")
-    typer.echo(
-        f"{ledger.events} events sent; {_count(ledger.windows)} windows, {_count(ledger.expected)} expected; {ledger.errors} errors, "
-        f"{ledger.expected_errors} expected; before the daemon was killed {'none' if ledger.once else 'SOME'} came twice"
-    )
-    typer.echo("complete, once and right" if ledger.right else "NOT COMPLETE, OR NOT RIGHT")
-    raise typer.Exit(0 if ledger.right else 1)
+    for ledger in ledgers:
+        typer.echo(
+            f"{ledger.events} events sent; {_count(ledger.windows)} windows, {_count(ledger.expected)} expected; {ledger.errors} errors, "
+            f"{ledger.expected_errors} expected; before the daemon was killed {'none' if ledger.once else 'SOME'} came twice"
+        )
+    right = all(ledger.right for ledger in ledgers)
+    typer.echo("complete, once and right" if right else "NOT COMPLETE, OR NOT RIGHT")
+    raise typer.Exit(0 if right else 1)
 
 
 if __name__ == "__main__":
