@@ -26,6 +26,7 @@ from tests.system.test_spark_engine import send
 from tests.system.test_spark_windows import errors, flow, in_the_daemon, lines, port, requests, windows
 
 LIFE: Final = 1_000  # events that a life begins with: two batches
+PATIENCE: Final = 1500.0  # seconds: runs side by side, on a machine that has other work
 BATCH: Final = 500  # and that it gets where no batch stood at the point
 WITHIN: Final = "Spark, within a batch"
 BETWEEN: Final = "Spark, between two batches"
@@ -92,8 +93,8 @@ def run(
                 daemon = Daemon(file, there)
                 to = port(daemon)
         stream.send(to)
-        until(lambda: _count(windows(there)) >= _count(expected), daemon)
-        until(lambda: len(errors(there)) >= len(broken), daemon)
+        until(lambda: _count(windows(there)) >= _count(expected), daemon, PATIENCE)
+        until(lambda: len(errors(there)) >= len(broken), daemon, PATIENCE)
         code = daemon.terminate()
     finally:
         if daemon.process.poll() is None:
@@ -105,7 +106,7 @@ def run(
 def _freeze_at(daemon: Daemon, point: str, files: Files, before: int, send_more: Callable[[], None]) -> None:
     """Stops Spark where a batch behind `before` stands at the point."""
     while True:
-        until(partial(_may_stand, daemon, point, files, before), daemon)
+        until(partial(_may_stand, daemon, point, files, before), daemon, PATIENCE)
         driver = driver_of(daemon)
         _signal(_all(driver), signal.SIGSTOP)
         within = files.planned > files.finished
@@ -137,7 +138,7 @@ def _kill(daemon: Daemon, point: str, files: Files) -> str:
         workers = _workers(driver)
         _signal(workers, signal.SIGKILL)
         _signal(_all(driver), signal.SIGCONT)
-        until(lambda: files.finished >= planned, daemon)
+        until(lambda: files.finished >= planned, daemon, PATIENCE)
         return f"{proof}; {len(workers)} processes killed, and the batch was finished"
     if point == DAEMON:
         daemon.kill()
