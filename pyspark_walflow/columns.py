@@ -148,13 +148,14 @@ def _gathered(data: bytes | memoryview, begins: Int64, ends: Int64) -> tuple[pa.
     edges = np.empty(2 * len(begins), np.int32)
     edges[::2], edges[1::2] = begins - low, ends - low
     pieces = _column(pa.binary(), len(edges) - 1, edges.data, memoryview(data)[low:high])
-    events = pieces.take(pa.array(np.arange(0, len(edges), 2, dtype=np.int32)))
-    _, offsets, values = events.buffers()
+    _, offsets, values = pieces.take(np.arange(0, len(edges), 2)).buffers()
+    assert offsets is not None
+    assert values is not None
     return offsets, values
 
 
 def _is_ascii(values: pa.Buffer) -> bool:
-    return not values.size or int(np.frombuffer(values, np.int8).min()) >= 0
+    return not values.size or int(np.frombuffer(memoryview(values), np.int8).min()) >= 0
 
 
 def _offsets(data: bytes | memoryview) -> Int64:

@@ -4,7 +4,7 @@ daemon, no connection, no checksum and no copy, so what it takes is what Spark t
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -111,12 +111,12 @@ def _batch(size: int) -> pa.RecordBatch:
     """Once in the life of a worker."""
     count = BATCH_BYTES // size
     lines = b"".join(Lines(size).some(0, count)).decode().splitlines()
-    arrays: list[object] = [
+    arrays: list[pa.Array[pa.Scalar[Any]]] = [
         pa.array(np.arange(count)),
         pa.array(np.arange(count), pa.timestamp("us", "UTC")),
         pa.nulls(count, pa.string()),
         pa.array(lines, pa.string()),
     ]
     schema = Columns(binary=False, crc=None).schema
-    made: pa.RecordBatch = pa.RecordBatch.from_arrays(arrays, schema=schema)  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
+    made: pa.RecordBatch = pa.RecordBatch.from_arrays(arrays, schema=schema)  # pyright: ignore[reportUnknownMemberType]
     return made

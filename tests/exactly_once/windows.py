@@ -185,7 +185,7 @@ def several(here: Path, kills: int, jobs: int, tell: Callable[[Kill], None] = la
     for directory in directories:
         directory.mkdir()
     with ThreadPoolExecutor(len(shares)) as pool:
-        return list(pool.map(lambda directory, share: run(directory, share, tell=tell), directories, shares))
+        return list(pool.map(partial(run, tell=tell), directories, shares))
 
 
 def main(
