@@ -13,6 +13,7 @@ from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, WireK
 CONNECT_SECONDS: Final = 10.0  # until the first answer too
 ANSWER_SECONDS: Final = 60.0  # without a byte; a daemon that takes longer says BUSY meanwhile
 RECEIVE_BUFFER: Final = 4 << 20
+KEPT: Final = 4 << 20  # bytes of a payload that the next one is received into
 
 
 class Endpoint(NamedTuple):
@@ -43,6 +44,7 @@ class Client:
     def __init__(self, endpoint: Endpoint, key: WireKey, log: str | None = None) -> None:
         """`log`: the uuid it must have; None: any."""
         self.endpoint = endpoint
+        self._buffer = bytearray()
         self._socket = _connect(endpoint)
         try:
             self.log = self._greet(key, log)
@@ -62,12 +64,17 @@ class Client:
         self._socket.sendall(wire.control(kind, fields))
         return self._answer()
 
-    def read(self, first: int, end: int, consumer: str) -> Iterator[tuple[int, bytes] | LostPositions]:
+    def read(
+        self, first: int, end: int, consumer: str, *, summed: bool = True
+    ) -> Iterator[tuple[int, memoryview] | LostPositions]:
         """(seed, whole records) of positions `first` to `end`, the latter excluded, in order; the first and the last
-        record may reach beyond. To leave it before its end is to leave a connection that is of no use any more."""
-        self._socket.sendall(wire.control(FrameKind.READ, {"first": first, "end": end, "consumer": consumer}))
+        record may reach beyond. The bytes are valid until the next of them is asked for. To leave it before its end is to
+        leave a connection that is of no use any more. `summed` False: the caller verifies the checksums of the records, so
+        their frames need none."""
+        fields = {"first": first, "end": end, "consumer": consumer}
+        self._socket.sendall(wire.control(FrameKind.READ, fields if summed else fields | {"summed": False}))
         while True:
-            kind, payload = self._receive()
+            kind, payload = self._receive(summed=summed)
             if kind == FrameKind.DATA:
                 yield wire.SEED.unpack_from(payload)[0], payload[wire.SEED.size :]
             elif kind == FrameKind.LOST:
@@ -117,7 +124,7 @@ class Client:
             self._unexpected(got, payload)
         return wire.fields_of(payload)
 
-    def _unexpected(self, kind: int, payload: bytes) -> NoReturn:
+    def _unexpected(self, kind: int, payload: memoryview) -> NoReturn:
         if kind == FrameKind.ERROR:
             fields = wire.fields_of(payload)
             raise RequestRefused(
@@ -125,7 +132,8 @@ class Client:
             )
         raise Damaged(f"{self.endpoint} answered with a frame of kind {kind}, which was not asked for")
 
-    def _receive(self) -> tuple[int, bytes]:
+    def _receive(self, *, summed: bool = True) -> tuple[int, memoryview]:
+        """The payload is valid until the next frame is received. `summed` False: DATA may be without a checksum."""
         header = self._exactly(wire.HEADER.size)
         size, checksum, kind = wire.HEADER.unpack(header)
         if kind not in FrameKind.__members__.values() or size > (
@@ -133,19 +141,24 @@ class Client:
         ):
             said = bytes(header).decode("ascii", "backslashreplace")
             raise Damaged(f"{self.endpoint} is no walflow bridge: it answered {said!r}")
-        payload = bytes(self._exactly(size))
-        wire.check(payload, checksum)
+        payload = self._exactly(size)
+        if summed or kind != FrameKind.DATA:
+            wire.check(payload, checksum)
         return kind, payload
 
-    def _exactly(self, size: int) -> bytearray:
-        data = bytearray(size)
-        view, got = memoryview(data), 0
+    def _exactly(self, size: int) -> memoryview:
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size)
+        data = memoryview(self._buffer)[:size]
+        if size > KEPT:
+            self._buffer = bytearray()
+        got = 0
         while got < size:
-            count = self._socket.recv_into(view[got:])
+            count = self._socket.recv_into(data[got:])
             if not count:
                 raise ConnectionResetError(f"{self.endpoint} closed the connection")
             got += count
-        return data
+        return data.toreadonly()
 
 
 def integer(fields: Mapping[str, object], name: str) -> int:

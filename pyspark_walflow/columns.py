@@ -22,7 +22,6 @@ from pyspark_walflow.tags import LENGTHS, Shape, TagDecoder
 
 Crc = Callable[[int, bytes], int]
 Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 if TYPE_CHECKING:
     Array = pa.Array[pa.Scalar[Any]]
 
@@ -51,7 +50,7 @@ def find_crc() -> Crc | None:
 class ColumnRun(NamedTuple):
     """Records one behind the other whose events are told apart in the same way; all arrays are of one length."""
 
-    data: bytes
+    data: bytes | memoryview
     starts: Int64  # of the payloads
     ends: Int64
     firsts: Int64  # positions
@@ -78,8 +77,9 @@ class Columns:
         self._crc = crc
         self._tags = TagDecoder(metadata=metadata)
 
-    def batches(self, seed: int, data: bytes, first: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
+    def batches(self, seed: int, data: bytes | memoryview, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded. What comes
+        has no part of `data`.
         Raises wire.Damaged for what no log holds, WalflowError for events that are not what the options say."""
         offsets = _offsets(data)
         headers = _headers(data, offsets)
@@ -103,21 +103,22 @@ class Columns:
             if batch.num_rows:
                 yield batch
 
-    def _shapes(self, data: bytes, tags: Int64, payloads: Int64, firsts: Int64) -> list[Shape]:
+    def _shapes(self, data: bytes | memoryview, tags: Int64, payloads: Int64, firsts: Int64) -> list[Shape]:
         shape = self._tags.shape
         shapes: list[Shape] = []
         try:
             for start, end in zip(tags.tolist(), payloads.tolist(), strict=True):
-                shapes.append(shape(data[start:end]))
+                shapes.append(shape(bytes(data[start:end])))
         except ValueError as error:
             raise WalflowError(f"the record at position {firsts[len(shapes)]} cannot be read: {error}") from None
         return shapes
 
     def _batch(self, run: ColumnRun, first: int, end: int) -> pa.RecordBatch:
-        offsets, values = _told_apart(run)
-        count, begin = len(offsets) - 1, int(run.firsts[0])
+        begins, ends = _told_apart(run)
+        count, begin = len(begins), int(run.firsts[0])
         positions = np.arange(begin, begin + count)
-        value = _column(pa.binary() if self._binary else pa.string(), count, offsets.data, values)
+        offsets, values = _gathered(run.data, begins, ends)
+        value = _column(pa.binary() if self._binary else pa.string(), count, offsets, values)
         ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_ns // 1000, run.counts).data)
         arrays = [_column(pa.int64(), count, positions.data), ingest, _keys(run, count), value]
         if self._metadata:
@@ -126,7 +127,7 @@ class Columns:
         whole = pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
         low = max(first - begin, 0)
         batch = whole.slice(low, max(min(end - begin, count) - low, 0))
-        if not self._binary and not values.isascii():
+        if not self._binary and not _is_ascii(values):
             _check_text(batch)
         return batch
 
@@ -136,12 +137,28 @@ def first_of(batch: pa.RecordBatch) -> int:
     return cast(int, batch.column(0)[0].as_py())  # pyright: ignore[reportUnknownMemberType]
 
 
-def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes) -> "Array":
+def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes | pa.Buffer) -> "Array":
     """Without nulls."""
     return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
 
 
-def _offsets(data: bytes) -> Int64:
+def _gathered(data: bytes | memoryview, begins: Int64, ends: Int64) -> tuple[pa.Buffer, pa.Buffer]:
+    """The events as a column has them, offsets and bytes: copied once, without what lies between them."""
+    low, high = int(begins[0]), int(ends[-1])
+    edges = np.empty(2 * len(begins), np.int32)
+    edges[::2], edges[1::2] = begins - low, ends - low
+    pieces = _column(pa.binary(), len(edges) - 1, edges.data, memoryview(data)[low:high])
+    _, offsets, values = pieces.take(np.arange(0, len(edges), 2)).buffers()
+    assert offsets is not None
+    assert values is not None
+    return offsets, values
+
+
+def _is_ascii(values: pa.Buffer) -> bool:
+    return not values.size or int(np.frombuffer(memoryview(values), np.int8).min()) >= 0
+
+
+def _offsets(data: bytes | memoryview) -> Int64:
     """Where each record begins."""
     offsets: list[int] = []
     offset, end, unpack = 0, len(data), _LENGTH.unpack_from
@@ -156,7 +173,7 @@ def _offsets(data: bytes) -> Int64:
     return np.array(offsets, np.int64)
 
 
-def _headers(data: bytes, offsets: Int64) -> npt.NDArray[np.void]:
+def _headers(data: bytes | memoryview, offsets: Int64) -> npt.NDArray[np.void]:
     bytes_of = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(HEADER)]
     headers: npt.NDArray[np.void] = bytes_of.view(_HEADER).reshape(len(offsets))
     if (headers["tag_size"] > headers["length"]).any() or not headers["count"].all():
@@ -164,12 +181,12 @@ def _headers(data: bytes, offsets: Int64) -> npt.NDArray[np.void]:
     return headers
 
 
-def _check(crc: Crc, seed: int, data: bytes, offsets: Int64, headers: npt.NDArray[np.void]) -> None:
+def _check(crc: Crc, seed: int, data: bytes | memoryview, offsets: Int64, headers: npt.NDArray[np.void]) -> None:
     bodies = offsets + HEADER
-    found = [crc(seed, data[at : at + SUMMED]) for at in offsets.tolist()]
+    found = [crc(seed, bytes(data[at : at + SUMMED])) for at in offsets.tolist()]
     wrong = headers["crc"] != np.array(found, np.uint32)
     ends = bodies + headers["length"]
-    found = [crc(seed, data[start:end]) for start, end in zip(bodies.tolist(), ends.tolist(), strict=True)]
+    found = [crc(seed, bytes(data[start:end])) for start, end in zip(bodies.tolist(), ends.tolist(), strict=True)]
     wrong |= headers["body_crc"] != np.array(found, np.uint32)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
@@ -189,55 +206,55 @@ def _runs(shapes: list[Shape]) -> Iterator[tuple[int, int]]:
         yield low, len(shapes)
 
 
-def _told_apart(run: ColumnRun) -> tuple[Int32, bytes]:
+def _told_apart(run: ColumnRun) -> tuple[Int64, Int64]:
+    """Where each event begins and ends, without what separates them."""
     separator = run.shapes[0].separator
     if separator is None:
         return _whole(run)
-    return _counted(run) if separator == LENGTHS else _separated(run)
+    return _counted(run) if separator == LENGTHS else _separated(run, separator)
 
 
-def _counted(run: ColumnRun) -> tuple[Int32, bytes]:
-    """As `_separated`, of events behind their length: four bytes, the highest first."""
-    parts: list[bytes] = []
+def _counted(run: ColumnRun) -> tuple[Int64, Int64]:
+    """Events behind their length: four bytes, the highest first."""
+    begins: list[int] = []
+    ends: list[int] = []
     for at, end, count in zip(run.starts.tolist(), run.ends.tolist(), run.counts.tolist(), strict=True):
-        before = len(parts)
+        before = len(ends)
         while at + _SIZE.size <= end:
             (size,) = _SIZE.unpack_from(run.data, at)
             at += _SIZE.size + size
-            parts.append(run.data[at - size : at])
-        if at != end or len(parts) - before != count:
-            raise wire.Damaged(f"the events from position {run.firsts[0]} on are not as many as their records say")
-    offsets = np.zeros(len(parts) + 1, np.int32)
-    offsets[1:] = np.cumsum([len(part) for part in parts])
-    return offsets, b"".join(parts)
+            begins.append(at - size)
+            ends.append(at)
+        if at != end or len(ends) - before != count:
+            raise _miscounted(run)
+    return np.array(begins, np.int64), np.array(ends, np.int64)
 
 
-def _separated(run: ColumnRun) -> tuple[Int32, bytes]:
-    """Offsets of the events, and their bytes without what separates them."""
-    separator = run.shapes[0].separator
-    assert separator is not None
-    joined = _joined(run)
-    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == separator)
+def _separated(run: ColumnRun, separator: int) -> tuple[Int64, Int64]:
+    low = int(run.starts[0])
+    ends = np.flatnonzero(np.frombuffer(run.data, np.uint8)[low : int(run.ends[-1])] == separator) + low
+    behind = np.searchsorted(ends, run.ends)  # of each record's last event
+    before = np.searchsorted(ends, run.starts)  # between two records, a header or a tag may have such a byte
+    if (behind - before != run.counts).any() or (ends[behind - 1] != run.ends - 1).any():
+        raise _miscounted(run)
+    first = np.cumsum(run.counts) - run.counts  # of each record, among all events
     count = int(run.counts.sum())
-    last = np.cumsum(run.ends - run.starts) - 1
-    if len(ends) != count or (ends[np.cumsum(run.counts) - 1] != last).any():
-        raise wire.Damaged(f"the events from position {run.firsts[0]} on are not as many as their records say")
-    offsets = np.zeros(count + 1, np.int32)
-    offsets[1:] = ends - np.arange(count)
-    return offsets, joined.replace(bytes((separator,)), b"")
+    if len(ends) != count:
+        ends = ends[np.arange(count) + np.repeat(before - first, run.counts)]
+    begins = np.empty(count, np.int64)
+    begins[1:] = ends[:-1] + 1
+    begins[first] = run.starts
+    return begins, ends
 
 
-def _whole(run: ColumnRun) -> tuple[Int32, bytes]:
+def _whole(run: ColumnRun) -> tuple[Int64, Int64]:
     if (run.counts != 1).any():
         raise wire.Damaged(f"a record from position {run.firsts[0]} on has several events and nothing between them")
-    offsets = np.zeros(len(run.counts) + 1, np.int32)
-    offsets[1:] = np.cumsum(run.ends - run.starts)
-    return offsets, _joined(run)
+    return run.starts, run.ends
 
 
-def _joined(run: ColumnRun) -> bytes:
-    data = run.data
-    return b"".join([data[start:end] for start, end in zip(run.starts.tolist(), run.ends.tolist(), strict=True)])
+def _miscounted(run: ColumnRun) -> wire.Damaged:
+    return wire.Damaged(f"the events from position {run.firsts[0]} on are not as many as their records say")
 
 
 def _keys(run: ColumnRun, count: int) -> "Array":

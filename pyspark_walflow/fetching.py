@@ -31,14 +31,15 @@ class Range(InputPartition):
 
 def fetch(options: Options, wanted: Range, consumer: str) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in order. What does not come is said, never left out. Raises WalflowError."""
-    columns = Columns(binary=options.binary, crc=find_crc(), metadata=options.metadata)
+    crc = find_crc()
+    columns = Columns(binary=options.binary, crc=crc, metadata=options.metadata)
     patience = Patience(options.endpoint)
     position = wanted.first
     while position < wanted.end:
         client: Client | None = None
         try:
             client = _take(options, wanted)
-            for found in client.read(position, wanted.end, consumer):
+            for found in client.read(position, wanted.end, consumer, summed=crc is None):
                 if isinstance(found, LostPositions):
                     position = _lost(options, found, position)
                     continue

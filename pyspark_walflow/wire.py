@@ -128,10 +128,10 @@ def control(kind: FrameKind, fields: Mapping[str, object]) -> bytes:
     return frame(kind, json.dumps(fields, separators=(",", ":")).encode())
 
 
-def fields_of(payload: bytes) -> dict[str, object]:
+def fields_of(payload: bytes | memoryview) -> dict[str, object]:
     """Of any frame but DATA and LINES. Raises Damaged."""
     try:
-        fields: object = json.loads(payload) if payload else {}
+        fields: object = json.loads(bytes(payload)) if payload else {}
     except ValueError:
         raise Damaged("a frame is not JSON") from None
     if not isinstance(fields, dict):
@@ -139,7 +139,7 @@ def fields_of(payload: bytes) -> dict[str, object]:
     return {str(key): value for key, value in fields.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def check(payload: bytes, checksum: int) -> None:
+def check(payload: bytes | memoryview, checksum: int) -> None:
     """Raises Damaged."""
     if zlib.crc32(payload) != checksum:
         raise Damaged("a frame arrived with another checksum than it was sent with")

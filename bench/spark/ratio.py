@@ -11,10 +11,10 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Ratio:
-    """`good`, `aim`: what `mine` ÷ `other` should be."""
+    """`good`, `aim`: what `mine` ÷ `other` should be; `good` is None for the floor."""
 
     name: str
     mine: str
     other: str
-    good: float
+    good: float | None
     aim: float | None = None

@@ -45,7 +45,13 @@ RATIOS: Final = (
     Ratio("pipeline: windows by group", TEN, f"from_json, groupBy(window), {FEW} groups", 0.3, 0.6),
     Ratio("pipeline: many groups", f"pipeline, windows of {MANY:,} groups", TEN, 0.5),
     *(
-        Ratio(f"partitions: {most} for {least}", f"walflow, {most} partitions", f"walflow, {least} partitions", 0.95)
+        Ratio(
+            f"partitions: {most} for {least}{told}",
+            f"{source}, {most} partitions",
+            f"{source}, {least} partitions",
+            good,
+        )
+        for source, told, good in (("walflow", "", 0.95), ("from memory", ", the floor", None))
         for least, most in itertools.pairwise(PARTITIONS)
     ),
 )
@@ -117,6 +123,7 @@ class Ratios:
             lake = stack.enter_context(Lake(self._workdir / "lake", data.total * SIZE, [CONSUMER]))
             lake.fill(data.files, data.total)
             made |= {f"walflow, {count} partitions": self._read(lake, count) for count in PARTITIONS}
+            made |= {f"from memory, {count} partitions": self._from_memory(count) for count in PARTITIONS}
         if any("kafka" in name for name in self._names):
             consumers = [f"{CONSUMER}{number}" for number in range(runs + 1)]
             lake = stack.enter_context(Lake(self._workdir / "beside", data.total * SIZE, consumers))
@@ -127,6 +134,13 @@ class Ratios:
     def _read(self, lake: Lake, partitions: int) -> "Callable[[], DataFrame]":
         options = lake.options(CONSUMER) | {"numPartitions": str(partitions)}
         return lambda: self._spark.read.format("walflow").options(**options).load()
+
+    def _from_memory(self, partitions: int) -> "Callable[[], DataFrame]":
+        from bench.spark import memory
+
+        self._spark.dataSource.register(memory.Memory)
+        told = {"total": self._rows, "size": SIZE, "partitions": partitions}
+        return lambda: self._spark.read.format(memory.FORMAT).options(**told).load()
 
     def _windows(self, data: lines.Data) -> Mapping[str, "Callable[[], DataFrame]"]:
         from pyspark.sql import functions as sql

@@ -97,7 +97,7 @@ def _case(case: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]) -> Row:
 
 def _ratio(case: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]) -> str:
     """Within each round, median (min-max)."""
-    text = case["name"].replace("walflow", "text files")
+    text = case["name"].replace("walflow", "text files").replace("from memory", "text files")
     theirs = next((cast(Rounds, other["rounds"]) for other in cases if other["name"] == text), None)
     if theirs is None or text == case["name"]:
         return ""
@@ -115,7 +115,7 @@ def _ratios(document: Document) -> str:
             (
                 f"{one['mine']} ÷ {one['other']}",
                 f"{median(pairs):.2f} ({min(pairs):.2f}-{max(pairs):.2f})",
-                f"{one['good']:g}",
+                "" if one["good"] is None else f"{one['good']:g}",
                 "" if one["aim"] is None else f"{one['aim']:g}",
                 f"{median(one['mine_rates']):,.0f}",
                 f"{median(one['other_rates']):,.0f}",

@@ -1,4 +1,5 @@
-"""All that is there, batch by batch into a sink: the same lines out of walflow's log and out of text files."""
+"""All that is there, batch by batch into a sink: the same lines out of walflow's log and out of text files. Beside them the
+floor: a Python source that has its rows in memory."""
 
 import itertools
 import os
@@ -17,12 +18,14 @@ from bench.systems import WrongResult
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Source = Literal["walflow", "text files"]
+Source = Literal["walflow", "text files", "from memory"]
 Sink = Literal["noop", "parquet"]
 
+SOURCES: Final[tuple[Source, ...]] = ("walflow", "text files", "from memory")
 SIZES: Final = (100, 1000)
 ENDS_WITHIN: Final = 300  # seconds
 LOOK: Final = 0.02
+TASKS: Final = 2  # of the floor: walflow has as many for a batch of this size on two processors
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ CASES: Final = tuple(
     for size in SIZES
     for sink in ("noop", "parquet")
     for parsed in (False, True)
-    for source in ("walflow", "text files")
+    for source in SOURCES
+    if source != "from memory" or (sink == "noop" and not parsed)
 )
 
 
@@ -115,6 +119,12 @@ class Runs:
             options = self._lakes[case.size].options(next(self._consumers[case.size]))
             options |= {"maxRowsPerBatch": str(data.rows), "maxBytesPerBatch": str(2 * data.rows * data.size)}
             frame = self._spark.readStream.format("walflow").options(**options).load()
+        elif case.source == "from memory":
+            from bench.spark import memory
+
+            self._spark.dataSource.register(memory.Memory)
+            told = {"total": data.total, "size": data.size, "rows": data.rows, "partitions": TASKS}
+            frame = self._spark.readStream.format(memory.FORMAT).options(**told).load()
         else:
             reader = self._spark.readStream.format("text").option("maxFilesPerTrigger", 1)
             frame = reader.load(str(data.directory))

@@ -10,10 +10,12 @@ import typer
 from rich.console import Console
 
 from tests.exactly_once.run import Kill, run
+from tests.jvm import be_short_lived
 
 
 def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10) -> None:
     """Kills Spark, or the daemon, at each named point, and counts what Spark's table holds in the end."""
+    be_short_lived()
     console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 
 from pyspark_walflow.columns import Columns, find_crc
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.tags import NEWLINE
 from pyspark_walflow.wire import Damaged
 from tests.examples import examples
 from tests.pyspark_walflow.logs import FAR, Given, records, whole
@@ -186,6 +187,23 @@ def test_a_framing_that_is_not_known_is_named_and_where(tmp_path: Path) -> None:
 def test_many_streams_in_one_piece(tmp_path: Path) -> None:
     blocks = [Given([b"%d" % number], LINES if number % 3 else TABS, stream=number) for number in range(300)]
     assert [row["value"] for row in read(tmp_path, blocks)] == [str(number) for number in range(300)]
+
+
+def test_headers_and_tags_may_have_the_separator_in_them(tmp_path: Path) -> None:
+    """A header counts ten events with the byte of a newline, and a tag names its stream with it."""
+    blocks = [Given([b"%d" % event for event in range(10)], stream=NEWLINE) for _ in range(3)]
+    _, raw = records(tmp_path / "log", blocks)
+    assert raw.count(b"\n") > 30
+    assert [row["value"] for row in read(tmp_path / "again", blocks)] == [str(event) for event in range(10)] * 3
+
+
+def test_rows_outlive_the_bytes_that_they_came_in(tmp_path: Path) -> None:
+    """A connection receives the next bytes into the same place."""
+    seed, raw = records(tmp_path, [Given([b"one", b"two"]), whole(b"three"), Given([b"four"], MESSAGES)])
+    buffer = bytearray(raw)
+    batches = list(Columns(binary=False, crc=find_crc()).batches(seed, memoryview(buffer).toreadonly(), 1, FAR))
+    buffer[:] = bytes(len(buffer))
+    assert [row["value"] for row in rows(batches)] == ["one", "two", "three", "four"]
 
 
 @pytest.mark.test

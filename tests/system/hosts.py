@@ -57,8 +57,8 @@ def written(directory: Path) -> list[tuple[tuple[str, str], int]]:
     return [((row["begin"], row["host"]), row["lines"]) for row in rows]
 
 
-def until(condition: Callable[[], object], daemon: Daemon) -> None:
-    deadline = time.monotonic() + PATIENCE
+def until(condition: Callable[[], object], daemon: Daemon, patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, daemon.raw[-20:]
         assert daemon.process.poll() is None, daemon.raw[-20:]

@@ -78,10 +78,11 @@ class LogRanges:
             chunk, RecordPlace(record.position, end - record_size(len(record.tag) + len(record.payload)))
         )
 
-    async def read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
-        """Reads the whole range in order. Close it. Raises RequestRefused."""
+    async def read(self, first: int, end: int, *, summed: bool = True) -> AsyncGenerator[Data | LostRange]:
+        """Reads the whole range in order. Close it. `summed` False: the frames have no checksum, only their records have.
+        Raises RequestRefused."""
         for low, high, skipped in self._parts(first, end):
-            async with aclosing(self._read(low, high)) as found:
+            async with aclosing(self._read(low, high, summed=summed)) as found:
                 async for one in found:
                     if skipped and isinstance(one, Data):
                         yield LostRange(low, low + one.rows - 1, "an operator skipped them", empty=True)
@@ -101,19 +102,19 @@ class LogRanges:
         if at < end:
             yield at, end, True
 
-    async def _read(self, first: int, end: int) -> AsyncGenerator[Data | LostRange]:
+    async def _read(self, first: int, end: int, *, summed: bool) -> AsyncGenerator[Data | LostRange]:
         walk = self._extract.begin(first, end)
-        coming = self._threads.submit(_next, walk, first, end)
+        coming = self._threads.submit(_next, walk, first, end, summed)
         try:
             while (found := await _result(coming)) is not None:
                 if isinstance(found, Loss):
                     lost = self._lost(found)  # before the walk goes on, which closes the file
-                    coming = self._threads.submit(_next, walk, first, end)
+                    coming = self._threads.submit(_next, walk, first, end, summed)
                     yield lost
                 else:
                     data, passed = found
                     self._extract.passed(passed)
-                    coming = self._threads.submit(_next, walk, first, end)
+                    coming = self._threads.submit(_next, walk, first, end, summed)
                     yield data
         finally:
             coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
@@ -193,13 +194,13 @@ class LogRanges:
         self._told = len(self._log.gaps)
 
 
-def _next(walk: RangeScan, first: int, end: int) -> tuple[Data, RecordSlice] | Loss | None:
-    """Reads the next slice on a thread, with the checksum over all of it."""
+def _next(walk: RangeScan, first: int, end: int, summed: bool) -> tuple[Data, RecordSlice] | Loss | None:
+    """Reads the next slice on a thread, with the checksum over all of it if it is `summed`."""
     found = walk.next()
     if not isinstance(found, RecordSlice):
         return found
     seed = SEED.pack(found.seed)
-    checksum = zlib.crc32(found.data, zlib.crc32(seed))
+    checksum = zlib.crc32(found.data, zlib.crc32(seed)) if summed else 0
     head = HEADER.pack(len(seed) + len(found.data), checksum, FrameKind.DATA) + seed
     rows = min(found.last, end - 1) - max(found.first, first) + 1
     return Data(head, found.data, rows), found

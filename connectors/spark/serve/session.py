@@ -183,7 +183,8 @@ class Session:
         consumer = self._consumer_or_none(fields)
         self._check(first, end)
         bridge = self._bridge
-        async with aclosing(bridge.ranges.read(first, end)) as found:
+        summed = fields.get("summed") is not False
+        async with aclosing(bridge.ranges.read(first, end, summed=summed)) as found:
             async for one in found:
                 if isinstance(one, Data):
                     await self._link.send(one.head, one.records)

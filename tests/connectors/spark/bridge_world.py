@@ -102,7 +102,7 @@ class Peer:
 class Read:
     """All that READ gave."""
 
-    def __init__(self, found: Iterator[tuple[int, bytes] | LostPositions]) -> None:
+    def __init__(self, found: Iterator[tuple[int, memoryview] | LostPositions]) -> None:
         self.lost: list[LostPositions] = []
         self.sizes: list[int] = []
         self.lines: dict[int, bytes] = {}  # by position
@@ -110,7 +110,7 @@ class Read:
             if isinstance(one, LostPositions):
                 self.lost.append(one)
             else:
-                self._records(one[1])
+                self._records(bytes(one[1]))
 
     def _records(self, data: bytes) -> None:
         self.sizes.append(len(data))
