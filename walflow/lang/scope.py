@@ -9,11 +9,12 @@ from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
-from walflow.compile.functions import intrinsic
+from walflow.compile.functions import extra_for, intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
+from walflow.extras import lacks
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -94,6 +95,10 @@ class Names:
             return None
         if known is None:
             self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
+            return None
+        if (extra := extra_for(known)) is not None:
+            self.report(error(lacks(f"`{spelled(path)}`", extra), path_span(path)))
+            return None
         return known
 
     def when(self, path: Path) -> When:
