@@ -42,10 +42,12 @@ def said(args: str = "", pipeline_args: str = "", inside: str = PASS, ticks: str
 
 def test_an_arg_of_a_flow() -> None:
     assert said("args seconds = 1") == [
-        "main.troy:2:6: warning: arg `seconds` of flow `main` is never read\n"
-        "    2 | args seconds = 1\n"
-        "      |      ^^^^^^^\n"
-        "      = what is given for it changes nothing: read it as `args.seconds`, or take it away"
+        (
+            "main.troy:2:6: warning: arg `seconds` of flow `main` is never read\n"
+            "    2 | args seconds = 1\n"
+            "      |      ^^^^^^^\n"
+            "      = what is given for it changes nothing: read it as `args.seconds`, or take it away"
+        )
     ]
 
 
@@ -58,8 +60,10 @@ def test_an_arg_of_a_flow() -> None:
             "arg `n` of operator `b`",
         ),
         (
-            f"define pipeline p args n = 1 pipeline {PASS} end; create pipeline p;"
-            "select event from in into p; select event from p into out;",
+            (
+                f"define pipeline p args n = 1 pipeline {PASS} end; create pipeline p;"
+                "select event from in into p; select event from p into out;"
+            ),
             "arg `n` of pipeline `p`",
         ),
     ],
@@ -87,8 +91,10 @@ def test_an_arg_of_a_connector_that_has_one_of_the_same_name_beside_it() -> None
         "select event from in where present args.x into out;",
         f"define script s args least = args.x script args.least end; create script s; {PASS}",
         f"define script s args least script args.least end; create script s with least = args.x end; {PASS}",
-        "use aggr; define window w from tumbling with size = [4, args.x][0] end;"
-        "select aggr::win::last(event) from in[w] into out;",
+        (
+            "use aggr; define window w from tumbling with size = [4, args.x][0] end;"
+            "select aggr::win::last(event) from in[w] into out;"
+        ),
         f"#!config engine = args.x\n{PASS}",
     ],
 )
