@@ -82,7 +82,7 @@ def test_yaml_of_tremor(tmp_path: Path) -> None:
     (tmp_path / "old.yaml").write_text(RAMPS)
     done = without("ruamel", "check", "old.yaml", cwd=tmp_path)
     assert done.returncode == 78
-    said = f"old.yaml:1:1: error: a file in YAML needs ruamel-yaml: {install_line('legacy')}"
+    said = f"old.yaml:1:1: error: this file needs ruamel-yaml: {install_line('legacy')}"
     assert (done.stdout + done.stderr).splitlines()[0] == said
 
 
@@ -90,7 +90,7 @@ def test_settings_for_spark(tmp_path: Path) -> None:
     (tmp_path / "spark.yaml").write_text("partitions: 2\n")
     done = without("ruamel", "check", "--spark-config", str(tmp_path / "spark.yaml"), "flows/spark/windows.troy")
     assert done.returncode == 78
-    assert f"error: a file in YAML needs ruamel-yaml: {install_line('legacy')}" in done.stdout + done.stderr
+    assert f"error: this file needs ruamel-yaml: {install_line('legacy')}" in done.stdout + done.stderr
 
 
 def test_trickle_files_and_flow_files_need_no_yaml(tmp_path: Path) -> None:

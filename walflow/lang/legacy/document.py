@@ -12,6 +12,6 @@ def read(source: Source, report: Report) -> Constant | None:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "ruamel":
             raise
-        report(error(lacks("a file in YAML", "legacy"), Span(source, 0, 0)))
+        report(error(lacks("this file", "legacy"), Span(source, 0, 0)))
         return None
     return yaml.read(source, report)
