@@ -224,7 +224,8 @@ def _here(
     if whole:
         roots = _ROOTS if kind is DefineConst else ()
         elsewhere = function_elsewhere(name.text, block) if kind is DefineFunction else _LITERALS.get(name.text)
-        hint = hint or elsewhere or did_you_mean(name.text, [*known, *roots]) or _meant(block, name, kind)
+        close = did_you_mean(name.text, known) or did_you_mean(name.text, roots, cutoff=0.75)
+        hint = hint or elsewhere or close or _meant(block, name, kind)
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
 

@@ -43,6 +43,8 @@ _BOUNDS = {
 }
 
 
+_BESIDE = {"codec", "preprocessors", "postprocessors"}
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -113,6 +115,10 @@ def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
 def _unknown(key: str, kind: str, span: Span, known: Sequence[str]) -> Diagnostic:
     if key in known:
         return error(f"`{key}` is another name of a key that is given too", span)
+    if key in _BESIDE and key not in known:
+        return error(
+            f"unknown key `{key}` in the config of {kind}", span, f"`{key}` stands beside `config`, not in it"
+        )
     takes = f"it takes {', '.join(f'`{name}`' for name in known)}" if known else None
     return error(f"unknown key `{key}` in the config of {kind}", span, did_you_mean(key, known) or takes)
 
