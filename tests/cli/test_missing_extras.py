@@ -56,6 +56,7 @@ def test_check_says_what_to_install(flow: str, module: str, extra: str) -> None:
     done = without(module, "check", f"flows/{flow}.troy")
     assert done.returncode == 78
     assert install_line(extra) in done.stdout + done.stderr
+    assert "Error" not in done.stdout + done.stderr  # the name of a class
 
 
 @pytest.mark.parametrize("command", [["check"], ["run", "--admin", "off"]])
