@@ -1,4 +1,4 @@
-# docker build -t walflow .
+# docker build -t walflow .                                  with extras: --build-arg EXTRAS=kafka,avro
 # docker run --read-only -v "$PWD/flows:/etc/walflow:ro" -v walflow:/var/lib/walflow walflow run /etc/walflow/main.troy
 
 FROM python:3.12-slim-bookworm AS build
@@ -11,7 +11,8 @@ COPY pyspark_walflow pyspark_walflow
 COPY walflow_kernel walflow_kernel
 COPY packaging packaging
 COPY editors editors
-RUN /opt/walflow/bin/pip install --no-cache-dir --disable-pip-version-check . \
+ARG EXTRAS=
+RUN /opt/walflow/bin/pip install --no-cache-dir --disable-pip-version-check ".${EXTRAS:+[$EXTRAS]}" \
     && /opt/walflow/bin/python -m compileall -q /opt/walflow/lib
 
 FROM python:3.12-slim-bookworm

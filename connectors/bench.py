@@ -16,12 +16,17 @@ from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import ClassVar, Final, Protocol, Self, cast
 
-from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
 from pydantic import Field, model_validator
 
 from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Scheduler, WalflowError
+from walflow.extras import lacks
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 from walflow.size import Size
+
+try:
+    from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
+except ImportError as missing:
+    raise WalflowError(lacks("it", "hdr")) from missing
 
 NANOS: Final = 1_000_000_000
 BATCH_BYTES: Final = 64 << 10  # what is given to the flow at once, as a busy socket's read would be
@@ -38,7 +43,7 @@ class CannotReplay(WalflowError):
 class Bench(Connector):
     """Measures a flow. The source sends the lines of a file again and again. The sink counts events and measures how
     long each took to reach it. The daemon drains and stops when the source has sent everything, or when
-    `stop_after_events` or `stop_after_secs` is reached. Then the report goes to stdout."""
+    `stop_after_events` or `stop_after_secs` is reached. Then the report goes to stdout. Needs the extra `hdr`."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True

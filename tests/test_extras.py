@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_walflow.requirement import PACKAGES
-from walflow.extras import lacks, packages_of
+from walflow.extras import extra_with, lacks, packages_of
 
 ROOT = Path(__file__).parents[1]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
@@ -17,11 +17,21 @@ EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text
 ]
 
 
+def normal(name: str) -> str:
+    """As pip's metadata has it."""
+    return name.replace(".", "-")
+
+
 def parts(requirement: str) -> tuple[str, frozenset[str]]:
     """The name, and the versions in any order: pip's metadata sorts them."""
-    name = re.match(r"[\w-]+", requirement)
+    name = re.match(r"[\w.-]+", requirement)
     assert name is not None
-    return name.group(), frozenset(requirement[name.end() :].split(","))
+    return normal(name.group()), frozenset(requirement[name.end() :].split(","))
+
+
+@pytest.mark.parametrize("package", ["hdrhistogram", "ruamel-yaml"])
+def test_the_extra_that_installs_a_package(package: str) -> None:
+    assert package in {parts(one)[0] for one in packages_of(extra_with(package))}
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -43,7 +53,9 @@ def test_the_how_to_lists_each_extra_and_its_packages() -> None:
     page = (ROOT / "docs" / "howto" / "install.md").read_text()
     for extra, packages in EXTRAS.items():
         (row,) = re.findall(rf"^\| `{extra}` \|.*$", page, re.MULTILINE)
-        assert re.findall(r"`([\w-]+)`", row.split("|")[3]) == [parts(one)[0] for one in packages]
+        assert [normal(one) for one in re.findall(r"`([\w.-]+)`", row.split("|")[3])] == [
+            parts(one)[0] for one in packages
+        ]
 
 
 def test_no_message_and_no_page_asks_an_index_for_walflow() -> None:

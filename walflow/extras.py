@@ -24,6 +24,17 @@ def install_line(extra: str) -> str:
     return f"{sys.executable} -m pip install {packages}"
 
 
+def extra_with(package: str) -> str:
+    """The extra that installs this package, named as in metadata: `google-re2`."""
+    lines = [line.partition(";") for line in requires("walflow") or []]
+    found = (
+        re.search(r"extra == ['\"]([\w-]+)", marker)
+        for name, _, marker in lines
+        if re.split(r"[^\w.-]", name)[0] == package
+    )
+    return next(extra[1] for extra in found if extra is not None)
+
+
 def packages_of(extra: str) -> list[str]:
     """As pip takes them, with their versions."""
     parts = [line.partition(";") for line in requires("walflow") or []]

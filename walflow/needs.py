@@ -17,10 +17,11 @@ class NotAvailable(WalflowError):
 
 class Need(NamedTuple):
     """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot be
-    had. It may block for some seconds, and runs on a thread of its own."""
+    had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes."""
 
     what: str
     trial: Callable[[], object]
+    folder: str | None = None
 
 
 def made_directory(path: str) -> Need:
@@ -30,7 +31,7 @@ def made_directory(path: str) -> Need:
 
 def writable_file(path: str) -> Need:
     """A file that a start makes if it is missing, in a directory that must be there."""
-    return Need(f"write the file {path}", lambda: _may_write(path))
+    return Need(f"write the file {path}", lambda: _may_write(path), _folder_of(path))
 
 
 def readable_file(path: str) -> Need:
@@ -39,12 +40,16 @@ def readable_file(path: str) -> Need:
 
 def directory(path: str) -> Need:
     """A directory that no start makes."""
-    return Need(f"read the directory {path}", lambda: os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY)))
+    return Need(f"read the directory {path}", lambda: os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY)), path)
 
 
 def unlocked(path: str) -> Need:
     """The directory of a log, which one process may have open at a time."""
     return Need(f"lock the log in {path}", lambda: _may_lock(path))
+
+
+def _folder_of(path: str) -> str:
+    return os.path.dirname(os.path.abspath(path))
 
 
 def _may_make(path: str) -> None:
@@ -58,7 +63,7 @@ def _may_make(path: str) -> None:
 
 
 def _may_write(path: str) -> None:
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = _folder_of(path)
     if not os.path.isdir(folder):
         raise NotAvailable(f"there is no directory {folder}")
     if os.path.isdir(path):

@@ -74,6 +74,8 @@ def load(point: EntryPoint, what: str, check: Check[T]) -> T:
         found: object = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
+    except WalflowError as refused:  # in words of its own: what it needs
+        raise NotLoadable(f"{named} cannot be loaded: {refused}") from refused
     except Exception as failed:  # another distribution's module may raise anything
         raise NotLoadable(f"{named} cannot be loaded: {type(failed).__name__}: {failed}") from failed
     return check(named, found)

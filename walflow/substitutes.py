@@ -123,12 +123,26 @@ FOREIGN: Final[Mapping[str, str]] = {
 }
 
 
+_LINES: Final = '`json`, with `preprocessors = ["separate"]` or `postprocessors = ["separate"]`'
+_FOREIGN_STEPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "codec": {
+        **dict.fromkeys(("json_lines", "jsonl", "ndjson"), _LINES),
+        **dict.fromkeys(("line", "lines", "plain", "raw", "text"), "`string`"),
+        "bytes": "`binary`",
+    },
+    "preprocessor": dict.fromkeys(("line", "lines", "newline", "newline_delimited"), "`separate`"),
+    "postprocessor": dict.fromkeys(("line", "lines", "newline", "newline_delimited"), "`separate`"),
+}
+
+
 def substitute(kind: str, name: str) -> str | None:
     """A hint for a name that walflow does not have."""
     for of, known in SUBSTITUTES.items():
         if of == kind and name in known:
             text = known[name]
             return f"tremor has it; here {'it comes ' if text.startswith('later') else 'there is '}{text}"
+    if name in _FOREIGN_STEPS.get(kind, {}):
+        return f"there is {_FOREIGN_STEPS[kind][name]}"
     if kind == "connector" and name in FOREIGN:
         text = FOREIGN[name]
         return f"it comes {text}" if text.startswith("later") else f"there is {text}"

@@ -22,7 +22,8 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "walflow_kernel.extractors.influx": (("line_protocol_parser", "line-protocol-parser"),),
     "walflow_kernel.std.datetime": (("tzdata", "tzdata"),),
     "walflow_kernel.std.re": (("re2", "google-re2"),),
-    "walflow_kernel.windows.sketches": (("hdrh", "hdrhistogram"), ("ddsketch", "ddsketch")),
+    "walflow_kernel.windows.dds": (("ddsketch", "ddsketch"),),
+    "walflow_kernel.windows.hdr": (("hdrh", "hdrhistogram"),),
 }
 """Module of the kernel -> what it imports beside Python's own library, and the distributions that have it. msgspec and orjson
 are not among them: without them the standard library is used."""

@@ -75,6 +75,19 @@ def test_a_sink_s_directory_that_is_missing() -> None:
     ]
 
 
+@pytest.mark.parametrize("made", [False, True])
+def test_a_missing_directory_is_noted_without_a_trial(made: bool) -> None:
+    text = FLOW.format(source="tcp_server", source_config=ANY_PORT, sink="file", sink_config=FILE % "gone/out.jsonl")
+    Path("main.troy").write_text(text, encoding="utf-8")
+    if made:
+        Path("gone").mkdir()
+    result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if "directory" in line]
+    note = f"note: main::out: there is no directory {os.getcwd()}/gone on this machine, and a start makes none"
+    assert notes == ([] if made else [note])
+
+
 def test_a_port_that_another_process_has() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -93,3 +93,26 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
     (tmp_path / "sitecustomize.py").write_text(AT_ONCE)
     ended = walflow("check", FLOW, PYTHONPATH=str(tmp_path), INTERRUPT_AT=module)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (["help"], "write `walflow --help`"),
+        (["version"], "write `walflow --version`"),
+        (
+            ["frobnicate"],
+            "there is run, check, fmt, graph, lsp, new, test, repl, doc, schema, status, top, tap, connectors, wal",
+        ),
+        (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
+        (["wal", "help"], "there is stats, check, dump, repair, skip, rename, export, import"),
+    ],
+)
+def test_a_command_that_there_is_not(arguments: list[str], known: str) -> None:
+    done = walflow(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"walflow: no command `{arguments[-1]}`: {known}\n"
+
+
+def test_a_command_that_is_mistyped() -> None:
+    assert b"Did you mean" in walflow("chek").stderr

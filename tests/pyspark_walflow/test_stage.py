@@ -52,6 +52,20 @@ define pipeline patterns
 pipeline
   select event from in where match event of case %{s ~= re|x+|} => true case _ => false end into out;
 end;
+
+define pipeline percentiles
+pipeline
+  use aggr::stats;
+  define window two from tumbling with size = 2 end;
+  select stats::dds(event.n) from in[two] into out;
+end;
+
+define pipeline histogram
+pipeline
+  use aggr::stats;
+  define window two from tumbling with size = 2 end;
+  select stats::hdr(event.n) from in[two] into out;
+end;
 """
 
 
@@ -174,6 +188,8 @@ def test_a_mistake_of_walflows_is_an_error_of_its_event_alone(flow: Path) -> Non
 def test_what_it_needs_is_known(flow: Path) -> None:
     assert load(flow, "mixed", {}).needs == ()
     assert load(flow, "patterns", {}).needs == (("re2", "google-re2"),)
+    assert load(flow, "percentiles", {}).needs == (("ddsketch", "ddsketch"),)
+    assert load(flow, "histogram", {}).needs == (("hdrh", "hdrhistogram"),)
 
 
 def test_a_pipeline_that_is_not_there_is_named(flow: Path) -> None:

@@ -158,6 +158,9 @@ def test_who_may_not_open_a_tap_and_one_that_is_open_when_the_daemon_ends(tmp_pa
         for stream in streams:
             stream.close()
         admin.until(open_taps(0))
+        code, out, _ = Tap(admin, "main", "--rate", "--count", "2").end()
+        assert (code, len(out.splitlines())) == (0, 2)
+        admin.until(open_taps(0))
         tap = Tap(admin, "main", "--rate")
         admin.until(open_taps(1))
         os.kill(daemon.pid, signal.SIGTERM)

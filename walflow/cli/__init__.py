@@ -66,6 +66,7 @@ def _tell_internal_error(error: Exception) -> None:
 def app() -> typer.Typer:
     # what a command needs is imported by the command: `walflow --help` loads no event loop
     from walflow.cli.check import check
+    from walflow.cli.commands import Commands
     from walflow.cli.connectors import connectors_app
     from walflow.cli.doc import doc
     from walflow.cli.fmt import fmt
@@ -83,6 +84,7 @@ def app() -> typer.Typer:
 
     program = typer.Typer(
         name="walflow",
+        cls=Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,  # it prints local variables: payloads and secrets among them
         context_settings={"help_option_names": ["-h", "--help"]},

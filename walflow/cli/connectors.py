@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from walflow.cli.commands import Commands
 from walflow.cli.examples import guarantees
 from walflow.contract import Connector, Ports
 from walflow.diagnostics import did_you_mean
@@ -31,7 +32,7 @@ class ConfigKey(NamedTuple):
 
 
 def connectors_app() -> typer.Typer:
-    program = typer.Typer(help="List connector types, and show the keys of one.", no_args_is_help=True)
+    program = typer.Typer(cls=Commands, help="List connector types, and show the keys of one.", no_args_is_help=True)
     program.command("list")(list_)
     program.command("show")(show)
     return program

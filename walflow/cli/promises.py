@@ -1,5 +1,6 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
+import os
 from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
@@ -64,6 +65,7 @@ def promises(assembly: Assembly) -> PathPromises:
         + _forgetful(graph)
         + _unseparated(assembly)
         + _settings(assembly)
+        + _without_directory(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
         + list(assembly.environment.notes()),
@@ -113,6 +115,16 @@ def _settings(assembly: Assembly) -> list[str]:
                 if key != "conf"
             ]
         )
+    ]
+
+
+def _without_directory(assembly: Assembly) -> list[str]:
+    """What a look at the disk shows; `check --environment` tries the rest."""
+    return [
+        f"{plan.id}: there is no directory {os.path.abspath(need.folder)} on this machine, and a start makes none"
+        for plan in assembly.connectors
+        for need in plan.connector.needs()
+        if need.folder is not None and not os.path.isdir(need.folder)
     ]
 
 

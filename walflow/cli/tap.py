@@ -35,7 +35,9 @@ def tap(
     limit: Annotated[
         int, typer.Option(min=1, max=10_000, help="The most events a second that are shown. Others pass unseen.")
     ] = 100,
-    count: Annotated[int, typer.Option(min=0, help="End after so many events. 0: never.")] = 0,
+    count: Annotated[
+        int, typer.Option(min=0, help="End after so many events, with --rate after so many lines. 0: never.")
+    ] = 0,
     admin: AdminOption = "127.0.0.1:9898",
     admin_token_file: TokenOption = None,
 ) -> None:
@@ -111,12 +113,14 @@ class _Printed:
             typer.echo(f"walflow: --where fails for some events: {printable(counts.reason)}", err=True)
         self._failed += counts.failed
         if self._rate:
+            self._shown += 1
             typer.echo(rates(counts))
 
     def end(self) -> None:
         if not self._rate:
             of = f" of {self._passed:,} that passed" if self._passed > self._shown else ""
-            typer.echo(f"walflow: {self._shown:,} events shown{of}", err=True)
+            events = "event" if self._shown == 1 else "events"
+            typer.echo(f"walflow: {self._shown:,} {events} shown{of}", err=True)
 
 
 def rates(counts: "TapCounts") -> str:

@@ -10,10 +10,13 @@ from dataclasses import replace
 from functools import cache
 from typing import cast
 
+from walflow.extras import extra_with
 from walflow.plugins import NotLoadable, Plugins, discover
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function
+from walflow_kernel.shipping import NEEDS, missing
 from walflow_kernel.values import complaint
+from walflow_kernel.windows.functions import WindowFunction
 
 GROUP = "walflow.functions"
 OURS = "walflow"
@@ -37,6 +40,15 @@ def intrinsic(name: str) -> Function | None:
     if found is None or module in registered().of(OURS):
         return found
     return replace(found, apply=_guarded(found.apply))
+
+
+def extra_for(function: Function) -> str | None:
+    """The extra that it needs and that is not installed. None if nothing is missing."""
+    modules = [getattr(function.apply, "__module__", "")]
+    if isinstance(function, WindowFunction) and function.aggregate is not None:
+        modules.append(function.aggregate.result.__module__)
+    lacking = missing(need for module in modules for need in NEEDS.get(module, ()))
+    return extra_with(lacking[0]) if lacking else None
 
 
 def _checked(named: str, found: object) -> Functions:

@@ -57,6 +57,7 @@ def load(
         left_out = [diagnostic for file in files for diagnostic in deployment.left_out(file)]
         found += left_out if config.flows else [_nothing_deployed(files, legacy.given)]
         found += outside.unused()
+        found += deployment.unread()
     environment.look_for(_configured(config))
     sound = not has_errors(found)
     config = replace(config, sound=sound, allowances=allowances(sources), environment=environment)

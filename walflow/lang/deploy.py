@@ -44,6 +44,7 @@ from walflow.lang.modules import Library, ModuleBlock
 from walflow.lang.nesting import Nesting
 from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
+from walflow.lang.unread import WithArgs, unread_args
 from walflow.lang.windows import KnownWindow, TickScript, read_window, unused_window
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
@@ -60,6 +61,7 @@ class Deployment:
         self._outside = outside
         self._flows: dict[str, Flow] = {}
         self._used: set[Span] = set()  # by where they are defined
+        self._unread: list[Diagnostic] = []
 
     def config(self) -> FlowConfig:
         return FlowConfig(tuple(self._flows.values()))
@@ -72,6 +74,10 @@ class Deployment:
                 check_directive(statement, Names(file, None, self._report))
             elif isinstance(statement, Deploy):
                 self._deploy(statement, file, library)
+
+    def unread(self) -> Sequence[Diagnostic]:
+        """Args that nothing reads. An error may be the reason, so they are for files without one."""
+        return self._unread
 
     def left_out(self, file: ModuleBlock) -> Iterator[Diagnostic]:
         for statement in file.statements:
@@ -104,8 +110,9 @@ class Deployment:
             self._report(
                 warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint, name="unused")
             )
+        self._unread += unread_args("flow", definition)
         body = library.block(definition.body, home.whole, home)
-        self._flows[alias.text] = _Instance(alias, body, args, library, self._report).flow()
+        self._flows[alias.text] = _Instance(alias, body, args, library, self._report, self._unread).flow()
 
 
 def pipeline(
@@ -135,8 +142,17 @@ def pipeline_alone(
 class _Instance:
     """One deployment of one flow: its nodes and links."""
 
-    def __init__(self, alias: Name, body: ModuleBlock, args: Args, library: Library, report: Report) -> None:
+    def __init__(
+        self,
+        alias: Name,
+        body: ModuleBlock,
+        args: Args,
+        library: Library,
+        report: Report,
+        unread: list[Diagnostic] | None = None,
+    ) -> None:
         self._alias = alias
+        self._unread = unread
         self._body = body
         self._args = args
         self._library = library
@@ -199,8 +215,7 @@ class _Instance:
             return None
         definition, home = found
         self._used.add(definition.name.span)
-        what = f"connector `{spelled(create.of)}`"
-        args = bind(definition.args, self._around(home), create.settings, self._here(), what, create.name)
+        args = self._bound("connector", create, definition, home, self._here())
         values = settings(definition.settings, self._inside(home, args))
         return ConnectorConfig(
             self._id("connector", create.name),
@@ -229,8 +244,7 @@ class _Instance:
         self, create: Create, definition: DefinePipeline, home: ModuleBlock, node: NodeId, outer: Names | None
     ) -> PipelineConfig:
         """`outer`: of the pipeline that it lies in, None where it lies in the flow."""
-        what = f"pipeline `{spelled(create.of)}`"
-        args = bind(definition.args, self._around(home), create.settings, outer or self._here(), what, create.name)
+        args = self._bound("pipeline", create, definition, home, outer or self._here())
         body = self._library.block(definition.names, definition.whole, home)
         constants(body, self._report)
         functions(body, self._report)
@@ -296,8 +310,7 @@ class _Instance:
         declared = {arg.name.text for arg in definition.args}
         given = [setting for setting in create.settings if setting.name.text in declared]
         over = [setting for setting in create.settings if setting.name.text not in declared]
-        what = f"operator `{spelled(create.of)}`"
-        args = bind(definition.args, self._around(home), given, scope, what, create.name)
+        args = self._bound("operator", replace(create, settings=tuple(given)), definition, home, scope)
         values = settings(definition.settings, self._inside(home, args))
         over_values = settings(over, scope)
         named = [*_named(definition.settings, values), *_named(over, over_values)]
@@ -314,8 +327,7 @@ class _Instance:
         if found is None:
             return ScriptConfig(create.name, None)
         definition, home = found
-        what = f"script `{spelled(create.of)}`"
-        args = bind(definition.args, self._around(home), create.settings, scope, what, create.name)
+        args = self._bound("script", create, definition, home, scope)
         sections = [InputScript(definition.name, definition.names, definition.body), *definition.inputs]
         scopes = [self._section(section, home, args) for section in sections]
         begins = self._begins(definition.state, scopes[0])
@@ -330,6 +342,19 @@ class _Instance:
         if len(scripts) < len(sections) or ports is None or (definition.state is not None and begins is None):
             return ScriptConfig(create.name, None)
         return ScriptConfig(create.name, scripts[0], dict(zip(ports, scripts[1:], strict=True)))
+
+    def _bound(
+        self,
+        kind: str,
+        create: Create | ast.CreateOperator | ast.CreateScript,
+        definition: WithArgs,
+        home: ModuleBlock,
+        outer: Names,
+    ) -> Args:
+        if self._unread is not None:
+            self._unread += unread_args(kind, definition)
+        what = f"{kind} `{spelled(create.of)}`"
+        return bind(definition.args, self._around(home), create.settings, outer, what, create.name)
 
     def _section(self, section: InputScript, home: ModuleBlock, args: Args) -> Names:
         inner = self._library.block(section.names, section.body is not None, home)

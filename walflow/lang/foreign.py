@@ -1,5 +1,6 @@
 """What people write who know another language: words, signs, quotes. Each with what it is here."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from typing import Final, NamedTuple
@@ -50,6 +51,16 @@ _WORDS: Final[Mapping[str, str]] = {
     "matches": "`event.text ~= re|…|` asks whether a pattern matches",
     "link": "write `connect /connector/… to /pipeline/…;`",
 }
+_OPERATORS: Final[Mapping[str, tuple[str, str]]] = {
+    "in": ("`in` is no operator", 'write `array::contains(["a", "b"], event.key)` with `use std::array;`'),
+    "is": ("`is` is no operator", "write `event.key == null`; `absent event.key` asks whether it is missing"),
+    "between": ("`between` is no operator", "write `event.n >= 1 and event.n <= 5`"),
+    "as": ("a value has no other name here", 'a record names it: `select {"name": event.key} from …`'),
+}
+"""Words behind a value."""
+_CHOICE: Final = (
+    "`match … of case … => … default => … end` chooses; `present event.key` asks whether a member is there"
+)
 _QUOTES: Final = "'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
 _OF_STATEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("DEFINE", "FLOW"): "define flow NAME flow … end;",
@@ -116,6 +127,29 @@ def foreign(source: Source, tokens: Sequence[Token], at: int) -> Remedy | None:
         return Remedy(f"`{word}` does not stand here", _WORDS[word])
     if token.type == "IDENT" and word.isupper() and word.lower() in _LOWER:
         return Remedy(f"words of the language are lower case: `{word.lower()}`", f"write `{word.lower()}`")
+    if word.lower() in _OPERATORS and at and _is_value(tokens[at - 1]) and _statement(tokens, at) != "CONNECT":
+        return Remedy(*_OPERATORS[word.lower()])
+    if word == "?":
+        return Remedy("`?` is no operator", _CHOICE)
+    if tokens[at - 1].type == "IDENT" and tokens[at - 1] in _WORDS_BEFORE:
+        return Remedy(f"`{tokens[at - 1]}` does not stand here", _WORDS_BEFORE[str(tokens[at - 1])])
+    if token.type == "DOT" and tokens[at + 1].type == "IDENT" and not _is_value(tokens[at - 1]):
+        return Remedy("a path begins with `event`", f"write `event.{tokens[at + 1]}`")
+    if token.type == "STRING_START" and tokens[at - 1].type == "IDENT" and _touch(tokens[at - 1], token):
+        return Remedy("no letter stands before a string", 'a value in a string: `"at #{event.key}"`')
+    if token.type == "LPAR" and at > 2 and tokens[at - 1].type == "IDENT" and tokens[at - 2].type == "DOT":
+        return Remedy("a value has no methods", "a function of a module takes it: `string::lowercase(event.key)`")
+    if token.type == "COLON" and _in_case(tokens, at):
+        return Remedy("a case has `=>`, not `:`", "write `case PATTERN => VALUE`")
+    if token.type in {"PLUS", "MINUS"} and tokens[at + 1].type == "EQUAL" and _touch(token, tokens[at + 1]):
+        return Remedy(f"`{word}=` is no assignment", f"write `let event.n = event.n {word} 1;`")
+    if token.type == "SLASH" and tokens[at - 1].type == "INTO":
+        hint = "write `into out`, and in the flow `connect /pipeline/NAME to /connector/NAME;`"
+        return Remedy("a select sends to a port, not to a connector", hint)
+    if is_semicolon_between_settings(tokens, at):
+        return Remedy("settings are separated by `,`, not by `;`", "write `,`")
+    if token.type == "STAR" and tokens[at - 1].type == "LPAR":
+        return Remedy("`*` is no value", "`aggr::stats::count()` counts the events of a window")
     if token.type == "DOT" and _statement(tokens, at) == "USE":
         return Remedy("the parts of a module's name are joined by `::`, not by `.`", _path(source, tokens, at))
     if token.type == "STAR" and tokens[at - 1].type == "SELECT":
@@ -132,6 +166,41 @@ def foreign(source: Source, tokens: Sequence[Token], at: int) -> Remedy | None:
     return None
 
 
+_WORDS_BEFORE: Final[Mapping[str, str]] = {
+    "if": "`match` chooses: `match … of case … => … default => … end`",
+    "return": "what a script ends with leaves it: write the value alone, as `event`",
+}
+"""Read as the name of a constant, so that the error is behind it."""
+
+
+def is_semicolon_between_settings(tokens: Sequence[Token], at: int) -> bool:
+    behind = [token.type for token in tokens[at + 1 : at + 3]]
+    return (
+        tokens[at].type == "SEMICOLON" and behind == ["IDENT", "EQUAL"] and _statement(tokens, at) in _WITH_SETTINGS
+    )
+
+
+def has_block(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the error at `at` is an `if` of another language: nothing that follows its `{` can be read."""
+    behind = itertools.takewhile(lambda token: token.type not in {"END", "SEMICOLON"}, tokens[at:])
+    return "if" in {tokens[at], tokens[at - 1]} and any(token.type == "LBRACE" for token in behind)
+
+
+def _is_value(token: Token) -> bool:
+    """Whether a value may end with it."""
+    return token.type in {"IDENT", "INT", "FLOAT", "STRING_END", "RSQB", "RPAR", "RBRACE", "EVENT", "STATE"}
+
+
+def _in_case(tokens: Sequence[Token], at: int) -> bool:
+    for token in reversed(tokens[:at]):
+        if token.type in {"CASE", "DEFAULT"}:
+            return True
+        if token.type in {"SEMICOLON", "END", "LBRACE"} or token == "=>":
+            return False
+    return False
+
+
+_WITH_SETTINGS: Final = {"DEFINE", "CREATE", "DEPLOY"}
 _LOWER: Final = {
     *("select", "from", "into", "where", "and", "or", "not", "define", "create", "connect", "deploy", "with", "end"),
     *("having", "group", "by", "flow", "pipeline", "connector", "use"),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from walflow.diagnostics import Report, Source, Span, error
 from walflow.lang.ast import Arg, DefinePipeline, SourceFile
 from walflow.lang.build import build, build_query, build_script
+from walflow.lang.foreign import has_block, is_semicolon_between_settings
 from walflow.lang.lalr import Automaton, UnexpectedToken
 from walflow.lang.resync import resync
 from walflow.lang.scan import TOO_DEEP, scan, words
@@ -105,6 +106,9 @@ class _Reading:
         if token.type != "$END" or not self.errors:
             self._tell(at)
         self.errors += 1
+        if is_semicolon_between_settings(self.tokens, at) and self.automaton.after("COMMA") is not None:
+            self.tokens[at] = token.update(type="COMMA")
+            return at
         if self.errors == MOST_ERRORS or token.type in {TOO_DEEP, "$END"}:
             return self._stop(at)
         within_query = within_flow and self.automaton.after("END") is None
@@ -123,6 +127,8 @@ class _Reading:
         if opened is not None:
             self.muted = self._end_of_what_follows(opened.span)
         self.report(opened or explain(self.source, self.tokens, at, expected))
+        if has_block(self.tokens, at):
+            self.muted = len(self.source.text) + 1
 
     def _end_of_what_follows(self, opened: Span | None) -> int:
         """Up to here, an error may follow from what is not closed. A string ends with its line."""

@@ -10,6 +10,7 @@ _STARTERS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 _OF_FLOWS = {"CREATE", "CONNECT"}
 _BODIES = {"FLOW", "PIPELINE"}
 _ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
+_WITH_AN_END = {"DEFINE", "CREATE", "DEPLOY"}  # perhaps, if their `with` can be read
 _NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # in `define flow x` no body begins
 
 
@@ -35,7 +36,7 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
         elif kind == "END":
             if opened:
                 opened.pop()
-            elif skipping and may_end and _closes_body(tokens, here):
+            elif skipping and may_end and (tokens[begun].type not in _WITH_AN_END or _closes_body(tokens, here)):
                 return here
         elif opens(tokens, here, opened):
             opened.append(kind)

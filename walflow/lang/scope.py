@@ -9,11 +9,12 @@ from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
-from walflow.compile.functions import intrinsic
+from walflow.compile.functions import extra_for, intrinsic
 from walflow.compile.nodes import Name, Path, Root, path_span, spelled
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
+from walflow.extras import lacks
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -94,6 +95,10 @@ class Names:
             return None
         if known is None:
             self.report(error(f"`{spelled(path)}` is not supported yet", path_span(path)))
+            return None
+        if (extra := extra_for(known)) is not None:
+            self.report(error(lacks(f"`{spelled(path)}`", extra), path_span(path)))
+            return None
         return known
 
     def when(self, path: Path) -> When:
@@ -219,7 +224,8 @@ def _here(
     if whole:
         roots = _ROOTS if kind is DefineConst else ()
         elsewhere = function_elsewhere(name.text, block) if kind is DefineFunction else _LITERALS.get(name.text)
-        hint = hint or elsewhere or did_you_mean(name.text, [*known, *roots]) or _meant(block, name, kind)
+        close = did_you_mean(name.text, known) or did_you_mean(name.text, roots, cutoff=0.75)
+        hint = hint or elsewhere or close or _meant(block, name, kind)
         report(error(f"unknown {_WORDS[kind]} `{name.text}`", name.span, hint))
     return None
 

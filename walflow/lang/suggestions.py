@@ -25,6 +25,15 @@ _OTHERS: Final = {
 """Names of Vector's language, SQL and Python, with ours."""
 
 
+_SENTENCES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("defined", "exists", "has", "isset"), "`present event.key` asks whether a member is there"),
+    **dict.fromkeys(("float", "to_float"), "write `float::parse(text)` with `use std::float;`"),
+    **dict.fromkeys(("int", "to_int"), "write `integer::parse(text)` with `use std::integer;`"),
+    **dict.fromkeys(("from_json", "parse_json"), "write `json::decode(text)` with `use std::json;`"),
+    **dict.fromkeys(("str", "to_string"), 'a string holds it: `"#{event.key}"`'),
+}
+
+
 class Home(NamedTuple):
     """`call`: the function with its parameters."""
 
@@ -47,6 +56,8 @@ def module_alike(name: str) -> str | None:
 
 def function_elsewhere(name: str, block: ModuleBlock) -> str | None:
     """For `count`, which is `aggr::stats::count`, or `downcase`, which is another's. `block`: where it stands."""
+    if name in _SENTENCES:
+        return _SENTENCES[name]
     found = [_written(home, block) for home in _homes().get(_OTHERS.get(name, name), ())]
     return f"write {' or '.join(sorted(found, key=len)[:_MOST])}" if found else None
 

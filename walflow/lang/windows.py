@@ -153,7 +153,12 @@ def _number(name: str, given: Constant | None, said: Said) -> int | None:
         return None
     value = given.value
     if isinstance(value, bool) or not isinstance(value, int):
-        said(f"`{name}` takes a whole number, not {kind_of(value)}", given.span)
+        hint = (
+            "it is in nanoseconds: `nanos::from_seconds(10)` with `use std::time::nanos;`"
+            if name == "interval"
+            else None
+        )
+        said(f"`{name}` takes a whole number, not {kind_of(value)}", given.span, hint)
         return None
     if not 0 < value <= MOST:
         said(f"`{name}` is from 1 on, not {value}", given.span)

@@ -61,8 +61,9 @@ def to_reach_socket(path: str) -> Need:
 def to_make_socket(path: str) -> Need:
     """A socket's file, which replaces one that a dead process left."""
 
+    folder = os.path.dirname(os.path.abspath(path))
+
     def make() -> None:
-        folder = os.path.dirname(os.path.abspath(path))
         if not os.access(folder, os.W_OK | os.X_OK):
             missing = not os.path.isdir(folder)
             raise NotAvailable(
@@ -76,7 +77,7 @@ def to_make_socket(path: str) -> Need:
                 return
         raise NotAvailable("another process listens there")
 
-    return Need(f"listen on {path}", make)
+    return Need(f"listen on {path}", make, folder)
 
 
 def to_read(secret: Secret | None, what: str) -> list[Need]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.diagnostics import Diagnostic, Report, Span, error
 from walflow.lang.files import read
-from walflow.lang.legacy import yaml
+from walflow.lang.legacy import document
 from walflow_kernel.values import kind_of
 
 
@@ -20,7 +20,7 @@ def read_spark_file(file: Path, order: int, report: Report) -> Constant | None:
         report(error(f"{file}: TOML is not read here", hint="write it as YAML or JSON: `partitions: 4`"))
         return None
     found: list[Diagnostic] = []
-    settings = yaml.read(source, found.append)
+    settings = document.read(source, found.append)
     for diagnostic in found:
         report(diagnostic)
     if found:

@@ -6,13 +6,13 @@ Pydantic checks. Its messages are for programmers, and its places are paths of k
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from walflow.compile.constant import Constant
-from walflow.diagnostics import HIDDEN, Diagnostic, Span, did_you_mean, error, secrets_in
+from walflow.diagnostics import HIDDEN, Diagnostic, Span, did_you_mean, error, one_of, secrets_in
 from walflow_kernel.values import kind_of
 
 _EXPECTED = {
@@ -42,6 +42,8 @@ _BOUNDS = {
     "less_than_equal": ("le", "at most"),
 }
 
+
+_BESIDE = {"codec", "preprocessors", "postprocessors"}
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -77,7 +79,8 @@ def _translated(
                 siblings = known if len(path) == 1 else []
                 yield _unknown(str(detail["loc"][-1]), kind, config.key_span(path), siblings)
             case "missing":
-                yield _missing(detail, kind, config, path, defined, bare=bare)
+                choices = _choices(of, str(detail["loc"][-1])) if len(path) == 1 else []
+                yield _missing(detail, kind, config, path, choices, defined, bare=bare)
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected")))
                 yield error(
@@ -112,19 +115,39 @@ def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
 def _unknown(key: str, kind: str, span: Span, known: Sequence[str]) -> Diagnostic:
     if key in known:
         return error(f"`{key}` is another name of a key that is given too", span)
+    if key in _BESIDE and key not in known:
+        return error(
+            f"unknown key `{key}` in the config of {kind}", span, f"`{key}` stands beside `config`, not in it"
+        )
     takes = f"it takes {', '.join(f'`{name}`' for name in known)}" if known else None
     return error(f"unknown key `{key}` in the config of {kind}", span, did_you_mean(key, known) or takes)
 
 
+def _choices(of: type[BaseModel], key: str) -> list[str]:
+    """The strings that a key takes, [] if it takes others too."""
+    for field, info in of.model_fields.items():
+        if key in {field, *_aliases(field, info.validation_alias)} and get_origin(info.annotation) is Literal:
+            return [str(one) for one in get_args(info.annotation)]
+    return []
+
+
 def _missing(
-    detail: ErrorDetails, kind: str, config: Constant, path: Sequence[str | int], defined: Span, *, bare: bool
+    detail: ErrorDetails,
+    kind: str,
+    config: Constant,
+    path: Sequence[str | int],
+    choices: Sequence[str],
+    defined: Span,
+    *,
+    bare: bool,
 ) -> Diagnostic:
     key = detail["loc"][-1]
     if len(path) > 1:
         return error(f"missing key `{key}`", config.find(path[:-1]).span)
+    takes = f"; `{key}` is one of {one_of(choices)}" if choices else ""
     if bare:
-        return error(f"{kind} needs the key `{key}`", defined, f"add `with {key} = … end`")
-    hint = f'add `"{key}": …` to its `config`' if config.parts else f'add `config = {{ "{key}": … }}`'
+        return error(f"{kind} needs the key `{key}`", defined, f"add `with {key} = … end`{takes}")
+    hint = (f'add `"{key}": …` to its `config`' if config.parts else f'add `config = {{ "{key}": … }}`') + takes
     return error(f"{kind} needs the key `{key}` in its config", defined, hint)
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function
-from walflow_kernel.windows import aggregates, sketches
+from walflow_kernel.windows import aggregates
 from walflow_kernel.windows.aggregates import Aggregate
+from walflow_kernel.windows.dds import DDS
+from walflow_kernel.windows.hdr import HDR
+from walflow_kernel.windows.sketches import percentiles as wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ STATS: Mapping[str, Function] = {
     "max": _made(_of_number, aggregates.MAX),
     "var": _made(_of_number, aggregates.VAR),
     "stdev": _made(_of_number, aggregates.STDEV),
-    "hdr": _made(_with_percentiles, sketches.HDR, sketches.percentiles, least=1),
-    "dds": _made(_with_percentiles, sketches.DDS, sketches.percentiles, least=1),
+    "hdr": _made(_with_percentiles, HDR, wanted, least=1),
+    "dds": _made(_with_percentiles, DDS, wanted, least=1),
 }
 WIN: Mapping[str, Function] = {
     "first": _made(_of_any, aggregates.FIRST),

@@ -11,8 +11,10 @@ from hypothesis import given, settings, strategies as st
 from tests.examples import examples
 from tests.walflow_kernel.windows.test_aggregates import filled, merged
 from walflow_kernel.errors import CannotApply
-from walflow_kernel.windows import sketches
+from walflow_kernel.windows.dds import DDS
 from walflow_kernel.windows.frame import SLOTS
+from walflow_kernel.windows.hdr import HDR, LARGEST
+from walflow_kernel.windows.sketches import PERCENTILES, RAW, percentiles
 
 WANTED = ("0", "0.25", "0.5", "0.9", "0.99", "1.0")
 whole = st.one_of(st.integers(0, 300), st.integers(0, 2**20))
@@ -28,7 +30,7 @@ def test_hdr_says_what_hdrhistogram_says(parts: list[list[float]]) -> None:
     for part in parts:
         for value in part:
             library.record_value(value)
-    found: Any = sketches.HDR.result(merged(sketches.HDR, parts), SLOTS, WANTED)
+    found: Any = HDR.result(merged(HDR, parts), SLOTS, WANTED)
     assert found["count"] == library.get_total_count()
     assert (found["min"], found["max"]) == (library.get_min_value(), library.get_max_value())
     assert found["mean"] == pytest.approx(library.get_mean_value())
@@ -43,7 +45,7 @@ def test_dds_says_what_ddsketch_says(parts: list[list[float]]) -> None:
     for part in parts:
         for value in part:
             library.add(value)
-    found: Any = sketches.DDS.result(merged(sketches.DDS, parts), SLOTS, WANTED)
+    found: Any = DDS.result(merged(DDS, parts), SLOTS, WANTED)
     values = [value for part in parts for value in part]
     assert (found["count"], found["min"], found["max"]) == (len(values), float(min(values)), float(max(values)))
     assert found["mean"] == pytest.approx(sum(values) / len(values), rel=1e-9, abs=1e-6)
@@ -51,11 +53,11 @@ def test_dds_says_what_ddsketch_says(parts: list[list[float]]) -> None:
         assert found["percentiles"][text] == pytest.approx(library.get_quantile_value(float(text)))
 
 
-@pytest.mark.parametrize("of", [sketches.HDR, sketches.DDS])
+@pytest.mark.parametrize("of", [HDR, DDS])
 def test_more_values_than_are_kept_as_they_are(of: Any) -> None:
     values: list[float] = [number * 7 % 5000 for number in range(5000)]
     frame = filled(of, values)
-    assert len(frame[SLOTS]) < sketches.RAW
+    assert len(frame[SLOTS]) < RAW
     assert json.loads(json.dumps(frame)) == frame
     found = of.result(frame, SLOTS, ("0.5",))
     assert found["count"] == 5000
@@ -64,20 +66,20 @@ def test_more_values_than_are_kept_as_they_are(of: Any) -> None:
 
 
 def test_without_an_argument_there_are_the_usual_ones() -> None:
-    found: Any = sketches.HDR.result(filled(sketches.HDR, [1, 2, 3]), SLOTS, None)
-    assert list(found["percentiles"]) == list(sketches.PERCENTILES)
+    found: Any = HDR.result(filled(HDR, [1, 2, 3]), SLOTS, None)
+    assert list(found["percentiles"]) == list(PERCENTILES)
 
 
 @pytest.mark.parametrize("given", [["1.5"], [0.5], ["half"], ["-0.1"], ["nan"]])
 def test_what_is_no_percentile(given: list[object]) -> None:
     with pytest.raises(CannotApply, match="a percentile is a string"):
-        sketches.percentiles(given)
+        percentiles(given)
 
 
 @pytest.mark.parametrize("value", [-1, -0.5, 2**62])
 def test_what_hdr_does_not_take(value: float) -> None:
-    check = sketches.HDR.check
+    check = HDR.check
     assert check is not None
     with pytest.raises(CannotApply, match="from 0 to"):
-        check(filled(sketches.HDR, [1]), SLOTS, value)
-    check(filled(sketches.HDR, [1]), SLOTS, sketches.LARGEST)
+        check(filled(HDR, [1]), SLOTS, value)
+    check(filled(HDR, [1]), SLOTS, LARGEST)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import typer
 
+from walflow.cli.commands import Commands
+
 HELP = "Inspect, repair and copy a log's directory."
 
 
@@ -18,7 +20,7 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.skip import skip
     from walflow.cli.wal.stats import stats
 
-    program = typer.Typer(help=flowing(HELP), no_args_is_help=True)
+    program = typer.Typer(cls=Commands, help=flowing(HELP), no_args_is_help=True)
     commands: tuple[Callable[..., None], ...] = (stats, check, dump, repair, skip, rename, export, import_)
     for command in commands:
         program.command(command.__name__.strip("_"), help=flowing(command.__doc__ or ""))(command)

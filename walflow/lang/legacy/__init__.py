@@ -5,7 +5,7 @@ from typing import Final
 
 from walflow.diagnostics import Diagnostic, Report, Source
 from walflow.lang.config import Flow
-from walflow.lang.legacy import yaml
+from walflow.lang.legacy import document
 from walflow.lang.legacy.artefacts import ArtefactReader, Artefacts
 from walflow.lang.legacy.flows import flows
 from walflow.lang.legacy.queries import Queries
@@ -35,9 +35,9 @@ class Legacy:
         if path.suffix == QUERY:
             self._queries.read(source, path)
             return
-        document = yaml.read(source, self._report_of_yaml)
-        if document is not None and document.value is not None:
-            self._reader.read(document)
+        content = document.read(source, self._report_of_yaml)
+        if content is not None and content.value is not None:
+            self._reader.read(content)
 
     def _report_of_yaml(self, diagnostic: Diagnostic) -> None:
         self._artefacts.whole = False
