@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import backlog
+from bench import backlog, lanes
 from bench.cases import CASES, CROWD, ECHO, LOOKS, Floor, Loaded, Space, Timing
 from bench.doors import Asked, Followed
 from bench.lines import Load
 from bench.systems import FLOWS, Walflow
+from walflow.disk import RealDisk
 
 MOMENT = Timing(0, 0.2)
 SYSTEMS = {case.system.name: case for case in CASES if isinstance(case, Loaded) and case.load == Load()}
@@ -74,6 +75,21 @@ def test_a_backlog_is_recovered_and_delivered_whole(tmp_path: Path) -> None:
 
     assert backlog.recovery(tmp_path, 3_000_000)["log_mb"] > 3
     assert list(tmp_path.iterdir()) == [tmp_path / "restart"]
+
+
+def test_a_lane_that_was_away_catches_up(tmp_path: Path) -> None:
+    if RealDisk().filesystem(str(tmp_path)) in ("tmpfs", "ramfs", "overlay"):
+        pytest.skip("its files may be in memory, or have no direct I/O")
+    figures = lanes.catch_up(tmp_path, 3_000_000)
+
+    assert figures["lag_mb"] >= 3
+    assert figures["direct_mb_per_s"] > 0
+
+
+def test_lanes_at_eight_places_get_what_they_lack(tmp_path: Path) -> None:
+    figures = lanes.eight(tmp_path, 3_000_000)
+
+    assert 0 < figures["slowest_mb_per_s"] <= figures["fastest_mb_per_s"] < figures["together_mb_per_s"]
 
 
 def test_every_flow_is_in_a_row() -> None:

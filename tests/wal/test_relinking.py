@@ -20,6 +20,8 @@ from walflow.wal.slot_file import SlotFile
 SINKS = ("near", "far", "odd", "a+b", "a", "b")
 Lanes = Sequence[Sequence[str]]
 Acks = Sequence[tuple[int, int, int]]
+THREE: Lanes = [["near"], ["far"], ["odd"]]
+MERGED: Lanes = [["near", "far"], ["odd"]]
 
 
 @st.composite
@@ -138,12 +140,21 @@ def test_a_sink_that_is_new_begins_at_what_the_log_has() -> None:
 
 def test_a_sink_that_was_merged_and_is_parted_again_has_what_it_had() -> None:
     """Also if the merged lane has stored its own mark meanwhile."""
-    disk = acked([["near"], ["far"], ["odd"]], 8, 6, 2)
+    disk = acked([["near"], ["far"], ["odd"]], 6, 4, 2)
+    log = Log(LogOptions("/log", 1 << 16, 16), disk)
+    log.part([["near"], ["far"], ["odd"]])[0].ack(8, 8)
+    log.close()
     log = Log(LogOptions("/log", 1 << 16, 16), disk)
     log.part([["near", "far"], ["odd"]])[0].ack(10, 10)
     log.close()
     parted = relinked(disk, [["near"], ["far"], ["odd"]])
-    assert parted == {"near": [(9, 9)], "far": [(7, 9)], "odd": [(3, 10)]}
+    assert parted == {"near": [(7, 7), (9, 9)], "far": [(5, 9)], "odd": [(3, 10)]}
+
+
+def test_the_name_of_a_sink_is_not_taken_for_that_of_a_lane() -> None:
+    sinks: Lanes = [["near+far"], ["odd"]]
+    assert relinked(acked(sinks, 8, 2), sinks) == {"near+far": [(9, 10)], "odd": [(3, 10)]}
+    assert relinked(acked(sinks, 8, 2), MERGED) == {"near+far": [(3, 10)], "odd": [(3, 10)]}
 
 
 def of_an_older_walflow() -> MemoryDisk:
@@ -171,10 +182,6 @@ def test_a_lane_uses_the_mark_that_an_older_walflow_gave_it() -> None:
 def test_other_lanes_do_not(lanes: Lanes) -> None:
     """A sink may have a name like that of the lane."""
     assert set(map(tuple, relinked(of_an_older_walflow(), lanes).values())) == {((5, 10),)}
-
-
-THREE: Lanes = [["near"], ["far"], ["odd"]]
-MERGED: Lanes = [["near", "far"], ["odd"]]
 
 
 @pytest.mark.parametrize(("before", "then"), [(THREE, MERGED), (MERGED, THREE)])

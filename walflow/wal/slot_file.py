@@ -128,10 +128,12 @@ class SlotSave:
 
 def newest(uuid: bytes, slots: Iterable[bytes], magic: bytes, fits: Callable[[Stored], bool] = _always) -> Stored:
     """What `SlotFile.read` returns for a file with these slots; for one who may not write."""
-    found = [
-        (generation, stored) for generation, stored in (unpack(uuid, data, magic) for data in slots) if fits(stored)
-    ]
-    return max(found, key=lambda one: one[0], default=(0, {}))[1]
+    best: tuple[int, Stored] = (0, {})
+    for data in slots:
+        found = unpack(uuid, data, magic)
+        if found[0] > best[0] and fits(found[1]):
+            best = found
+    return best[1]
 
 
 def pack(uuid: bytes, generation: int, marks: Stored, magic: bytes) -> bytes:
