@@ -111,11 +111,15 @@ def test_after_a_sync_that_fails_no_lane_lacks_an_event_and_none_gets_again_what
         sinks.node.ack(sinks.waiting.pop(0))
     flow.checkpoint()
     flow.disk.fault = lambda operation, path: errno.EIO if operation == "sync" and path.endswith(synced) else None
-    with pytest.raises(Fatal):
+
+    def work() -> None:
         for number in NEW:
             flow.give(number, size=SIZE)
             flow.ack("near", "far")
             flow.checkpoint()
+
+    with pytest.raises(Fatal):
+        work()
     first = {name: flow.ids(name) for name in SINKS}
     flow.disk.fault = None
     flow.crash()

@@ -13,13 +13,13 @@ from typing import Final, NamedTuple, Self
 from connectors.wal import RunningLog, Wal
 from tests.proof.judge import Broken, reported, without_the_newest
 from tests.proof.proof import Effort, Story
-from walflow.contract import Timer
 from walflow.delivery import Arriving
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.event import Block, Receipt
 from walflow.testing import Fatal, MemoryDisk, MemoryInlet, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept
+from walflow.testing.world import _Timer
 from walflow.wal import Commit, Dropped, Log, Sync
 from walflow.wal.arrivals import AHEAD
 from walflow.wal.format import RECORD_PREFIX, RECORD_START, Record, pack_meta, record_size
@@ -267,14 +267,14 @@ class OneThread(VirtualScheduler):
     def call_soon(self, call: Callable[[], None]) -> None:
         self._shared.call_soon(call)
 
-    def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, delay: float, call: Callable[[], None]) -> _Timer:
         return self._shared.call_later(delay, call)
 
     def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         super().submit(job, done)
-        self._shared.call_soon(self._due)
+        self._shared.call_soon(self._next)
 
-    def _due(self) -> None:
+    def _next(self) -> None:
         if self.in_air and not self.holding:
             self.work()
 
@@ -637,7 +637,7 @@ class Arrived:
         files = self.disk.snapshot()
         if self._copy is not None and self._dice.random() < 0.5:
             rest = {path: kept for path, kept in files.items() if not path.startswith(FIRST)}
-            self.disk.become(rest | self._copy)
+            self.disk.become({**rest, **self._copy})
             self.promises.restored_first()
         else:
             self.disk.become(without_the_newest(files, FIRST, emptied=self._dice.random() < 0.5))
