@@ -11,7 +11,8 @@ from walflow.testing import MemoryDisk, SimulatedDisk, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
-from walflow.wal.slot_file import MARKS_SLOT, SlotFile
+from walflow.wal.format import CHECKSUM
+from walflow.wal.slot_file import HEADER, MARK, MARKS_SLOT, SlotFile, pack, unpack
 
 UUID = b"u" * 16
 FILE = "/log/small"
@@ -116,3 +117,11 @@ def test_a_log_that_is_closed_has_no_descriptor_of_them() -> None:
     log.close()
     assert disk.sizes().keys() >= {"/log/marks", "/log/arrivals"}
     assert not disk._fds
+
+
+def test_a_name_that_fills_the_slot_is_stored_and_one_byte_more_is_not() -> None:
+    longest = MARKS_SLOT - HEADER.size - CHECKSUM.size - MARK.size
+    stored = {"n" * longest: Acked(5)}
+    assert lows(unpack(UUID, pack(UUID, 1, stored, b"WALFTEST"), b"WALFTEST")[1]) == lows(stored)
+    stored = {"n" * (longest + 1): Acked(5)}
+    assert unpack(UUID, pack(UUID, 1, stored, b"WALFTEST"), b"WALFTEST") == (1, {})
