@@ -61,6 +61,7 @@ class Apart:
         context = replace(self.world.context("main::log"), gauge=self._gauge)
         self.nodes.sink.begin(context)
         self.outlet = self.nodes.source.begin(context)
+        self._given: list[Receipt] = []
         self.log = Log(wal.options(), self.disk)
         self.running = RunningLog(wal, self.log, self.nodes.sink, self.outlet)
         for name, sink in self.sinks.items():
@@ -78,6 +79,7 @@ class Apart:
         """One block."""
         data = b"".join(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * size) for number in ids)
         receipt = Receipt(_settled, len(ids))
+        self._given.append(receipt)
         frames = Frames(data, len(ids), LINES)
         block = Block(StreamId("main::tcp", 7, 1), frames, JSON, receipt, ingest_ns=ingest_ns, meta={})
         self.nodes.sink.accept(block)
@@ -118,6 +120,8 @@ class Apart:
     def _void(self) -> None:
         """The process is gone, and its blocks with it."""
         self.nodes.source.end()
+        for receipt in self._given:
+            receipt.pending = 0
         for sink in self.sinks.values():
             for block in sink.waiting:
                 block.receipt.ack()

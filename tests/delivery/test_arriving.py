@@ -232,3 +232,16 @@ def test_a_log_behind_no_log_has_no_such_file() -> None:
     assert ARRIVALS in row.disk.sizes()
     assert "/first/arrivals" not in row.disk.sizes()
     row.close()
+
+
+def test_a_start_leaves_no_file_open() -> None:
+    row = Row()
+    given(row, 0, 50)
+    row.crash()
+    log = Log(LogOptions("/second", 2048, 64), row.disk)
+    arriving = Arriving(log, MemoryInlet(VirtualScheduler(), straight=True))
+    before = len(row.disk._fds)
+    arriving.open()
+    assert arriving.positions == 50
+    assert len(row.disk._fds) == before
+    log.close()

@@ -82,5 +82,7 @@ def test_what_a_power_cut_may_still_take_is_not_told() -> None:
     disk.capacity = disk.used()
     log = Log(LogOptions("/log", 4096), disk)
     assert (log.durable, log.unsafe_from) == (2, 2)
+    before = len(disk._fds)
     assert list(recall(log, WANTED)["f::http"]) == [Recalled("safe", 1, 5)]
+    assert len(disk._fds) == before
     log.abandon()

@@ -13,13 +13,13 @@ from typing import Final, NamedTuple, Self
 from connectors.wal import RunningLog, Wal
 from tests.proof.judge import Broken, reported, without_the_newest
 from tests.proof.proof import Effort, Story
-from walflow.contract import Timer
 from walflow.delivery import Arriving
 from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.event import Block, Receipt
 from walflow.testing import Fatal, MemoryDisk, MemoryInlet, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept
+from walflow.testing.world import _Timer
 from walflow.wal import Commit, Dropped, Log, Sync
 from walflow.wal.arrivals import AHEAD
 from walflow.wal.format import RECORD_PREFIX, RECORD_START, Record, pack_meta, record_size
@@ -85,8 +85,9 @@ class Plan(NamedTuple):
 class ArrivedPromises:
     """Of events, by their number. `acked`: by the first log, which may not lose them. `unsynced`: acked by one that is relaxed, with
     their positions. `had`: those that are in the second log, with their positions. `done`: of them, those that need not come
-    any more. `unsure`: the disk has failed to write what the page cache has. `told`: found in the second log then. `repeatable`:
-    those that may be in it twice, as the start says when the disk had no room for a copy of them; `repeats`: all of them may."""
+    any more. `unsure`: the disk has failed to write what the page cache has. `told`: found in the second log then.
+    `not_written`: it has done so once; where a start had no room for a copy, some may be gone, and are then reported. `repeatable`:
+    those that may be in it twice; `repeats`: all of them may."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -97,7 +98,7 @@ class ArrivedPromises:
         self.done: set[int] = set()
         self.told: dict[int, int] = {}
         self.repeatable: set[int] = set()
-        self.repeats = self.unsure = False
+        self.repeats = self.unsure = self.not_written = False
 
     def copy(self) -> Self:
         other = type(self)(self.plan)
@@ -108,7 +109,7 @@ class ArrivedPromises:
         other.done = set(self.done)
         other.told = dict(self.told)
         other.repeatable = set(self.repeatable)
-        other.repeats, other.unsure = self.repeats, self.unsure
+        other.repeats, other.unsure, other.not_written = self.repeats, self.unsure, self.not_written
         return other
 
     @property
@@ -199,6 +200,10 @@ class ArrivedPromises:
             raise Broken(f"event {number} was at position {self.had[number]} of the second log, and is gone: {log}")
         for number in self.had.keys() - self.done - there.keys():
             del self.had[number]
+        if log.gaps:
+            if not self.not_written:
+                raise Broken(f"nothing was lost, and it says: {log.gaps[0]}")
+            self.repeats = True  # after a loss its file does not count
         fresh = there.keys() - self.had.keys()
         for record in records:
             self.has(record)
@@ -262,14 +267,14 @@ class OneThread(VirtualScheduler):
     def call_soon(self, call: Callable[[], None]) -> None:
         self._shared.call_soon(call)
 
-    def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, delay: float, call: Callable[[], None]) -> _Timer:
         return self._shared.call_later(delay, call)
 
     def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         super().submit(job, done)
-        self._shared.call_soon(self._due)
+        self._shared.call_soon(self._next)
 
-    def _due(self) -> None:
+    def _next(self) -> None:
         if self.in_air and not self.holding:
             self.work()
 
@@ -349,8 +354,8 @@ class Row:
             self.second = plan.log(plan.second.options(), disk)
             opened.append(self.second)
             self.second.promises = promises
-            self.arriving = self._arriving(inlet)
             promises.found(self.second, disk)
+            self.arriving = self._arriving(inlet)
             self.first = FirstLog(plan.first.options(), disk)
             opened.append(self.first)
             self.first.promises = promises
@@ -444,16 +449,19 @@ def _settled(receipt: Receipt) -> None: ...
 
 
 class Failing:
-    """The next such operation fails, and then no more."""
+    """The next such operation fails, of a file whose path begins so, and then no more."""
 
-    def __init__(self, disk: SimulatedDisk, promises: ArrivedPromises, operation: str, number: int) -> None:
+    def __init__(
+        self, disk: SimulatedDisk, promises: ArrivedPromises, operation: str, number: int, path: str = ""
+    ) -> None:
         self._disk = disk
         self._promises = promises
         self._operation = operation
         self._number = number
+        self._path = path
 
     def __call__(self, operation: str, path: str) -> int | None:
-        if operation != self._operation:
+        if operation != self._operation or not path.startswith(self._path):
             return None
         self._disk.fault = None
         if path == ARRIVALS:  # space is more urgent: what is deleted now may come again
@@ -501,6 +509,7 @@ class Arrived:
         self._steps = steps
         self._running: Row | None = None
         self._copy: Mapping[str, Kept] | None = None
+        self._is_full = False  # the disk will be, when the next process starts after it has failed
         self._acts: list[Callable[[], object]] = [
             *[self._give] * 6,
             *[lambda: self._now().scheduler.advance(dice.choice((0.0, 0.11, 0.6, 1.2, 2.0)))] * 4,
@@ -510,7 +519,7 @@ class Arrived:
             self._stick,
             self._much,
             *[self._end] * 2,
-            self._trouble,
+            *[self._trouble] * 2,
             *([self._damage] if damaged else []),
         ]
 
@@ -604,11 +613,17 @@ class Arrived:
             self._copy = {path: kept for path, kept in self.disk.snapshot().items() if path.startswith(FIRST)}
 
     def _trouble(self) -> None:
-        what = self._dice.choice(("full", "space again", "no space", "broken"))
+        what = self._dice.choice(("full", "space again", "no space", "broken", "not written back"))
         if what == "full":
             self.disk.capacity = self.disk.used() + self._dice.choice((0, 100, 700))
         elif what == "space again":
             self.disk.capacity = None
+        elif what == "not written back":
+            chunks = f"{self._dice.choice((FIRST, SECOND, SECOND))}/0"
+            self.disk.fault = Failing(self.disk, self.promises, "sync", errno.EIO, chunks)
+            self._is_full = True
+            self._give()
+            self._now().scheduler.advance(0.2)
         else:
             operation, number = {
                 "no space": (self._dice.choice(("write", "rename", "allocate", "create")), errno.ENOSPC),
@@ -636,11 +651,11 @@ class Arrived:
     def _failed(self) -> None:
         """The process has ended, since the disk failed. It may be full, too, when the next one starts."""
         self._gone()
-        full = self.disk.capacity is not None or self._dice.random() < 0.3
         self._well()
         self.disk.after_kill(writeback_fails=True)
-        self.promises.unsure = True
-        if full and self._dice.random() < 0.5:
+        self.promises.unsure = self.promises.not_written = True
+        if self._is_full or self._dice.random() < 0.3:
+            self._is_full = False
             self.disk.capacity = self.disk.used()
 
     def _cut(self) -> None:

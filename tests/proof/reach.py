@@ -2,7 +2,6 @@
 
 from random import Random
 
-from tests.proof.arrived import Arrived
 from tests.proof.laned import Laned
 from tests.proof.proof import Effort, Proof, Story
 from tests.proof.scripts import SCRIPTS, scripted
@@ -16,7 +15,6 @@ def tell() -> None:
         *[(seed, scripted(seed)) for seed in range(len(SCRIPTS))],
         *[(seed, Generated(seed)) for seed in range(36)],
         *[(seed, Laned(seed)) for seed in range(36)],
-        *[(seed, Arrived(seed)) for seed in range(12)],
     ]
     for seed, story in stories:
         story.effort = QUICK

@@ -268,6 +268,9 @@ class DeletesBeforeItHasRead(SecondLog):
         return super().checkpoint(force=force, short=short)
 
 
+SEEDS = (23, *range(40))  # the first one is what the rarest of them needs
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "broken",
@@ -275,19 +278,21 @@ class DeletesBeforeItHasRead(SecondLog):
 )
 def test_what_arrives_with_one_thing_wrong(broken: type[Arriving]) -> None:
     def tell() -> None:
-        for seed in range(24):
-            Proof(Arrived(seed, effort=Effort((4, 2), (0.05,)), arriving=broken), Random(seed)).run()
+        for seed in SEEDS:
+            Proof(Arrived(seed, effort=Effort((3,), ()), arriving=broken), Random(seed)).run()
 
     with pytest.raises(Broken):
         tell()
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("broken", [NeverSyncsArrivals, WritesArrivalsBehindTheDeletion, DeletesBeforeItHasRead])
+@pytest.mark.parametrize(
+    "broken", [TakesTheCacheForTheDisk, NeverSyncsArrivals, WritesArrivalsBehindTheDeletion, DeletesBeforeItHasRead]
+)
 def test_a_second_log_with_one_thing_wrong(broken: type[SecondLog]) -> None:
     def tell() -> None:
-        for seed in range(24):
-            Proof(Arrived(seed, effort=Effort((4, 2), (0.05,)), log=broken), Random(seed)).run()
+        for seed in SEEDS:
+            Proof(Arrived(seed, effort=Effort((3,), ()), log=broken), Random(seed)).run()
 
     with pytest.raises(Broken):
         tell()

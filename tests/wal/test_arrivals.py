@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from walflow.testing import MemoryDisk
 from walflow.wal import Log, LogOptions
-from walflow.wal.arrivals import MOST_LOGS, MOST_TERMS, Provenance, UpstreamPositions
+from walflow.wal.arrivals import AHEAD, MOST_LOGS, MOST_TERMS, Provenance, UpstreamPositions
 
 LOG = "ab" * 16
 FILE = "/log/arrivals"
@@ -96,3 +96,23 @@ def test_a_log_that_is_asked_for_nothing_makes_no_file() -> None:
     log = Log(LogOptions("/log", 4096, 64), disk)
     log.close()
     assert FILE not in disk.sizes()
+
+
+def test_the_file_covers_all_but_so_many_bytes_of_records() -> None:
+    log, known = opened(MemoryDisk())
+    known.make()
+    known.grown(AHEAD - 1)
+    assert known.save(1, wanted=False) is None
+    known.grown(1)
+    assert known.save(1, wanted=False) is not None
+    assert known.save(2, wanted=False) is None, "it was said"
+    assert known.save(2, wanted=True) is not None
+    log.close()
+
+
+def test_so_many_terms_are_known_and_not_one_less() -> None:
+    log, known = opened(MemoryDisk())
+    for term in range(MOST_TERMS):
+        known.add(Provenance(LOG, term, term + 1, term + 1))
+    assert has(known, 1, 0)
+    log.close()

@@ -49,3 +49,24 @@ def test_the_mark_of_a_single_lane_is_the_logs_own() -> None:
     assert (marks.low, mark.low) == (7, 7)
     marks.add(8, 9)
     assert mark.unacked(1, 12) == [(10, 12)]
+
+
+def test_what_the_slower_of_two_lanes_acks_both_have() -> None:
+    marks = Marks()
+    near, far = marks.part([None, None])
+    assert near.ack(1, 9) == 0
+    assert far.ack(1, 4) == 4
+    assert near.ack(10, 12) == 0, "the other one is behind"
+    assert far.ack(3, 6) == 2, "also what it acks again"
+    assert far.ack(6, 20) == 6
+    assert (marks.low, near.low, far.low) == (12, 12, 20)
+    assert near.ack(12, 15) == 3, "the last one that both had, and more"
+    assert marks.low == 15
+
+
+def test_what_both_have_begins_where_one_lane_ends() -> None:
+    marks = Marks()
+    near, far = marks.part([Acked(5), Acked(4)])
+    assert marks.low == 4
+    assert far.ack(5, 8) == 1
+    assert (marks.low, near.low) == (5, 5)

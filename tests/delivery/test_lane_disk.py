@@ -1,0 +1,132 @@
+"""A disk that is slow, or fails now and then, while one lane is far behind and reads from it."""
+
+import errno
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from tests.delivery.apart import Apart
+from tests.delivery.test_lanes import FAN
+from walflow.testing import Fatal, MemoryDisk
+
+SINKS = ["near", "far"]
+SMALL = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 96'
+BEHIND = 60
+SIZE = 40_000  # more than twice of what a lane reads at a time
+NEW = range(BEHIND, BEHIND + 20)
+
+
+def behind(disk: MemoryDisk) -> Apart:
+    """`far` lacks events that no cache has, in many files, and is away; `near` has them."""
+    before = Apart(FAN, SINKS, disk=disk, config=SMALL, away=["far"])
+    for number in range(BEHIND):
+        before.give(number, size=SIZE)
+        before.ack("near")
+    before.checkpoint()
+    before.close()
+    flow = Apart(FAN, SINKS, disk=disk, config=SMALL, away=["far"])
+    assert flow.lanes() == {"near": 0, "far": BEHIND}
+    return flow
+
+
+def fails(operation: str, number: int, when: Callable[[int], bool]) -> Callable[[str, str], int | None]:
+    """Those of such calls, of a file of events, whose number `when` chooses."""
+    calls = count(1)
+
+    def fault(called: str, path: str) -> int | None:
+        return number if called == operation and path.endswith(".wal") and when(next(calls)) else None
+
+    return fault
+
+
+def test_a_file_that_cannot_be_opened_now_and_then_stops_the_lane_alone_that_reads_it() -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.fault = fails("open", errno.EMFILE, lambda call: True)
+    flow.sinks["far"].start()
+    flow.settle()
+    for number in NEW:
+        flow.give(number, size=SIZE)
+        flow.ack("near", "far")
+        assert flow.ids("near")[-1] == number, "at once"
+    assert flow.ids("far") == list(range(len(flow.ids("far")))), "what it had read before"
+    lacks = BEHIND + len(NEW) - len(flow.ids("far"))
+    assert flow.gauges["wal_lane_backlog_events", "far"]() == lacks > BEHIND // 2, "status names it"
+    assert flow.gauges["wal_lane_backlog_events", "near"]() == 0
+    flow.disk.fault = fails("open", errno.EMFILE, lambda call: call % 3 != 0)
+    for _ in range(40):
+        flow.scheduler.advance(1.0)
+        flow.ack("far")
+    assert flow.ids("far") == [*range(BEHIND), *NEW]
+    assert flow.log.gaps == []
+    flow.close()
+
+
+def test_a_read_that_fails_now_and_then_is_tried_again_page_by_page_and_nothing_is_lost() -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.fault = fails("read", errno.EIO, lambda call: call % 40 == 0)  # not so often that the page fails, too
+    flow.sinks["far"].start()
+    flow.settle()
+    for number in NEW:
+        flow.give(number, size=SIZE)
+        flow.ack("near", "far")
+    assert flow.ids("near") == list(NEW)
+    assert flow.ids("far") == [*range(BEHIND), *NEW]
+    assert flow.log.gaps == []
+    flow.close()
+
+
+def test_while_a_sync_takes_its_time_a_lane_catches_up_with_what_is_durable() -> None:
+    flow = behind(MemoryDisk())
+    flow.scheduler.holding = True
+    receipts = [flow.give(number, size=SIZE) for number in NEW]
+    assert flow.scheduler.in_air == 1
+    assert flow.lanes()["far"] == BEHIND
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    assert flow.ids("far") == list(range(BEHIND))
+    assert flow.ids("near") == [], "what is not synced is sent to no lane"
+    assert all(receipt.pending for receipt in receipts), "nor acked"
+    while flow.scheduler.in_air:
+        flow.scheduler.work()
+        flow.settle()
+        flow.ack("near", "far")
+    flow.scheduler.holding = False
+    assert flow.ids("near") == list(NEW)
+    assert flow.ids("far") == [*range(BEHIND), *NEW]
+    assert not any(receipt.pending for receipt in receipts)
+    flow.close()
+
+
+@pytest.mark.parametrize("synced", ["cursor", "marks", ".wal"])
+def test_after_a_sync_that_fails_no_lane_lacks_an_event_and_none_gets_again_what_a_checkpoint_has(
+    synced: str,
+) -> None:
+    flow = behind(MemoryDisk())
+    flow.sinks["far"].start()
+    flow.settle()
+    sinks = flow.sinks["far"]
+    for _ in range(BEHIND // 2):
+        sinks.node.ack(sinks.waiting.pop(0))
+    flow.checkpoint()
+    flow.disk.fault = lambda operation, path: errno.EIO if operation == "sync" and path.endswith(synced) else None
+
+    def work() -> None:
+        for number in NEW:
+            flow.give(number, size=SIZE)
+            flow.ack("near", "far")
+            flow.checkpoint()
+
+    with pytest.raises(Fatal):
+        work()
+    first = {name: flow.ids(name) for name in SINKS}
+    flow.disk.fault = None
+    flow.crash()
+    again = Apart(FAN, SINKS, disk=flow.disk, config=SMALL)
+    again.ack(*SINKS)
+    assert {*first["near"], *again.ids("near")} >= set(range(NEW[0], again.log.durable))
+    assert {*first["far"], *again.ids("far")} == set(range(again.log.durable))
+    assert set(again.ids("near")).isdisjoint(range(BEHIND))
+    assert set(again.ids("far")).isdisjoint(range(BEHIND // 2))
+    again.close()
