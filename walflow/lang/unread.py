@@ -1,6 +1,7 @@
 """Args that a definition declares and never reads: what is given for one changes nothing."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from walflow.compile.fields import fields_of
 from walflow.compile.nodes import Access, Name, Root
@@ -63,6 +64,6 @@ def _read(written: Sequence[object]) -> Iterator[str | None]:
             case DefineFlow() | DefineConnector() | DefinePipeline() | DefineOperator() | DefineScript():
                 rest.append(node.args)  # it sees its own alone; their defaults are read where it stands
             case tuple():
-                rest.extend(node)
+                rest.extend(cast("tuple[object, ...]", node))
             case _:
                 rest.extend(getattr(node, field) for field in fields_of(node) or ())
