@@ -3,6 +3,7 @@ file has nothing twice."""
 
 import json
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -63,8 +64,9 @@ class Peer:
         self._server.settimeout(PATIENCE)
         self.ids: list[int] = []
 
-    def take(self, count: int | None) -> None:
-        """Until so many events came; None: until the sender closes the connection."""
+    def take(self, count: int | None, then: Callable[[], object] | None = None) -> None:
+        """Until so many events came; None: until the sender closes the connection. `then` kills the sender: what the kernel had
+        for the peer by then is acked, so the peer takes it too."""
         connection, _ = self._server.accept()
         connection.settimeout(PATIENCE)
         rest = b""
@@ -76,6 +78,9 @@ class Peer:
                 assert data, f"{len(self.ids)} of {count} events came"
                 *lines, rest = (rest + data).split(b"\n")
                 self.ids += [json.loads(line)["id"] for line in lines]
+                if then is not None and count is not None and len(self.ids) >= count:
+                    then()
+                    count = None
 
     def close(self) -> None:
         self._server.close()
@@ -132,13 +137,13 @@ def test_kills_at_any_moment_while_the_peer_catches_up(flow: tuple[Path, int], t
         send(daemon, life * 2000, (life + 1) * 2000)
         if life % 2:
             peer = Peer(port)
-            peer.take(300)
+            peer.take(300, daemon.kill)
             got |= set(peer.ids)
             peer.close()
         else:
             before = len(ids(out))
             wait_until(lambda: len(ids(out)) > before + 300)  # noqa: B023
-        daemon.kill()
+            daemon.kill()
     peer = Peer(port)
     with running(file, tmp_path) as daemon, ThreadPoolExecutor() as threads:
         taken = threads.submit(peer.take, None)
