@@ -151,7 +151,7 @@ def lines_of(client: Client, first: int, end: int, name: str) -> dict[int, bytes
     found: dict[int, bytes] = {}
     for one in client.read(first, end, name):
         assert not isinstance(one, LostPositions), one
-        data, at = one[1], 0
+        data, at = bytes(one[1]), 0
         while at < len(data):
             _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)
             lines = data[at + 48 + tag : at + 48 + length].split(b"\n")
