@@ -64,7 +64,7 @@ class LogSink:
         self._arriving = arriving
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
-        self._held: deque[Block] = deque()
+        self._held: deque[tuple[Block, bytes]] = deque()  # with their tags
         self._gathering = False
         self._sync_seconds = 300e-6  # moving average over all commits
         self._last_end = 0.0
@@ -107,7 +107,7 @@ class LogSink:
 
     def room(self) -> None:
         """There is space again: appends the waiting blocks, and restores the breaker below the low mark."""
-        while self._held and self._append(self._held[0], self._tag(self._held[0])):
+        while self._held and self._append(*self._held[0]):
             self._held.popleft()
         if self._make_way is not None:
             self._push(self._make_way)
@@ -127,7 +127,7 @@ class LogSink:
             )
             self._rejected_bytes.value += size
         elif self._held or not self._append(block, tag):
-            self._held.append(block)
+            self._held.append((block, tag))
             if self._make_way is None:
                 self._fill_up()
             elif len(self._held) == 1:
@@ -148,8 +148,8 @@ class LogSink:
     def _push(self, make_way: Callable[[int, int], None]) -> None:
         """Makes room for waiting blocks, because they need the space at once."""
         if self._held:
-            block = self._held[0]
-            make_way(len(self._tag(block)), len(block.frames.data))
+            block, tag = self._held[0]
+            make_way(len(tag), len(block.frames.data))
         if self._held or self._full:
             self._full = bool(self._held)
             self._checkpoints.want_space(self._full)

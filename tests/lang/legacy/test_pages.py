@@ -102,6 +102,7 @@ def test_the_persistent_page_mended_loses_nothing_when_both_die(tmp_path: Path) 
     with run(folder) as daemon:
         with listening(port, heard):
             wait_until(lambda: len(events(heard)) >= 20)
+        behind = int(str(events(heard)[-1]["id"])) + 1
         before = stored(folder / "store")
         wait_until(lambda: stored(folder / "store") >= before + 10)  # with nobody to hear it
         daemon.kill()
@@ -111,7 +112,10 @@ def test_the_persistent_page_mended_loses_nothing_when_both_die(tmp_path: Path) 
         wait_until(lambda: runs(heard)[-1][-1] >= 5 and len(runs(heard)) == 2)
         assert daemon.terminate() == 0
     first, second = runs(heard)
-    assert first == list(range(len(first)))
+    missing = sorted(set(range(first[-1])) - set(first))
+    # acked is what the kernel of the listener has, and it may have had some when the listener was killed
+    assert missing == list(range(behind, behind + len(missing)))
+    assert len(missing) < 20
     assert len(first) >= 20 + 10
     assert second == list(range(len(second)))
 
