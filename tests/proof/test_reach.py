@@ -32,6 +32,8 @@ UNREACHED = {
     # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/delivery/test_lanes_model.py has more of them
     **{(file, place): "lanes" for file, places in LANES.items() for place in places},
     ("directory.py", "Directory.release"): "twice: where opening failed, and the log was closed all the same",
+    ("mark_file.py", "Sink.mark"): "merged lanes: the power is cut in tests/wal/test_relinking.py",
+    ("slot_file.py", "newest"): "for tools, which do not write: tests/cli/test_wal_marks.py",
     ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/delivery/test_recalling.py",
     (
         "log.py",
