@@ -93,7 +93,8 @@ def test_the_page_shows_that_both_agree(tmp_path: Path) -> None:
     with running(flow, tmp_path) as daemon:
         port = str(daemon.wait_for("listening")["address"]).rpartition(":")[2]
         shell(sends.replace("/7710", f"/{port}"), tmp_path)
-        until(lambda: (tmp_path / "large.jsonl").read_text().count("\n") == 2 * 144, daemon)
+        large = tmp_path / "large.jsonl"
+        until(lambda: large.exists() and large.read_text().count("\n") == 2 * 144, daemon)
         assert daemon.terminate() == 0
     compared = over_files.replace("flows/spark/orders.troy", str(ORDERS)).replace("python ", f"{sys.executable} ")
 

@@ -319,7 +319,7 @@ def test_dropped_files_are_moved_once_all_of_them_is_in_the_log_also_after_a_kil
         wait_until(lambda: len([*done.iterdir()]) == 200)
         assert not [*(directory / "incoming").iterdir()]
         out = directory / "out.jsonl"
-        wait_until(lambda: f'"id":{19_999}}}' in out.read_text())
+        wait_until(lambda: out.exists() and f'"id":{19_999}}}' in out.read_text())
         assert daemon.terminate() == 0, daemon.raw
     ids = [int(line.split(":")[1].rstrip("}")) for line in out.read_text().splitlines()]
     assert set(ids) == set(range(20_000))

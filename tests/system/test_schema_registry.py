@@ -25,7 +25,8 @@ async def test_messages_wait_for_a_registry_that_is_away(tmp_path: Path) -> None
             daemon.wait_for("registry away")
             assert not out.read_bytes()
             stub.status = 200
-            wait_until(lambda: out.read_bytes().count(b"\n") == 2 and refused.read_bytes().count(b"\n"))
+            wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == 2)
+            wait_until(lambda: refused.exists() and refused.read_bytes().count(b"\n"))
             assert daemon.terminate() == 0, daemon.raw
 
     with cluster() as brokers:
