@@ -110,8 +110,11 @@ class Demo:
     async def _act(self) -> None:
         async with asyncio.TaskGroup() as group:
             kills = group.create_task(self._kill_repeatedly())
-            # on a machine with other work a start takes longer, and the last kill would come after the last line
-            group.create_task(self._traffic.flow(self._plan.seconds, lambda: not kills.done()))
+            # on a machine with other work a start takes longer, and the last kill would come after the last line; or the first
+            # line would never be sent
+            group.create_task(
+                self._traffic.flow(self._plan.seconds, lambda: not kills.done() or not self._traffic.echoed)
+            )
         try:
             async with asyncio.timeout(SETTLES_WITHIN):
                 await _until(lambda: self._traffic.settled)
