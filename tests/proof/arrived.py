@@ -439,7 +439,7 @@ class Row:
 
 
 def void() -> None:
-    """Blocks of a process that is gone are nobody's, also those that a power cut left in the middle of a call."""
+    """Settles the receipts of a process that is gone. A power cut may have left one in the middle of a call."""
     for one in gc.get_objects():
         if type(one) is Receipt and one.pending:
             one.settled, one.pending = _settled, 0

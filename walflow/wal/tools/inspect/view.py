@@ -22,7 +22,7 @@ NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 
 class View(NamedTuple):
     """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound, or of another log.
-    `marks`: of lanes, by name."""
+    `marks`: what single sinks have acked, by the name in the file."""
 
     directory: Directory
     found: Found
