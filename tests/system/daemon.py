@@ -200,6 +200,14 @@ def wait_until(true: Callable[[], object], what: str = "") -> None:
         time.sleep(0.01)
 
 
+def contents(directory: Path) -> Iterator[bytes]:
+    """Of each file below `directory` that is still there when it is read: whose files they are may rename and delete."""
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path.read_bytes()
+
+
 def free_port() -> int:
     """Below those that the kernel gives to whoever connects: tests run side by side."""
     while True:

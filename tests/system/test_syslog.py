@@ -12,7 +12,7 @@ import pytest
 from bench.peers import modules_of, started
 from bench.unpacked import RSYSLOG, absent, environment, program
 from demo.server import free_port, write_flow
-from tests.system.daemon import ROOT, running, wait_until
+from tests.system.daemon import ROOT, contents, running, wait_until
 
 DOORS = ROOT / "flows" / "doors"
 MESSAGES = [f"message {number} [x] caf\xe9" for number in range(200)]
@@ -128,7 +128,7 @@ def test_from_rsyslog_to_rsyslog_through_a_log_that_is_killed(tmp_path: Path) ->
             )
             log(*options, "--sd-id", "zoo@1", "--sd-param", 'tiger="hun\\"gry"', messages=MESSAGES)
             last = MESSAGES[-1].encode()
-            wait_until(lambda: any(last in path.read_bytes() for path in state.iterdir()), "the last one in the log")
+            wait_until(lambda: any(last in content for content in contents(state)), "the last one in the log")
             daemon.kill()
     with rsyslog(RECEIVES, tmp_path / "receiver", send), running(flow, tmp_path) as daemon:
         received = tmp_path / "receiver" / "received"

@@ -9,7 +9,7 @@ import pytest
 
 from demo.server import free_port, write_flow
 from tests.system.certificates import Authority
-from tests.system.daemon import ROOT, running, wait_until
+from tests.system.daemon import ROOT, contents, running, wait_until
 from tests.system.syslog_daemons import Rsyslog, SyslogNg, syslog_daemon
 
 MESSAGES = 100
@@ -40,9 +40,7 @@ def log(port: int, messages: list[str]) -> None:
 
 
 def holds(directory: Path, message: str) -> bool:
-    return directory.is_dir() and any(
-        message.encode() in path.read_bytes() for path in directory.iterdir() if path.is_file()
-    )
+    return any(message.encode() in content for content in contents(directory))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, free_port, wait_until
+from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, contents, free_port, wait_until
 from tests.system.listener import Listener
 
 PAGES = ROOT / "flows" / "legacy"
@@ -71,7 +71,7 @@ def events(file: Path) -> list[Event]:
 
 
 def stored(folder: Path) -> int:
-    return sum(file.read_bytes().count(b'"onramp"') for file in folder.rglob("*") if file.is_file())
+    return sum(content.count(b'"onramp"') for content in contents(folder))
 
 
 @contextmanager
