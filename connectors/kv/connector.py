@@ -46,7 +46,7 @@ class Kv(Connector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        store = await on_thread(inlet.scheduler, lambda: KvStore.open(self.path))
+        store = await on_thread(inlet.scheduler, lambda: KvStore.open(self.path), KvStore.close)
         answers = AnswerEvents(inlet, out)
         done = inlet.counter("commands_total")
         waiting: deque[Block] = deque()

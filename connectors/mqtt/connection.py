@@ -106,7 +106,7 @@ class MqttConnection:
         if properties is not None and receive_maximum:
             properties.ReceiveMaximum = receive_maximum
         try:
-            await on_thread(self._half.scheduler, lambda: self._dial(properties))
+            await on_thread(self._half.scheduler, lambda: self._dial(properties), _hang_up)
         except (OSError, ValueError) as error:
             raise MqttAway(_line(error)) from error
         sock = self.client.socket()
@@ -129,12 +129,13 @@ class MqttConnection:
         if self._answer.result().is_failure:
             raise MqttAway(f"the broker refuses: {self._answer.result()}")
 
-    def _dial(self, properties: Properties | None) -> None:
+    def _dial(self, properties: Properties | None) -> Client:
         address, keepalive = self._config.address, self._config.keepalive // 1_000_000_000
         if self._five:
             self.client.connect(address.host, address.port, keepalive, clean_start=self._clean, properties=properties)
         else:
             self.client.connect(address.host, address.port, keepalive)
+        return self.client
 
     async def until_lost(self) -> str:
         """Why."""
@@ -229,6 +230,13 @@ async def keep_connected(
         if backoff.gave_up:
             raise MqttAway(reason)
         await asyncio.sleep(delay)
+
+
+def _hang_up(client: Client) -> None:
+    """On the thread, after `close`."""
+    sock = client.socket()
+    if sock is not None:
+        sock.close()
 
 
 def new_properties(kind: int) -> Properties:

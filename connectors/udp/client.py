@@ -3,13 +3,14 @@ import errno
 import socket
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
 from walflow import Backoff, Block, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, WalflowError
-from walflow.net import Address, parse_address
+from walflow.net import Address, on_thread, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
 LAST_DELAY: Final = 10.0
@@ -73,7 +74,8 @@ class UdpClient(Connector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         bind = _address(self.bind) if self.bind is not None else None
-        connected = await asyncio.to_thread(connect_udp, self.address, bind, self.socket_options)
+        connect = partial(connect_udp, self.address, bind, self.socket_options)
+        connected = await on_thread(inlet.scheduler, connect, socket.socket.close)
         with connected as sock:
             refusals = Refusals(sock, inlet, str(self.address))
             sending = DatagramSending(sock, inlet, refusals)

@@ -1,7 +1,10 @@
 """Both connectors, with a real mosquitto and its own programs."""
 
 import asyncio
+import gc
 import signal
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -374,3 +377,27 @@ def test_warnings(keys: dict[str, object], warns: list[str]) -> None:
     found = made.guarantee(behind_log=True).warnings
     assert len(found) == len(warns)
     assert all(part in said for part, said in zip(warns, found, strict=True))
+
+
+async def test_a_connection_that_is_made_after_the_end_is_closed(tmp_path: Path) -> None:
+    """It ends while its thread is in the TLS handshake."""
+    authority = Authority(tmp_path)
+    server = authority.issue("127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server["cert"], server["key"])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE)
+        port = listening.getsockname()[1]
+        scheduler = LoopScheduler("mqtt")
+        inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True)
+        keys = {"url": f"mqtts://127.0.0.1:{port}", "topic": "t", "tls": {"cafile": authority.file}}
+        task = asyncio.ensure_future(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)))
+        accepted = await asyncio.to_thread(listening.accept)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with await asyncio.to_thread(context.wrap_socket, accepted[0], server_side=True) as peer:
+            await scheduler.close()
+            gc.collect()  # one that nobody has closed would warn
+            peer.settimeout(PATIENCE)
+            while await asyncio.to_thread(peer.recv, 1000):
+                pass
