@@ -37,8 +37,7 @@ async def test_what_comes_after_the_caller_was_cancelled_is_dropped(scheduler: L
         return "a socket"
 
     calling = asyncio.ensure_future(on_thread(scheduler, job, refused.append))
-    while not begun.is_set():
-        await asyncio.sleep(0)
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
