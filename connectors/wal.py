@@ -202,6 +202,7 @@ class RunningLog:
 
     def stop(self) -> None:
         """Starts no more work. Work that has started goes on."""
+        self.reader.stop()
         self.writer.stop()
         self.syncing.stop()
         self.checkpoints.stop()

@@ -177,7 +177,11 @@ class Scheduler(Protocol):
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
 
     def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Runs `job` on this scheduler's only thread, in the order of the calls. Calls `done` on the loop."""
+        """Runs `job` on this scheduler's thread, in the order of the calls. Calls `done` on the loop."""
+        ...
+
+    def fetch(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Does the same on a second thread, for reads: what is submitted does not wait for them."""
         ...
 
 

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
+LOOKS: Final = (
+    128 << 10
+)  # bytes between two looks for what the page cache has: as much as Linux reads ahead by default
 
 
 DENIED: Final = (errno.EACCES, errno.EPERM)
@@ -60,6 +63,11 @@ class Disk(Protocol):
     def close(self, fd: int) -> None: ...
     def read(self, fd: int, size: int, offset: int) -> bytes:
         """Shorter only at the end of the file."""
+        ...
+
+    def cached(self, fd: int, size: int, offset: int) -> bool:
+        """Whether a read of these bytes would wait for no device, from a look at some of them. True as well where the
+        file system does not say."""
         ...
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
@@ -155,6 +163,16 @@ class RealDisk:
                 break
             data += more
         return data
+
+    def cached(self, fd: int, size: int, offset: int) -> bool:
+        try:
+            for at in (*range(offset, offset + size, LOOKS), offset + size - 1):
+                os.preadv(fd, [bytearray(1)], at, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:  # EOPNOTSUPP: tmpfs, and others that have no such read
+            return True
+        return True
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         for first in range(0, len(parts), IOV_MAX):

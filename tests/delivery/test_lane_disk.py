@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.delivery.apart import Apart
 from tests.delivery.test_lanes import FAN
@@ -53,12 +54,55 @@ def test_a_file_that_cannot_be_opened_now_and_then_stops_the_lane_alone_that_rea
     lacks = BEHIND + len(NEW) - len(flow.ids("far"))
     assert flow.gauges["wal_lane_backlog_events", "far"]() == lacks > BEHIND // 2, "status names it"
     assert flow.gauges["wal_lane_backlog_events", "near"]() == 0
-    flow.disk.fault = fails("open", errno.EMFILE, lambda call: call % 3 != 0)
+    flow.disk.fault = fails("open", errno.EMFILE, lambda call: call % 7 < 4)
     for _ in range(40):
         flow.scheduler.advance(1.0)
         flow.ack("far")
     assert flow.ids("far") == [*range(BEHIND), *NEW]
     assert flow.log.gaps == []
+    flow.close()
+
+
+def test_a_read_that_takes_long_holds_up_its_own_lane_alone() -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.cold = flow.scheduler.slow = True
+    flow.sinks["far"].start()
+    flow.settle()
+    for number in NEW:
+        flow.give(number, size=SIZE)
+        flow.ack("near", "far")
+        assert flow.ids("near")[-1] == number, "at once"
+    had = len(flow.ids("far"))  # what it had read before
+    assert flow.ids("far") == list(range(had))
+    assert flow.lanes() == {"near": 0, "far": BEHIND + len(NEW) - had}, "status names it"
+    assert len(flow.scheduler.fetches) == 1
+    flow.scheduler.advance(90.0)
+    reads = 0
+    with capture_logs() as lines:
+        while flow.scheduler.fetches:
+            reads += 1
+            flow.scheduler.work_reads()
+            flow.settle()
+            flow.ack("far")
+    assert flow.ids("far") == [*range(BEHIND), *NEW]
+    assert reads > 1, "one after the other"
+    slow = [line for line in lines if line["event"] == "slow read"]
+    assert [(line["seconds"], line["position"]) for line in slow] == [(90.0, had + 1)], "and the others took no time"
+    flow.close()
+
+
+def test_a_read_that_ends_after_the_lane_has_stopped_reads_no_more() -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.cold = flow.scheduler.slow = True
+    flow.sinks["far"].start()
+    flow.settle()
+    flow.ack("far")
+    had = flow.ids("far")
+    assert len(flow.scheduler.fetches) == 1
+    flow.running.stop()
+    flow.scheduler.work_reads()
+    flow.settle()
+    assert (flow.ids("far"), len(flow.scheduler.fetches)) == (had, 0)
     flow.close()
 
 

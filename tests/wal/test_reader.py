@@ -1,5 +1,6 @@
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
 from walflow.errors import DiskFull, FailStop
 from walflow.testing import MemoryDisk
+from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
 
 
@@ -245,3 +247,85 @@ def test_the_first_header_of_a_chunk_costs_one_record(open_log: Open, directory:
     overwrite(chunk_files(str(directory))[0], 160 + byte, b"?")
     assert payloads(log) == [b"two", b"three"]
     assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
+
+
+def forget(log: Log) -> list[int]:
+    """The page cache loses the files of the log. The sizes of the files."""
+    sizes = []
+    for path in chunk_files(log.directory.path):
+        fd = os.open(path, os.O_RDWR)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        sizes.append(os.fstat(fd).st_size)
+        os.close(fd)
+    return sizes
+
+
+def test_what_is_not_in_the_page_cache_is_cold_until_it_was_fetched(open_log: Open) -> None:
+    log = open_log(1 << 20, 8, cache_bytes=0)
+    if log.disk.filesystem(log.directory.path) not in ("ext4", "xfs", "btrfs"):
+        pytest.skip("the file system does not say what it has cached")
+    put(log, *[bytes([number]) * 300_000 for number in range(10)])
+    reader, sizes = log.reader(), forget(log)
+    assert len(sizes) > 2
+    positions: list[int] = []
+    fetches = 0
+    while positions[-1:] != [log.durable]:
+        cold = reader.cold(1 << 20)
+        if cold is not None:
+            fetches += 1
+            cold.run()
+            assert reader.cold(1 << 20) is None
+        positions += [record.position for record in reader.read(1 << 20)]
+    assert positions == list(range(1, 11))
+    assert fetches
+    assert reader.cold(1 << 20) is None, "there is nothing to read"
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000, 1 << 20])
+@pytest.mark.parametrize("cache_bytes", [0, 3000])
+def test_what_is_cold_is_what_the_next_read_reads(size: int, cache_bytes: int) -> None:
+    disk = Reads({})
+    log = Log(LogOptions("/log", 4096, 100, cache_bytes=cache_bytes), disk)
+    put(log, *[b"%d" % number * 200 for number in range(100)])
+    log.ack(1, 7)
+    reader = log.reader()
+    disk.cold = True
+    while reader.position <= log.durable:
+        cold = reader.cold(size)
+        position = max(reader.position, log.low + 1)
+        disk.read_now.clear()
+        assert reader.read(size)
+        assert bool(disk.read_now) <= (cold is not None), f"at {position}"
+    assert reader.cold(size) is None
+
+
+class Reads(MemoryDisk):
+    """Notes what was read, in this order."""
+
+    def __init__(self, files: Mapping[str, bytes | Kept]) -> None:
+        self.read_now: list[tuple[str, int, int]] = []
+        super().__init__(files)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        self.read_now.append((self._fds[fd][0], offset, size))
+        return super().read(fd, size, offset)
+
+
+def test_a_file_that_cannot_be_read_is_left_to_the_read_that_follows() -> None:
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 4096, 100, cache_bytes=0), disk)
+    put(log, *[b"%d" % number * 200 for number in range(100)])
+    disk.cold = True
+    reader = log.reader()
+    cold = reader.cold(EVERYTHING)
+    assert cold is not None
+    for operation, number in (("open", errno.EMFILE), ("open", errno.ENOENT), ("read", errno.EIO)):
+        disk.fault = lambda called, path, operation=operation, number=number: number if called == operation else None
+        cold.run()
+    disk.fault = lambda called, path: errno.EMFILE if called == "open" else None
+    assert reader.cold(EVERYTHING) is None
+    with pytest.raises(DiskFull):
+        reader.read(EVERYTHING)
+    disk.fault = None
+    assert len(reader.read(EVERYTHING)) == 100

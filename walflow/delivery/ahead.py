@@ -6,17 +6,20 @@ from typing import Final
 
 from walflow.contract import Outlet
 from walflow.delivery.redelivery import InFlight
-from walflow.errors import DiskFull, FailStop
+from walflow.errors import DiskFull, FailStop, WalflowError
 from walflow.wal import Log, Mark, Record
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
+SLOW_READ: Final = 1.0  # seconds from which on the log names a read
 
 
 class ReadAhead:
     """`parts`: the next ones to be sent, in order. `found_gaps`: called after each read, which may have found damage.
-    `again`: called when the log may be read again that could not be."""
+    `again`: called when the log may be read again that could not be, and when something was read.
+
+    A read that would wait for the disk waits on the scheduler's thread for reads, where it holds up nothing but its own lane."""
 
     def __init__(
         self, log: Log, mark: Mark, out: Outlet, found_gaps: Callable[[], None], again: Callable[[], None]
@@ -30,12 +33,23 @@ class ReadAhead:
         self._records = log.reader(mark.low + 1)
         self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
         self._reads_later = False
+        self._fetching: float | None = None  # since when
+        self._stopped = False
 
     def fill(self) -> bool:
         """Reads if nothing waits. False: there is nothing to send now."""
-        if not self.parts:
-            self._read()
+        if not self.parts and self._fetching is None and not self._stopped:
+            cold = self._records.cold(READ_BYTES)
+            if cold is None:
+                self._read()
+            else:
+                self._fetching = self._out.scheduler.time()
+                self._out.scheduler.fetch(cold.run, self._fetched)
         return bool(self.parts)
+
+    def stop(self) -> None:
+        """Reads no more: the log is going to be closed."""
+        self._stopped = True
 
     def received_ns(self) -> int:
         """When the oldest event that is not acked had been received. 0: it was not read yet."""
@@ -43,6 +57,20 @@ class ReadAhead:
         while len(received) > 1 and received[1][0] <= first:
             received.popleft()
         return received[0][1] if received else 0
+
+    def _fetched(self, error: BaseException | None) -> None:
+        scheduler = self._out.scheduler
+        assert self._fetching is not None
+        seconds = scheduler.time() - self._fetching
+        self._fetching = None
+        if seconds >= SLOW_READ:
+            self._out.log.warning("slow read", seconds=round(seconds, 1), position=self._records.position)
+        if error is not None:
+            self._out.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+        if self._stopped:
+            return
+        self._read()  # and does not ask again whether it is cached: it goes on even where nothing stays in the cache
+        self._again()
 
     def _read(self) -> None:
         try:

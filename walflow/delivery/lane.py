@@ -94,6 +94,10 @@ class Lane:
         """Sends what may be sent."""
         self._pump.now()
 
+    def stop(self) -> None:
+        """Reads no more. What is in flight may still settle."""
+        self._ahead.stop()
+
     def _send_ready(self) -> None:
         parts, turn, size = self._ahead.parts, self._limits.turn, 0
         while not self._redelivery.blocks and self._ahead.fill():

@@ -75,6 +75,11 @@ class LogSource:
         for lane in self._lanes.values():
             lane.pump()
 
+    def stop(self) -> None:
+        """Reads no more. What is in flight may still settle."""
+        for lane in self._lanes.values():
+            lane.stop()
+
     def _measure(self, name: str, lane: Lane) -> None:
         self._out.gauge("wal_lane_backlog_events", lane.backlog, lane=name)
         self._out.gauge("wal_lane_backlog_bytes", lambda: backlog_bytes(self._log, lane.low), lane=name)

@@ -116,9 +116,11 @@ def _folder(change: dict[str, Inode | None], path: str) -> str:
 
 class MemoryDisk:
     """Of files (`{path: bytes}`) or of an image. `fault` may fail an operation: it gets the operation and the path
-    and returns an errno or None; a write that fails so leaves its first half."""
+    and returns an errno or None; a write that fails so leaves its first half. `cold`: a look at what is cached finds
+    nothing."""
 
     preallocates = False
+    cold = False
 
     def __init__(self, files: Mapping[str, bytes | Kept] | None = None) -> None:
         self.inodes: dict[str, Inode] = {}
@@ -230,6 +232,9 @@ class MemoryDisk:
             raise self._failure(errno.EIO, path)
         assert inode.data is not None
         return bytes(inode.data[offset : offset + size])
+
+    def cached(self, fd: int, size: int, offset: int) -> bool:
+        return not self.cold
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         path, inode = self._fds[fd]

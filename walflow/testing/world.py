@@ -44,11 +44,14 @@ class _Timer:
 class VirtualScheduler:
     """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
 
-    Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one.
+    Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one. `fetches`, too,
+    while `slow`: until `work_reads` runs one.
     """
 
     def __init__(self) -> None:
         self.holding = False
+        self.slow = False
+        self.fetches: deque[tuple[Callable[[], None], Done]] = deque()
         self._now = 0.0
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, _Timer]] = []
@@ -87,24 +90,35 @@ class VirtualScheduler:
     def submit(self, job: Callable[[], None], done: Done) -> None:
         self._jobs.append((job, done))
 
+    def fetch(self, job: Callable[[], None], done: Done) -> None:
+        self.fetches.append((job, done))
+
     # for the test
 
     def run(self) -> bool:
         """All that is due now. True: there was something."""
         any_ran = False
-        while self._soon or self._due() or (self._jobs and not self.holding):
+        while self._soon or self._due() or (self._jobs and not self.holding) or (self.fetches and not self.slow):
             any_ran = True
             if self._soon:
                 self._soon.popleft()()
             elif self._due():
                 self._fire()
-            else:
+            elif self._jobs and not self.holding:
                 self.work()
+            else:
+                self.work_reads()
         return any_ran
 
     def work(self) -> None:
         """The job in the air, and its `done`."""
-        job, done = self._jobs.popleft()
+        self._work(*self._jobs.popleft())
+
+    def work_reads(self) -> None:
+        """The read in the air, and its `done`."""
+        self._work(*self.fetches.popleft())
+
+    def _work(self, job: Callable[[], None], done: Done) -> None:
         error: BaseException | None = None
         try:
             job()

@@ -25,6 +25,10 @@ class Cache:
     def bytes(self) -> int:
         return self._bytes
 
+    def __contains__(self, position: int) -> bool:
+        """Whether it has the record that begins there."""
+        return position in self._entries
+
     def put(self, entries: list[Entry]) -> None:
         known = self._entries
         for entry in entries:

@@ -7,8 +7,9 @@ unnecessary.
 """
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from walflow.disk import Disk
 from walflow.errors import DiskFull, FailStop
 from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
 from walflow.wal.directory import FULL
@@ -17,6 +18,40 @@ from walflow.wal.quarantine import Gap
 
 if TYPE_CHECKING:
     from walflow.wal.log import Log
+
+
+FETCHED: Final = 1 << 20  # bytes, read at a time by `Fetch`
+
+
+class Span(NamedTuple):
+    """`size` bytes of a file, from `offset` on."""
+
+    path: str
+    offset: int
+    size: int
+
+
+class Fetch(NamedTuple):
+    """Brings what the next read needs into the page cache, so that the read does not wait for the disk. `run` is for any
+    thread: it has descriptors of its own. It does not judge what it reads, and raises nothing: the read that
+    follows meets what is wrong."""
+
+    disk: Disk
+    spans: list[Span]
+
+    def run(self) -> None:
+        for path, offset, size in self.spans:
+            try:
+                fd = self.disk.open(path)
+            except OSError:
+                return
+            try:
+                for at in range(offset, offset + size, FETCHED):
+                    self.disk.read(fd, min(FETCHED, offset + size - at), at)
+            except OSError:
+                return
+            finally:
+                self.disk.close(fd)
 
 
 class Reader:
@@ -66,11 +101,51 @@ class Reader:
             size += len(record.tag) + len(record.payload)
         return records
 
+    def cold(self, max_bytes: int) -> Fetch | None:
+        """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now."""
+        disk, spans = self._log.disk, self._spans(max_bytes)
+        try:
+            if all(self._is_cached(disk, span) for span in spans):
+                return None
+        except OSError:  # `read` meets it, and says what it is
+            return None
+        return Fetch(disk, spans)
+
     def close(self) -> None:
         if self._fd >= 0:
             self._log.disk.close(self._fd)
         self._fd = -1
         self._open = self._chunk = None
+
+    def _is_cached(self, disk: Disk, span: Span) -> bool:
+        if self._open is not None and self._fd >= 0 and span.path == self._log.directory.file(self._open.name):
+            return disk.cached(self._fd, span.size, span.offset)
+        fd = disk.open(span.path)
+        try:
+            return disk.cached(fd, span.size, span.offset)
+        finally:
+            disk.close(fd)
+
+    def _spans(self, max_bytes: int) -> list[Span]:
+        """Where the next records lie, about: the whole chunk where a reader has to go through it from its beginning."""
+        log, position = self._log, max(self.position, self._log.low + 1)
+        if position > log.durable or position in log.cache:
+            return []
+        spans: list[Span] = []
+        at = max(bisect_right(log.chunks, position, key=lambda chunk: chunk.first) - 1, 0)
+        for chunk in log.chunks[at:]:
+            if max_bytes <= 0:
+                break
+            if chunk.last < position:
+                continue
+            known = chunk is self._chunk and self._at <= position
+            offset = self._offset if known else CHUNK_START
+            seeks = position > (self._at if known else chunk.first)
+            size = chunk.synced - offset if seeks else min(max_bytes, chunk.synced - offset)
+            if size > 0:
+                spans.append(Span(log.directory.file(chunk.name), offset, size))
+                max_bytes -= size
+        return spans
 
     def _from_disk(self) -> Record | None:
         """The record with `position`; None: the reader has moved, look again."""

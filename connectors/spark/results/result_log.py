@@ -99,6 +99,7 @@ class ResultLog:
         self._woken.set()
 
     async def close(self) -> None:
+        self._source.stop()
         self._checkpoints.stop()
         await on_log_thread(self._out, _nothing)  # after what the thread has in hand, and its log has heard of it
         await on_log_thread(self._out, self.log.close)
