@@ -20,7 +20,7 @@ from walflow.wal.log import Dropped, Log, LogOptions
 from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery
 from walflow.wal.quarantine import Gap
-from walflow.wal.reader import Reader
+from walflow.wal.reader import Fetch, Reader
 
 __all__ = [
     "Checkpoint",
@@ -29,6 +29,7 @@ __all__ = [
     "DiskFull",
     "Dropped",
     "FailStop",
+    "Fetch",
     "Gap",
     "Log",
     "LogFull",

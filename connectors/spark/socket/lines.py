@@ -11,7 +11,7 @@ from msgspec import MsgspecError
 
 from walflow import Frames, Half, WalflowError
 from walflow.delivery.tag import Tags
-from walflow.wal import Log, Record
+from walflow.wal import Fetch, Log, Record
 
 
 class SparkLine(NamedTuple):
@@ -30,6 +30,10 @@ class Lines:
         self._half = half
         self._told = 0
         self.position = position  # of the next line
+
+    def cold(self, max_bytes: int) -> Fetch | None:
+        """What `read` would wait for."""
+        return self._records.cold(max_bytes)
 
     def read(self, max_bytes: int) -> list[SparkLine]:
         """Returns lines; none if no more events are durable. Raises DiskFull if no file can be opened now."""

@@ -77,6 +77,7 @@ class Sending:
             raise
 
     async def _read_more(self) -> None:
+        await self._fetch()
         try:
             self._read.extend(self._lines.read(READ_BYTES))
         except DiskFull as error:
@@ -85,6 +86,14 @@ class Sending:
             return
         if not self._read:
             await self._durable_end.wait(self._lines.position, WAIT)
+
+    async def _fetch(self) -> None:
+        """Waits for the disk on a thread, if the next lines are not in the page cache."""
+        cold = self._lines.cold(READ_BYTES)
+        if cold is not None:
+            fetched = asyncio.Event()
+            self._half.scheduler.fetch(cold.run, lambda error: fetched.set())
+            await fetched.wait()
 
     async def _commit(self, count: int, peer: str) -> None:
         try:
