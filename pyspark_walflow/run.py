@@ -122,9 +122,12 @@ def _main(given: argparse.Namespace) -> int:
         raise _Ended(str(error), EX_DATAERR) from None
     if given.port is not None and given.port not in {*shipped.outputs, "err"}:
         raise _Ended(f"--port {given.port}: the pipeline's outputs are {', '.join(shipped.outputs)}", EX_USAGE)
+    _look(given, conf)
     begin = time.monotonic()
     try:
         versions()
+        if not given.quiet:
+            sys.stderr.write("Spark starts\n")
         with tempfile.TemporaryDirectory(prefix="walflow-") as scratch:
             spark = _session(given, conf, scratch)
             try:
@@ -146,6 +149,27 @@ def _main(given: argparse.Namespace) -> int:
     told = ", ".join(f"{count:,} {port}" for port, count in sorted(counts.items())) or "no row"
     sys.stderr.write(f"{given.write}: {told}; {seconds:.1f} s\n")
     return 0
+
+
+def _look(given: argparse.Namespace, conf: Mapping[str, str]) -> None:
+    """What is wrong with the paths and can be seen before Spark starts. Paths of other file systems, and Hadoop's patterns, are
+    left to Spark."""
+    master = given.master or conf.get("spark.master") or "local[*]"
+    if not master.startswith("local") or "HADOOP_CONF_DIR" in os.environ or "spark.hadoop.fs.defaultFS" in conf:
+        return
+    read, write = _local(given.read), _local(given.write)
+    if read is not None and not read.exists():
+        raise _Ended(f"--read {given.read}: there is no {str(read)!r}", EX_NOINPUT)
+    if write is not None and given.mode == "error" and write.exists():
+        raise _Ended(
+            f"--write {given.write}: {str(write)!r} is there already: --mode append or overwrite, or another path",
+            EX_CANTCREAT,
+        )
+
+
+def _local(place: Place) -> Path | None:
+    path = place.path.removeprefix("file://").removeprefix("file:")
+    return None if not path or ":" in path or any(sign in path for sign in "*?[{\\") else Path(path)
 
 
 def _code(message: str) -> int:

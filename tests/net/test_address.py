@@ -14,7 +14,6 @@ from walflow.net import Address, parse_address
         ("[fe80::1%lo]", Address("fe80::1%lo", 9)),
         ("ü.example:1", Address("ü.example", 1)),
         ("a_b:1", Address("a_b", 1)),
-        ("*:1", Address("*", 1)),
     ],
 )
 def test_what_an_address_is(url: str, address: Address) -> None:
@@ -29,6 +28,7 @@ def test_what_an_address_is(url: str, address: Address) -> None:
         ("x" * 64, "is no name of a machine"),
         ("a b:1", "'a b' is no name of a machine"),
         ("a\0:1", "'a\\x00' is no name of a machine"),
+        ("*:1", "'*' is no address: 0.0.0.0 stands for all of this machine's, [::] for those of IPv6 too"),
         ("h:1#2", "'h:1#2' is not host:port"),
         ("h:1?2", "'h:1?2' is not host:port"),
         ("h:1/2", "'h:1/2' is not host:port"),

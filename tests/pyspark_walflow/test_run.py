@@ -38,6 +38,9 @@ def given(count: int) -> list[str]:
         (["--read", "json:in", "--write", "noop:", "--port", "owt"], 2, "the pipeline's outputs are out, err"),
         (["--read", "json:in", "--write", "noop:", "--arg", "most=1"], 65, "most"),
         (["--read", "json:in", "--write", "noop:", "--arg", "least"], 2, "write NAME=VALUE"),
+        (["--read", "json:nosuch/", "--write", "noop:"], 66, "--read json:nosuch/: there is no 'nosuch'"),
+        (["--read", "json:file:///nosuch", "--write", "noop:"], 66, "there is no '/nosuch'"),
+        (["--read", "json:.", "--write", "json:/"], 73, "--write json:/: '/' is there already: --mode append"),
     ],
 )
 def test_what_is_wrong_before_spark_starts_is_one_line(

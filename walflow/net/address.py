@@ -59,6 +59,8 @@ def check_brackets(netloc: str) -> None:
 
 def check_host(host: str) -> None:
     """Raises ValueError for a name that no lookup accepts."""
+    if host == "*":
+        raise ValueError("'*' is no address: 0.0.0.0 stands for all of this machine's, [::] for those of IPv6 too")
     try:
         host.encode("idna")
     except UnicodeError:  # `a..b`, or more than 63 characters between two dots
