@@ -162,7 +162,7 @@ class KafkaConsuming:
     async def run(self) -> None:
         """Until it is cancelled. Raises KafkaAway where another run may do better."""
         on = partial(on_thread, self._out.scheduler)
-        member = self._member = await on(lambda: GroupMember(self._config))
+        member = self._member = await on(lambda: GroupMember(self._config), GroupMember.close)
         self._out.gauge("kafka_assigned_partitions", lambda: len(member.partitions))
         self._out.gauge("kafka_lag_messages", member.lag)
         self._out.gauge("kafka_paused", lambda: int(member.paused))

@@ -59,7 +59,7 @@ async def test_a_message_is_an_event_with_its_key_headers_and_place(brokers: str
 @pytest.mark.nightly
 async def test_an_offset_is_committed_when_all_before_it_are_settled(brokers: str, topic: str) -> None:
     put(brokers, topic, b"0")
-    async with consuming(brokers, topic) as out:
+    async with consuming(brokers, topic, session_ms=3_000) as out:
         await until(lambda: len(out.sent) == 1)
         put(brokers, topic, b"1", b"bad", b"3")
         await until(lambda: values(out) == [0, 1, 3])
