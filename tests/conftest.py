@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import croniter  # noqa: F401  # asks the program `file` what machine this is, once: else some test starts a process
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import settings
 from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
 from tests.jvm import be_short_lived
-from tests.tiers import TIERS, processes_ended, tier
+from tests.tiers import TIERS, cannot_match, hidden_mark, processes_ended, tier
 from walflow.extras import install_line
 
 
@@ -59,9 +60,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", action="append", choices=TIERS, help="only tests of this tier, see tests/tiers.py")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """All files take half a minute to collect, in each process. Most have nothing of a rare mark."""
+    is_tests = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_tests and cannot_match(collection_path, config.getoption("markexpr")) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if (mark := hidden_mark(item)) is not None:
+            raise pytest.UsageError(f"{item.nodeid} is marked {mark}, which its file does not say (tests/tiers.py)")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("one Spark session"))
     wanted = config.getoption("tier")

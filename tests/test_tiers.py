@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import cannot_match
+
 ROOT = Path(__file__).parents[1]
 
 SAMPLE = """
 import asyncio, functools, os, subprocess
 import pytest
+
+from tests.tiers import cannot_match
 from tests.system.daemon import running
 from walflow import Receipt
 
@@ -70,9 +74,8 @@ def pytest_of(source: str, directory: Path, *options: str) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
     command += ["-p", "no:cacheprovider", str(path), *options]
     wide = {**os.environ, "COLUMNS": "1000"}
-    return subprocess.run(
-        command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False
-    ).stdout.splitlines()
+    done = subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False)
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -118,3 +121,30 @@ def test_a_quick_test_that_starts_a_process_unseen_fails_and_names_the_mark(tmp_
     assert len(failed) == 1, said
     assert "::test_starts - Failed: this test starts a process: mark it @pytest.mark.test" in failed[0]
     assert any(line.startswith("PASSED") and line.endswith("::test_does_not") for line in said)
+
+
+HIDDEN = """
+import pytest
+
+from tests.tiers import cannot_match
+
+@getattr(pytest.mark, "al" + "one")
+def test_alone(): ...
+"""
+
+
+def test_a_mark_by_which_files_are_left_out_is_in_the_file(tmp_path: Path) -> None:
+    said = pytest_of(HIDDEN, tmp_path)
+    assert any("test_sample.py::test_alone is marked alone, which its file does not say" in line for line in said), (
+        said
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "left_out"),
+    [("alone", False), ("not alone and spark", False), ("hypothesis and not alone", True), ("not hypothesis", False)],
+)
+def test_files_that_have_nothing_of_a_mark_are_left_out(expression: str, left_out: bool, tmp_path: Path) -> None:
+    file = tmp_path / "test_sample.py"
+    file.write_text(SAMPLE)
+    assert cannot_match(file, expression) == left_out

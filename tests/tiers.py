@@ -19,12 +19,14 @@ import re
 import resource
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 import pytest
 
 TIERS = ("quick", "test", "nightly")
 OURS = re.compile(r"(tests|demo|bench)\b|.*\.test_")
+NEEDS = {"alone": "mark.alone", "spark": "mark.spark", "hypothesis": "hypothesis"}  # what a file with such a test has
 STARTS = {"create_subprocess_exec", "create_subprocess_shell", "fork", "multiprocessing", "posix_spawn", "subprocess"}
 
 
@@ -43,6 +45,23 @@ def tier(item: pytest.Item) -> str | None:
     if item.get_closest_marker("alone") or starts_a_process(item):
         return "test"
     return "quick"
+
+
+def cannot_match(file: Path, expression: str) -> bool:
+    """Whether no test of the file is chosen by `-m expression`, because its text has not what a mark of the expression needs."""
+    needed = [NEEDS[word] for word in expression.split(" and ") if word in NEEDS]
+    return any(text not in _text(file) for text in needed)
+
+
+def hidden_mark(item: pytest.Item) -> str | None:
+    """A mark that `cannot_match` does not see in the item's file."""
+    marks = (mark for mark in NEEDS if item.get_closest_marker(mark))
+    return next((mark for mark in marks if NEEDS[mark] not in _text(item.path)), None)
+
+
+@functools.cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def is_twin(item: pytest.Function) -> bool:
