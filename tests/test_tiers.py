@@ -135,9 +135,7 @@ def test_alone(): ...
 
 def test_a_mark_by_which_files_are_left_out_is_in_the_file(tmp_path: Path) -> None:
     said = pytest_of(HIDDEN, tmp_path)
-    assert any("test_sample.py::test_alone is marked alone, which its file does not say" in line for line in said), (
-        said
-    )
+    assert any("::test_alone is marked alone, which its file does not say" in line for line in said), said
 
 
 @pytest.mark.parametrize(
