@@ -12,7 +12,8 @@ from walflow.wal import Log, Mark, Record
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
-SLOW_READ: Final = 1.0  # seconds from which on the log names a read
+SLOW_READ: Final = 1.0  # seconds from which on the operator is told of a read
+SAID_EVERY: Final = 60.0  # seconds
 
 
 class ReadAhead:
@@ -34,17 +35,17 @@ class ReadAhead:
         self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
         self._reads_later = False
         self._fetching: float | None = None  # since when
+        self._quiet_until = 0.0
+        self._last_fetch = 0, 0.0  # the position of the next read then, and when it ended
         self._stopped = False
 
     def fill(self) -> bool:
         """Reads if nothing waits. False: there is nothing to send now."""
-        if not self.parts and self._fetching is None and not self._stopped:
-            cold = self._records.cold(READ_BYTES)
-            if cold is None:
-                self._read()
-            else:
-                self._fetching = self._out.scheduler.time()
-                self._out.scheduler.fetch(cold.run, self._fetched)
+        idle = not self.parts and self._fetching is None and not self._stopped
+        if idle and (self._is_fetched() or not self._fetch()):
+            self._read()
+            if self.parts:
+                self._fetch()  # what comes behind them is fetched while they are sent
         return bool(self.parts)
 
     def stop(self) -> None:
@@ -58,18 +59,33 @@ class ReadAhead:
             received.popleft()
         return received[0][1] if received else 0
 
-    def _fetched(self, error: BaseException | None) -> None:
+    def _fetch(self) -> bool:
+        """Whether the next read would wait for the disk. Then a thread does so, beginning now."""
+        cold = self._records.cold(READ_BYTES)
+        if cold is None:
+            return False
         scheduler = self._out.scheduler
+        self._fetching = scheduler.time()
+        scheduler.fetch(cold.run, self._fetched)
+        return True
+
+    def _is_fetched(self) -> bool:
+        """Whether that was done just now for the next read. It is not done twice: if the system keeps nothing in its cache, the lane
+        goes on all the same."""
+        position, at = self._last_fetch
+        return position == self._records.position and self._out.scheduler.time() - at < SLOW_READ
+
+    def _fetched(self, error: BaseException | None) -> None:
+        now = self._out.scheduler.time()
         assert self._fetching is not None
-        seconds = scheduler.time() - self._fetching
+        seconds = now - self._fetching
         self._fetching = None
-        if seconds >= SLOW_READ:
+        self._last_fetch = self._records.position, now
+        if seconds >= SLOW_READ and now >= self._quiet_until:
+            self._quiet_until = now + SAID_EVERY
             self._out.log.warning("slow read", seconds=round(seconds, 1), position=self._records.position)
         if error is not None:
             self._out.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
-        if self._stopped:
-            return
-        self._read()  # and does not ask again whether it is cached: it goes on even where nothing stays in the cache
         self._again()
 
     def _read(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.disk import Disk
 from walflow.errors import DiskFull, FailStop
-from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.chunk import WINDOW, Chunk, Pages, body_at, header_at, resync
 from walflow.wal.directory import FULL
 from walflow.wal.format import CHUNK_START, Record
 from walflow.wal.quarantine import Gap
@@ -103,7 +103,8 @@ class Reader:
 
     def cold(self, max_bytes: int) -> Fetch | None:
         """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now."""
-        disk, spans = self._log.disk, self._spans(max_bytes)
+        # twice: `max_bytes` counts no headers, and small events have as many bytes of those
+        disk, spans = self._log.disk, self._spans(2 * max_bytes + WINDOW)
         try:
             if all(self._is_cached(disk, span) for span in spans):
                 return None
@@ -126,7 +127,7 @@ class Reader:
         finally:
             disk.close(fd)
 
-    def _spans(self, max_bytes: int) -> list[Span]:
+    def _spans(self, most: int) -> list[Span]:
         """Where the next records lie, about: the whole chunk where a reader has to go through it from its beginning."""
         log, position = self._log, max(self.position, self._log.low + 1)
         if position > log.durable or position in log.cache:
@@ -134,17 +135,17 @@ class Reader:
         spans: list[Span] = []
         at = max(bisect_right(log.chunks, position, key=lambda chunk: chunk.first) - 1, 0)
         for chunk in log.chunks[at:]:
-            if max_bytes <= 0:
+            if most <= 0:
                 break
             if chunk.last < position:
                 continue
             known = chunk is self._chunk and self._at <= position
             offset = self._offset if known else CHUNK_START
             seeks = position > (self._at if known else chunk.first)
-            size = chunk.synced - offset if seeks else min(max_bytes, chunk.synced - offset)
+            size = chunk.synced - offset if seeks else min(most, chunk.synced - offset)
             if size > 0:
                 spans.append(Span(log.directory.file(chunk.name), offset, size))
-                max_bytes -= size
+                most -= size
         return spans
 
     def _from_disk(self) -> Record | None:
