@@ -29,6 +29,25 @@ def imported(path: Path, lines: list[dict[str, object]]) -> Path:
     return path
 
 
+def test_stats_say_what_each_sink_lacks(marked: Path) -> None:
+    known = json.loads(run("stats", marked, "--json").output)
+    assert known["sinks"] == [
+        {"name": "far", "low": 4, "backlog_events": 26},
+        {"name": "near", "low": 30, "backlog_events": 0},
+    ]
+    assert (
+        "\n  far: acked to 4, lacks 26 events\n  near: acked to 30, lacks 0 events\n" in run("stats", marked).output
+    )
+    log = Log(LogOptions(str(marked)), QuickDisk())
+    far = log.part([["near"], ["far"]])[1]
+    far.ack(5, 5)
+    far.ack(7, 29)
+    checkpoint(log, force=True)
+    log.abandon()
+    known = json.loads(run("stats", marked, "--json").output)
+    assert known["sinks"][0] == {"name": "far", "low": 5, "backlog_events": 2}
+
+
 def test_an_import_gives_each_sink_what_it_had_not_acked(marked: Path, tmp_path: Path) -> None:
     lines = exported(marked)
     assert (lines[0]["version"], lines[0]["low"]) == (2, 4)

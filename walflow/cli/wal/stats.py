@@ -20,6 +20,14 @@ class _Chunk(NamedTuple):
     bytes: int
 
 
+class _Sink(NamedTuple):
+    """Of a log with several lanes: what one sink had acked when that was last written."""
+
+    name: str
+    low: int
+    backlog_events: int
+
+
 class _Stats(NamedTuple):
     """As --json prints it."""
 
@@ -33,6 +41,7 @@ class _Stats(NamedTuple):
     cursor_durable: int
     backlog_events: int
     backlog_bytes: int
+    sinks: list[dict[str, object]]
     chunks: list[dict[str, object]]
     bytes: int
     spare_bytes: int
@@ -70,11 +79,23 @@ def _stats(view: "View") -> _Stats:
         view.hint,
         found.recovery.backlog,
         backlog_bytes(view),
+        [_sink(view, name)._asdict() for name in sorted(view.marks)],
         [_Chunk(chunk.name, chunk.first, chunk.last, _size_of(path, chunk.name))._asdict() for chunk in view.chunks],
         sum(_size_of(path, name) for name in names if name.endswith(".wal")),
         sum(_size_of(path, name) for name in names if name.startswith("spare.")),
         quarantined(path),
     )
+
+
+def _sink(view: "View", name: str) -> _Sink:
+    """It has acked what all have, too: the cursor is written after the marks."""
+    from walflow.wal.cursor import Acked
+
+    found, mark = view.found, view.marks[name]
+    own = Acked(found.acked.low, found.acked.ranges)
+    for one in ((1, mark.low), *mark.ranges):
+        own.add(one[0], min(one[1], found.durable))
+    return _Sink(name, own.low, sum(last - first + 1 for first, last in own.missing(1, found.durable)))
 
 
 def _size_of(path: str, name: str) -> int:
@@ -91,6 +112,7 @@ def _stats_lines(known: _Stats) -> list[str]:
         f"in use by {known.held_by}; it goes on while this is read" if known.held_by else "not in use",
         f"positions: acked to {known.low}, durable to {known.durable}, next {known.next}",
         f"backlog: {known.backlog_events} events, {known.backlog_bytes} bytes",
+        *(f"  {printable(str(one['name']))}: acked to {one['low']}, lacks {_events(one)}" for one in known.sinks),
         f"cursor: generation {known.cursor_generation}, says durable to {known.cursor_durable}",
         f"on disk: {known.bytes} bytes in chunks, {known.spare_bytes} in spares",
         *(
@@ -100,6 +122,10 @@ def _stats_lines(known: _Stats) -> list[str]:
         f"quarantine: {len(kept)} {'entry' if len(kept) == 1 else 'entries'}" if kept else "quarantine: empty",
         *(f"  {_kept_line(one)}" for one in kept),
     ]
+
+
+def _events(sink: dict[str, object]) -> str:
+    return "1 event" if sink["backlog_events"] == 1 else f"{sink['backlog_events']} events"
 
 
 def _kept_line(one: dict[str, object]) -> str:
