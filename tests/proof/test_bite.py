@@ -221,6 +221,9 @@ class KeepsNoMarkOfASinkThatIsMerged(LogOfLanes):
         return super().part(lanes)
 
 
+LANED_SEEDS = (15, *range(24))  # the first one is what the rarest of them needs
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "broken",
@@ -231,7 +234,7 @@ class KeepsNoMarkOfASinkThatIsMerged(LogOfLanes):
 )
 def test_lanes_with_one_thing_wrong(broken: type[LogOfLanes]) -> None:
     def tell() -> None:
-        for seed in range(24):
+        for seed in LANED_SEEDS:
             Proof(Laned(seed, effort=Effort((6, 3), (0.1,)), open_log=broken), Random(seed)).run()
 
     with pytest.raises(Broken):
