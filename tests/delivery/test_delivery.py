@@ -208,6 +208,18 @@ def test_after_a_failure_nothing_newer_is_sent_until_it_was_sent_again(path: Pat
     relay.close()
 
 
+def test_a_failure_after_the_last_event_leaves_nothing_to_be_sent_again(path: Path) -> None:
+    relay = Relay(path, taker := Taker())
+    relay.give(1, 2)
+    relay.scheduler.run()
+    taker.blocks[0].receipt.fail(LOST, done=2)
+    assert relay.log.low == 2
+    assert relay.world.count("wal_failed_events_total") == 0
+    relay.scheduler.advance(60)
+    assert [block.frames.count for block in taker.blocks] == [2]
+    relay.close()
+
+
 def test_sinks_that_acked_are_named_on_the_second_try(path: Path) -> None:
     relay = Relay(path, taker := Taker())
     relay.give(1)

@@ -101,6 +101,21 @@ def test_what_a_sink_says_of_a_dropped_event_is_heard_by_nobody() -> None:
     whole.close()
 
 
+def test_the_last_event_that_was_dropped_is_not_sent_again_either() -> None:
+    whole = Whole(config(), MemoryDisk())
+    number = 0
+    while not whole.log.low:
+        whole.give(event(number))
+        number += 1
+    last = whole.sent.pop(whole.log.low - 1)
+    assert last.frames.data[:5] == b"%05d" % (whole.log.low - 1)
+    last.receipt.fail(LOST)
+    assert whole.count("wal_failed_events_total") == 0
+    assert "redelivery" not in whole.outlet.lines
+    whole.ack_all()
+    whole.close()
+
+
 def test_what_was_read_and_not_sent_goes_too() -> None:
     """A breaker downstream is open: blocks stand ready in the reader when their file is dropped."""
     whole = Whole(config(), MemoryDisk())

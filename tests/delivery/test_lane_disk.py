@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from tests.delivery.apart import Apart
 from tests.delivery.test_lanes import FAN
+from walflow.delivery.ahead import SLOW_READ
 from walflow.testing import Fatal, MemoryDisk
 
 SINKS = ["near", "far"]
@@ -63,7 +64,8 @@ def test_a_file_that_cannot_be_opened_now_and_then_stops_the_lane_alone_that_rea
     flow.close()
 
 
-def test_a_read_that_takes_long_holds_up_its_own_lane_alone() -> None:
+@pytest.mark.parametrize("seconds", [SLOW_READ, 90.0])
+def test_a_read_that_takes_long_holds_up_its_own_lane_alone(seconds: float) -> None:
     flow = behind(MemoryDisk())
     flow.disk.cold = flow.scheduler.slow = True
     flow.sinks["far"].start()
@@ -76,7 +78,7 @@ def test_a_read_that_takes_long_holds_up_its_own_lane_alone() -> None:
     assert flow.ids("far") == list(range(had))
     assert flow.lanes() == {"near": 0, "far": BEHIND + len(NEW) - had}, "status names it"
     assert len(flow.scheduler.fetches) == 1
-    flow.scheduler.advance(90.0)
+    flow.scheduler.advance(seconds)
     reads = 0
     with capture_logs() as lines:
         while flow.scheduler.fetches:
@@ -87,7 +89,9 @@ def test_a_read_that_takes_long_holds_up_its_own_lane_alone() -> None:
     assert flow.ids("far") == [*range(BEHIND), *NEW]
     assert reads > 1, "one after the other"
     slow = [line for line in lines if line["event"] == "slow read"]
-    assert [(line["seconds"], line["position"]) for line in slow] == [(90.0, had + 1)], "and the others took no time"
+    assert [(line["seconds"], line["position"]) for line in slow] == [(seconds, had + 1)], (
+        "and the others took no time"
+    )
     flow.close()
 
 

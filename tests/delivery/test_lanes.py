@@ -73,6 +73,7 @@ def test_a_sink_that_fails_gets_again_what_it_failed_and_the_other_does_not() ->
     flow.ack("far")
     assert flow.ids("far") == [1, 2, 3, 2, 3, 4]
     assert flow.lanes() == {"near": 0, "far": 0}
+    assert flow.world.count("wal_acked_bytes_total") == len(b'{"id":1,"x":""}\n') * 4, "once"
     flow.close()
 
 
@@ -113,6 +114,7 @@ def test_together_keeps_all_sinks_in_step() -> None:
     flow.give(1)
     assert flow.ids("near") == []
     assert list(flow.outlet.lanes) == ["main::log"]
+    assert not any(lane for _, lane in flow.gauges), "all that there is to say of it is said of the log"
     flow.close()
 
 
@@ -398,6 +400,20 @@ def test_the_age_of_what_a_lane_lacks() -> None:
         assert 60 <= ages["far"]() < 60 + 600
     flow.ack("far")
     assert ages["far"]() == 0
+    flow.close()
+
+
+def test_the_age_is_known_to_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Apart(FAN, ["near", "far"])
+    now = 10**18
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    flow.give(1, ingest_ns=now - 9 * 10**9)
+    flow.give(2, ingest_ns=now - 8 * 10**9)
+    far = flow.sinks["far"]
+    far.node.ack(far.waiting.pop(0))
+    flow.settle()
+    assert flow.gauges["wal_lane_oldest_seconds", "far"]() == 8
+    flow.ack("near", "far")
     flow.close()
 
 

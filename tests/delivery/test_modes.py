@@ -66,7 +66,7 @@ def test_with_interval_an_ack_means_written_and_the_sync_follows_on_the_thread()
     whole.scheduler.advance(0.01)
     assert disk.unsynced == []
     assert (whole.gauge("wal_unsynced_events"), whole.gauge("wal_unsynced_seconds")) == (0, 0)
-    assert whole.inlet.histograms["wal_sync_seconds"].counts[0] == 2
+    assert sum(whole.inlet.histograms["wal_sync_seconds"].counts) == 2, "however long they took"
     syncs = disk.chunks_synced
     whole.scheduler.advance(10)
     assert disk.chunks_synced == syncs, "nothing is synced that was not written"

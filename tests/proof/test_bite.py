@@ -191,11 +191,50 @@ class DeletesByOneLane(LogOfLanes):
         return super().checkpoint(force=force, short=short)
 
 
+class MergesByOneSink(LogOfLanes):
+    """A lane begins at what its first sink has."""
+
+    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+        stored = self._mark_file.stored
+        self._mark_file.stored = {
+            sink: stored[one] for one, *sinks in lanes if one in stored for sink in (one, *sinks)
+        }
+        return super().part(lanes)
+
+
+class ForgetsWhoWasAhead(LogOfLanes):
+    """A sink that is merged has the mark of its lane from then on."""
+
+    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+        marks = super().part(lanes)
+        for sinks in self._mark_file._lanes:
+            for sink in sinks:
+                sink._stored = None
+        return marks
+
+
+class KeepsNoMarkOfASinkThatIsMerged(LogOfLanes):
+    """A lane of several begins at the cursor."""
+
+    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+        self._mark_file.stored = {name: mark for name, mark in self._mark_file.stored.items() if [name] in lanes}
+        return super().part(lanes)
+
+
+LANED_SEEDS = (15, *range(24))  # the first one is what the rarest of them needs
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("broken", [SaysALaneHasMore, ForgetsTheMarks, NeverSyncsMarks, DeletesByOneLane])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *(SaysALaneHasMore, ForgetsTheMarks, NeverSyncsMarks, DeletesByOneLane),
+        *(MergesByOneSink, ForgetsWhoWasAhead, KeepsNoMarkOfASinkThatIsMerged),
+    ],
+)
 def test_lanes_with_one_thing_wrong(broken: type[LogOfLanes]) -> None:
     def tell() -> None:
-        for seed in range(24):
+        for seed in LANED_SEEDS:
             Proof(Laned(seed, effort=Effort((6, 3), (0.1,)), open_log=broken), Random(seed)).run()
 
     with pytest.raises(Broken):

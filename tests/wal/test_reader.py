@@ -284,10 +284,11 @@ def test_what_is_not_in_the_page_cache_is_cold_until_it_was_fetched(open_log: Op
 
 @pytest.mark.parametrize("size", [1, 100, 5000, 1 << 20])
 @pytest.mark.parametrize("cache_bytes", [0, 3000])
-def test_what_is_cold_is_what_the_next_read_reads(size: int, cache_bytes: int) -> None:
+@pytest.mark.parametrize("payload", [300, 5000])  # several records in a file, or one
+def test_what_is_cold_is_what_the_next_read_reads(size: int, cache_bytes: int, payload: int) -> None:
     disk = Reads({})
     log = Log(LogOptions("/log", 4096, 100, cache_bytes=cache_bytes), disk)
-    put(log, *[b"%d" % number * 200 for number in range(100)])
+    put(log, *[b"." * payload] * 60)
     log.ack(1, 7)
     reader = log.reader()
     disk.cold = True
@@ -310,6 +311,37 @@ class Reads(MemoryDisk):
     def read(self, fd: int, size: int, offset: int) -> bytes:
         self.read_now.append((self._fds[fd][0], offset, size))
         return super().read(fd, size, offset)
+
+
+class OneIsCold(MemoryDisk):
+    path = ""
+
+    def cached(self, fd: int, size: int, offset: int) -> bool:
+        return self._fds[fd][0] != self.path
+
+
+def test_each_file_is_asked_for_itself() -> None:
+    disk = OneIsCold()
+    log = Log(LogOptions("/log", 4096, 100, cache_bytes=0), disk)
+    put(log, *[b"." * 5000] * 3)
+    reader = log.reader()
+    reader.read(1)
+    for chunk, cold in zip(log.chunks, (False, True, False), strict=True):
+        disk.path = log.directory.file(chunk.name)
+        assert (reader.cold(1) is not None) == cold
+
+
+def test_a_reader_that_goes_on_fetches_no_more_than_it_reads() -> None:
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 1 << 20, 4, cache_bytes=0), disk)
+    put(log, *[b"." * 1000] * 100)
+    disk.cold = True
+    reader = log.reader()
+    for _ in range(5):
+        cold = reader.cold(10_000)
+        assert cold is not None
+        assert [span.size for span in cold.spans] == [10_000]
+        reader.read(10_000)
 
 
 def test_a_file_that_cannot_be_read_is_left_to_the_read_that_follows() -> None:
