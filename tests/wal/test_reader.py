@@ -269,16 +269,17 @@ def test_what_is_not_in_the_page_cache_is_cold_until_it_was_fetched(open_log: Op
     reader, sizes = log.reader(), forget(log)
     assert len(sizes) > 2
     positions: list[int] = []
-    fetches = 0
+    fetches = warm = 0
     while positions[-1:] != [log.durable]:
         cold = reader.cold(1 << 20)
         if cold is not None:
             fetches += 1
             cold.run()
-            assert reader.cold(1 << 20) is None
+            warm += reader.cold(1 << 20) is None  # the kernel may need the room at any time
         positions += [record.position for record in reader.read(1 << 20)]
     assert positions == list(range(1, 11))
     assert fetches
+    assert warm
     assert reader.cold(1 << 20) is None, "there is nothing to read"
 
 
