@@ -11,6 +11,7 @@ from walflow.errors import DiskFull, FailStop
 from walflow.testing import MemoryDisk
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
+from walflow.wal.chunk import WINDOW
 
 
 def overwrite(path: str, offset: int, data: bytes) -> None:
@@ -323,8 +324,8 @@ class OneIsCold(MemoryDisk):
 
 def test_each_file_is_asked_for_itself() -> None:
     disk = OneIsCold()
-    log = Log(LogOptions("/log", 4096, 100, cache_bytes=0), disk)
-    put(log, *[b"." * 5000] * 3)
+    log = Log(LogOptions("/log", 4096, 400, cache_bytes=0), disk)
+    put(log, *[b"." * (WINDOW + 5000)] * 3)
     reader = log.reader()
     reader.read(1)
     for chunk, cold in zip(log.chunks, (False, True, False), strict=True):
@@ -332,16 +333,16 @@ def test_each_file_is_asked_for_itself() -> None:
         assert (reader.cold(1) is not None) == cold
 
 
-def test_a_reader_that_goes_on_fetches_no_more_than_it_reads() -> None:
+def test_a_reader_that_goes_on_fetches_what_it_may_read_and_not_the_rest_of_the_file() -> None:
     disk = MemoryDisk()
     log = Log(LogOptions("/log", 1 << 20, 4, cache_bytes=0), disk)
-    put(log, *[b"." * 1000] * 100)
+    put(log, *[b"." * 1000] * 900)
     disk.cold = True
     reader = log.reader()
     for _ in range(5):
         cold = reader.cold(10_000)
         assert cold is not None
-        assert [span.size for span in cold.spans] == [10_000]
+        assert [span.size for span in cold.spans] == [20_000 + WINDOW], "events, their headers, and a window"
         reader.read(10_000)
 
 
