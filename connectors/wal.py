@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow import Claim, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Recalled, Risk
+from walflow import Claim, CodecUse, Connector, FailStop, Guarantee, Inlet, Need, Outlet, Recalled, Risk
 from walflow.delivery import (
     Arriving,
     Checkpoints,
@@ -223,6 +223,8 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
     except BaseException:
         await _on_thread(out, log.close)  # behind the job
         raise
+    if isinstance(error, FailStop):
+        out.fatal(error)
     if error is not None:
         out.log.warning("not recalled for its sources", reason=str(error))
     for source, events in found.items():

@@ -1,4 +1,4 @@
-"""Two logs in a row and a sink, built from a flow file as the daemon builds them, on a disk in memory, in virtual time."""
+"""Two logs in a row and a sink, built from a flow file as the daemon builds them, in virtual time."""
 
 import gc
 from collections.abc import Sequence
@@ -10,10 +10,12 @@ from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
 from walflow.delivery import Arriving
+from walflow.disk import Disk
 from walflow.event import Receipt
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
+from walflow.plan import Assembly
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
 
@@ -21,8 +23,10 @@ FLOW = """
 define flow main
 flow
   use tremor::pipelines;
-  define connector first from wal with config = {{"path": "/first", "chunk_size": 2048, "max_chunks": 64}} end;
-  define connector second from wal with config = {{"path": "/second", "chunk_size": 2048, "max_chunks": 64}} end;
+  define connector first from wal
+  with config = {{"path": "{path}/first", "chunk_size": {chunk_size}, "max_chunks": {max_chunks}}} end;
+  define connector second from wal
+  with config = {{"path": "{path}/second", "chunk_size": {chunk_size}, "max_chunks": {max_chunks}}} end;
   define connector null from null;
   create connector first;
   create connector second;
@@ -43,10 +47,15 @@ STRAIGHT = """
 """
 
 
+def row_in(path: str, body: str = STRAIGHT, chunk_size: int = 2048, max_chunks: int = 64) -> Assembly:
+    """The flow whose logs are in that directory."""
+    return assembled(FLOW.format(path=path, body=body, chunk_size=chunk_size, max_chunks=max_chunks))
+
+
 class HalfRow:
     """One of the logs."""
 
-    def __init__(self, nodes: ConnectorNodes, world: World, disk: MemoryDisk) -> None:
+    def __init__(self, nodes: ConnectorNodes, world: World, disk: Disk) -> None:
         wal = nodes.plan.connector
         assert isinstance(wal, Wal)
         self.nodes = nodes
@@ -92,16 +101,16 @@ class LastSink(Sink):
             self._delivered[position] = value["id"]  # type: ignore[index]
 
 
-class Row:
+class RowOnDisk:
     """One life. `delivered`: by its position in the second log, each event that it sent. `given`: all that was."""
 
-    def __init__(self, body: str = STRAIGHT, *, disk: MemoryDisk | None = None) -> None:
+    def __init__(self, flow: Assembly, disk: Disk) -> None:
         self.world = World()
         self.scheduler = self.world.scheduler
-        self.disk = disk or MemoryDisk()
+        self.disk = disk
         self.delivered: dict[int, int] = {}
         self.given: list[tuple[Receipt, Sequence[int]]] = []
-        nodes = build(assembled(FLOW.format(body=body)), self.world.metrics)
+        nodes = build(flow, self.world.metrics)
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         for operator in nodes.operators:
             operator.node.begin(self.scheduler)
@@ -189,6 +198,15 @@ class Row:
             for block in sink.waiting:
                 _forget(block.receipt)
             sink.waiting.clear()
+
+
+class Row(RowOnDisk):
+    """On a disk in memory."""
+
+    disk: MemoryDisk
+
+    def __init__(self, body: str = STRAIGHT, *, disk: MemoryDisk | None = None) -> None:
+        super().__init__(row_in("", body), disk or MemoryDisk())
 
 
 def _forget(receipt: Receipt) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.delivery.in_a_row import STRAIGHT, Row
 from walflow.delivery import Arriving
-from walflow.testing import Fatal, MemoryDisk, MemoryInlet, SimulatedDisk, VirtualScheduler, images
+from walflow.errors import FailStop
+from walflow.testing import Fatal, MemoryDisk, MemoryInlet, MemoryOutlet, SimulatedDisk, VirtualScheduler, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.arrivals import AHEAD
 from walflow.wal.format import SLOT
@@ -232,6 +233,22 @@ def test_a_log_behind_no_log_has_no_such_file() -> None:
     assert ARRIVALS in row.disk.sizes()
     assert "/first/arrivals" not in row.disk.sizes()
     row.close()
+
+
+def test_what_the_second_log_has_and_cannot_open_ends_the_process() -> None:
+    """Another start may be able to open it: events that it would not know would be appended again."""
+    row = Row()
+    given(row, 0, 50)
+    row.crash()
+    log = Log(LogOptions("/second", 2048, 64), row.disk)
+    arriving = Arriving(log, MemoryInlet(VirtualScheduler(), straight=True))
+    row.disk.fault = lambda operation, path: errno.EIO if operation == "open" and path.endswith(".wal") else None
+    with pytest.raises(FailStop, match="open failed") as failed:
+        arriving.open()
+    with pytest.raises(Fatal, match="open failed"):
+        arriving.tell(MemoryOutlet(VirtualScheduler()), failed.value)
+    row.disk.fault = None
+    log.abandon()
 
 
 def test_a_start_leaves_no_file_open() -> None:

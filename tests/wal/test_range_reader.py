@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, checkpoint, commit, put
-from walflow.errors import DiskFull
+from walflow.errors import DiskFull, FailStop
 from walflow.wal import Log, LogOptions, Record
 from walflow.wal.format import crc
 from walflow.wal.range_reader import Loss, RangeReader, RecordSlice, Trimmed
@@ -213,6 +213,18 @@ def test_with_no_descriptor_left_it_is_tried_again(open_log: Open) -> None:
         scan.next()
     disk.fault = lambda operation, path: None
     assert isinstance(scan.next(), RecordSlice)
+    scan.close()
+
+
+def test_a_file_that_is_there_and_cannot_be_opened_is_not_lost(open_log: Open) -> None:
+    disk = FaultyDisk()
+    log = open_log(1 << 20, 4, disk=disk)
+    put(log, b"one")
+    scan = RangeReader(log).begin(1, 2)
+    disk.fault = lambda operation, path: errno.EIO if operation == "open" else None
+    with pytest.raises(FailStop, match=r"open failed: Input/output error"):
+        scan.next()
+    disk.fault = lambda operation, path: None
     scan.close()
 
 

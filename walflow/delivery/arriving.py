@@ -6,6 +6,7 @@ from typing import Final
 
 from walflow.contract import Inlet, Outlet
 from walflow.delivery.tag import arrived, provenance
+from walflow.errors import FailStop
 from walflow.event import Block, Origin, ReadPlace
 from walflow.offsets import EventEnds
 from walflow.wal import Commit, Log
@@ -49,7 +50,9 @@ class Arriving:
             self._arrivals.cover(self._log.durable)
 
     def tell(self, out: Outlet, error: BaseException | None) -> None:
-        """Logs the result of `open`."""
+        """Logs the result of `open`. A disk that has failed ends the process."""
+        if isinstance(error, FailStop):
+            out.fatal(error)
         if error is not None:
             out.log.warning("what came from logs and files upstream may come twice", reason=str(error))
         out.log.info("knows what it has of logs and files upstream", positions=self.positions)
@@ -137,7 +140,7 @@ def came_from(block: Block) -> Provenance | None:
 
 def said(log: Log, covered: int) -> Iterator[Provenance]:
     """What the tags of the records above position `covered` say; those that cannot be read, or that a power cut may take, are left
-    out, so that their events may come again. Raises DiskFull."""
+    out, so that their events may come again. Raises DiskFull and FailStop."""
     size, first = READ_BYTES, covered + 1
     for chunk in reversed(log.chunks):
         size -= chunk.end

@@ -133,6 +133,18 @@ class Directory:
         except OSError as error:
             raise self._failed("open", name, error) from error
 
+    def open_to_read(self, name: str) -> int:
+        """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not lost: raises
+        DiskFull, or FailStop, because another start may be able to open it."""
+        try:
+            return self.disk.open(self.file(name))
+        except FileNotFoundError:
+            return -1
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(f"{name}: cannot open: {error.strerror}") from error
+            raise FailStop(f"{self.file(name)}: open failed: {error.strerror}") from error
+
     def allocate(self, name: str, fd: int, size: int) -> None:
         self._check()
         try:

@@ -17,9 +17,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from walflow.errors import DiskFull, WalflowError
+from walflow.errors import WalflowError
 from walflow.wal.chunk import Chunk, Pages, resync
-from walflow.wal.directory import FULL
 from walflow.wal.format import CHUNK_START, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap
@@ -213,7 +212,7 @@ class RangeScan:
     ) -> None:
         self._disk = log.disk
         self._window = window
-        self._file = log.directory.file
+        self._open_file = log.directory.open_to_read
         self._spans = spans[::-1]
         self._wanted = first
         self._end = end
@@ -227,7 +226,8 @@ class RangeScan:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> RecordSlice | Loss | None:
-        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now."""
+        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, and
+        FailStop if a file cannot be opened for another reason."""
         while self._wanted < self._end:
             if not self._spans:
                 return self._missing(self._end - 1)
@@ -249,11 +249,8 @@ class RangeScan:
         self._fd = -1
 
     def _open(self, span: ChunkSpan) -> bool:
-        try:
-            self._fd = self._disk.open(self._file(span.chunk.name))
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(f"{span.chunk.name}: cannot open: {error.strerror}") from error
+        self._fd = self._open_file(span.chunk.name)
+        if self._fd < 0:
             return False
         self._pages = Pages(self._disk, self._fd, span.limit)
         self._places = []

@@ -10,9 +10,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.disk import Disk
-from walflow.errors import DiskFull, FailStop
+from walflow.errors import DiskFull
 from walflow.wal.chunk import WINDOW, Chunk, Pages, body_at, header_at, resync
-from walflow.wal.directory import FULL
 from walflow.wal.format import CHUNK_START, Record
 from walflow.wal.quarantine import Gap
 
@@ -213,22 +212,9 @@ class Reader:
             if self._fd >= 0:
                 self._log.disk.close(self._fd)
             self._fd, self._open = -1, None
-            self._fd = self._open_file(chunk)
+            self._fd = self._log.directory.open_to_read(chunk.name)
             self._pages = Pages(self._log.disk, self._fd, 0)
             self._open = chunk
         # Never beyond it, not even to remember it for later: it is just being written.
         self._pages.limit = chunk.synced if self._fd >= 0 else 0
         return self._pages
-
-    def _open_file(self, chunk: Chunk) -> int:
-        """Opens the chunk's file. -1: the file is gone, with its records. A file that exists and cannot be opened is
-        not lost: raises DiskFull, or FailStop, because another start may be able to open it."""
-        path = self._log.directory.file(chunk.name)
-        try:
-            return self._log.disk.open(path)
-        except FileNotFoundError:
-            return -1
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(f"{chunk.name}: cannot open: {error.strerror}") from error
-            raise FailStop(f"{path}: open failed: {error.strerror}") from error

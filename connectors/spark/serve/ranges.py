@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
-from walflow import DiskFull, Half
+from walflow import DiskFull, FailStop, Half
 from walflow.wal import Commit, Log
 from walflow.wal.format import record_size
 from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
@@ -106,7 +106,7 @@ class LogRanges:
         walk = self._extract.begin(first, end)
         coming = self._threads.submit(_next, walk, first, end, summed)
         try:
-            while (found := await _result(coming)) is not None:
+            while (found := await self._result(coming)) is not None:
                 if isinstance(found, Loss):
                     lost = self._lost(found)  # before the walk goes on, which closes the file
                     coming = self._threads.submit(_next, walk, first, end, summed)
@@ -145,7 +145,7 @@ class LogRanges:
         walk = self._extract.begin(first, end)
         coming = self._threads.submit(_next_arrived, walk)
         try:
-            while (found := await _result(coming)) is not None:
+            while (found := await self._result(coming)) is not None:
                 if isinstance(found, Loss):
                     self._lost(found)
                     self._arrivals.note(Arrived(found.first, found.last, LATEST, -LATEST, 0))
@@ -165,10 +165,18 @@ class LogRanges:
         walk = self._extract.begin(position, position + 1)
         coming = self._threads.submit(walk.next)
         try:
-            found = await _result(coming)
+            found = await self._result(coming)
         finally:
             coming.add_done_callback(lambda _: walk.close())
         return position + 1 if found is None else found.last + 1
+
+    async def _result(self, coming: "Future[Found]") -> Found:
+        try:
+            return await asyncio.wrap_future(coming)
+        except DiskFull as error:
+            raise RequestRefused(Code.NO_SPACE, str(error)) from error
+        except FailStop as error:
+            self._half.fatal(error)
 
     def _lost(self, loss: Loss) -> LostRange:
         try:
@@ -211,10 +219,3 @@ def _next_arrived(walk: RangeScan) -> tuple[Arrived, RecordSlice] | Loss | None:
     if not isinstance(found, RecordSlice):
         return found
     return arrived(found.data, found.first, found.last), found._replace(data=b"")
-
-
-async def _result(coming: "Future[Found]") -> Found:
-    try:
-        return await asyncio.wrap_future(coming)
-    except DiskFull as error:
-        raise RequestRefused(Code.NO_SPACE, str(error)) from error

@@ -1,8 +1,10 @@
 """What arrived when: never less than was asked for, also where the clock stepped back."""
 
+import errno
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given, strategies as st
 
 from connectors.spark.durable_end import DurableEnd
@@ -11,7 +13,8 @@ from connectors.spark.serve.ranges import LogRanges
 from pyspark_walflow.wire import FrameKind
 from tests.connectors.spark.bridge_world import World
 from tests.pyspark_walflow.logs import Given, records, write
-from walflow.testing import MemoryOutlet, VirtualScheduler
+from tests.wal.tools import FaultyDisk, put
+from walflow.testing import Fatal, MemoryOutlet, VirtualScheduler
 from walflow.wal import Log, LogOptions
 
 TIMES = st.lists(st.integers(0, 50), min_size=1, max_size=40)
@@ -68,6 +71,21 @@ def test_what_is_acked_is_forgotten(tmp_path: Path) -> None:
         ranges.committed(commit)
         log.ack(1, position)
     assert repr(ranges._arrivals) == "<Arrivals, 1 stretches>"
+    ranges.close()
+    log.close()
+
+
+async def test_records_that_are_there_and_cannot_be_opened_end_the_process(tmp_path: Path) -> None:
+    """They are not lost: another start may be able to open them."""
+    disk = FaultyDisk()
+    log = Log(LogOptions(str(tmp_path / "log")), disk)
+    put(log, b"one")
+    ranges = LogRanges(log, DurableEnd(log), MemoryOutlet(VirtualScheduler()))
+    disk.fault = lambda operation, path: errno.EIO if operation == "open" else None
+    with pytest.raises(Fatal, match="open failed"):
+        await anext(ranges.read(1, 2))
+    disk.fault = lambda operation, path: None
+    assert log.gaps == []
     ranges.close()
     log.close()
 
