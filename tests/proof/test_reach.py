@@ -45,8 +45,8 @@ UNREACHED = {
         "Log._give_up",
     ): "positions that a start skipped, in a chunk that is dropped: tests/delivery/test_measures_model.py",
     (
-        "reader.py",
-        "Reader._open_file",
+        "directory.py",
+        "Directory.open_to_read",
     ): "the disk of the stories opens what is there: tests/wal/test_reader.py, test_eio.py",
     ("reader.py", "Reader.read"): "no descriptor left in the middle of a read: tests/wal/test_reader.py",
 }
