@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FETCHED: Final = 1 << 20  # bytes, read at a time by `Fetch`
 
 
-class Span(NamedTuple):
+class FileSpan(NamedTuple):
     """`size` bytes of a file, from `offset` on."""
 
     path: str
@@ -36,7 +36,7 @@ class Fetch(NamedTuple):
     follows meets what is wrong."""
 
     disk: Disk
-    spans: list[Span]
+    spans: list[FileSpan]
 
     def run(self) -> None:
         for path, offset, size in self.spans:
@@ -117,7 +117,7 @@ class Reader:
         self._fd = -1
         self._open = self._chunk = None
 
-    def _is_cached(self, disk: Disk, span: Span) -> bool:
+    def _is_cached(self, disk: Disk, span: FileSpan) -> bool:
         if self._open is not None and self._fd >= 0 and span.path == self._log.directory.file(self._open.name):
             return disk.cached(self._fd, span.size, span.offset)
         fd = disk.open(span.path)
@@ -126,12 +126,12 @@ class Reader:
         finally:
             disk.close(fd)
 
-    def _spans(self, most: int) -> list[Span]:
+    def _spans(self, most: int) -> list[FileSpan]:
         """Where the next records lie, about: the whole chunk where a reader has to go through it from its beginning."""
         log, position = self._log, max(self.position, self._log.low + 1)
         if position > log.durable or position in log.cache:
             return []
-        spans: list[Span] = []
+        spans: list[FileSpan] = []
         at = max(bisect_right(log.chunks, position, key=lambda chunk: chunk.first) - 1, 0)
         for chunk in log.chunks[at:]:
             if most <= 0:
@@ -143,7 +143,7 @@ class Reader:
             seeks = position > (self._at if known else chunk.first)
             size = chunk.synced - offset if seeks else min(most, chunk.synced - offset)
             if size > 0:
-                spans.append(Span(log.directory.file(chunk.name), offset, size))
+                spans.append(FileSpan(log.directory.file(chunk.name), offset, size))
                 most -= size
         return spans
 
