@@ -51,13 +51,19 @@ bench: $(VENV)/.test java rsyslog redis ## events/s, CPU and memory beside other
 	@$(RUN) -m bench.spark $(ARGS)
 
 check: $(VENV)/.lint ## formatting, lint, types, layers
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
-	$(VENV)/bin/pyright --pythonpath $(RUN)
-	$(VENV)/bin/lint-imports
-	$(VENV)/bin/walflow fmt --check flows demo
-	$(VENV)/bin/mkdocs build --quiet --strict
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync $(checks)
+
+# By the time they take: the longest first.
+checks := check-pyright check-mypy check-docs check-layers check-flows check-format check-lint
+.PHONY: $(checks)
+
+check-pyright: ; $(VENV)/bin/pyright --pythonpath $(RUN)
+check-mypy: ; $(VENV)/bin/mypy
+check-docs: ; $(VENV)/bin/mkdocs build --quiet --strict
+check-layers: ; $(VENV)/bin/lint-imports
+check-flows: ; $(VENV)/bin/walflow fmt --check flows demo
+check-format: ; $(VENV)/bin/ruff format --check .
+check-lint: ; $(VENV)/bin/ruff check .
 
 pages: $(VENV)/.test ## what of docs/reference comes from the code
 	@$(RUN) -m walflow.cli.reference docs/reference
