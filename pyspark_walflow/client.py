@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, NoReturn
 
 from pyspark_walflow import wire
+from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, WireKey
 
 CONNECT_SECONDS: Final = 10.0  # until the first answer too
@@ -44,9 +45,11 @@ class Client:
     def __init__(self, endpoint: Endpoint, key: WireKey, log: str | None = None) -> None:
         """`log`: the uuid it must have; None: any."""
         self.endpoint = endpoint
+        self.near = False  # the daemon is on this machine
         self._buffer = bytearray()
         self._socket = _connect(endpoint)
         try:
+            self.near = self._socket.getpeername()[0] == self._socket.getsockname()[0]
             self.log = self._greet(key, log)
             self._socket.settimeout(ANSWER_SECONDS)
         except ConnectionError:
@@ -65,14 +68,19 @@ class Client:
         return self._answer()
 
     def read(
-        self, first: int, end: int, consumer: str, *, summed: bool = True
-    ) -> Iterator[tuple[int, memoryview] | LostPositions]:
+        self, first: int, end: int, consumer: str, *, summed: bool = True, files: bool = False
+    ) -> Iterator[tuple[int, memoryview] | LostPositions | FilePart]:
         """(seed, whole records) of positions `first` to `end`, the latter excluded, in order; the first and the last
         record may reach beyond. The bytes are valid until the next of them is asked for. To leave it before its end is to
         leave a connection that is of no use any more. `summed` False: the caller verifies the checksums of the records, so
-        their frames need none."""
-        fields = {"first": first, "end": end, "consumer": consumer}
-        self._socket.sendall(wire.control(FrameKind.READ, fields if summed else fields | {"summed": False}))
+        their frames need none. `files`: the caller can read files of the daemon's machine; then the daemon may say where the records
+        lie instead of sending them."""
+        fields: dict[str, object] = {"first": first, "end": end, "consumer": consumer}
+        if not summed:
+            fields["summed"] = False
+        if files:
+            fields["files"] = True
+        self._socket.sendall(wire.control(FrameKind.READ, fields))
         while True:
             kind, payload = self._receive(summed=summed)
             if kind == FrameKind.DATA:
@@ -85,6 +93,8 @@ class Client:
                     str(fields.get("reason")),
                     fields.get("empty") is True,
                 )
+            elif kind == FrameKind.PLACE and files:
+                yield FilePart.of(wire.fields_of(payload))
             elif kind == FrameKind.OK:
                 return
             else:

@@ -99,6 +99,12 @@ OPTIONS: Final = (
         "metadata as JSON, or null",
     ),
     Option("failOnDataLoss", "true", "`false`: lost positions are logged, and the query continues after them"),
+    Option(
+        "localFiles",
+        "true",
+        "a worker on the daemon's machine reads the log's files itself if it may, and verifies them; the daemon only says where "
+        "the events are. `false`: they come over the connection",
+    ),
     Option("pollMs", "500", "milliseconds that the daemon waits for the next event before it answers"),
     Option(
         "retrySeconds",
@@ -128,6 +134,7 @@ class Options(NamedTuple):
     binary: bool
     metadata: bool
     fail_on_data_loss: bool
+    local_files: bool
     poll_ms: int
     retry_seconds: float
 
@@ -169,6 +176,7 @@ class Options(NamedTuple):
             options.word("value", "string", "binary") == "binary",
             options.word("metadata", "true", "false") == "true",
             options.word("failOnDataLoss", "true", "false") == "true",
+            options.word("localFiles", "true", "false") == "true",
             options.number("pollMs", 0, 10_000),
             float(options.number("retrySeconds", 0, 3600)),
         )

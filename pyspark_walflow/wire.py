@@ -47,6 +47,7 @@ class FrameKind(IntEnum):
     DATA = 51
     LOST = 52
     BUSY = 53
+    PLACE = 54
     ERROR = 60
 
 

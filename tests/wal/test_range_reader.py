@@ -4,6 +4,7 @@ import errno
 import itertools
 import random
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from tests.wal.tools import FaultyDisk, checkpoint, commit, put
 from walflow.errors import DiskFull, FailStop
 from walflow.wal import Log, LogOptions, Record
 from walflow.wal.format import crc
-from walflow.wal.range_reader import Loss, RangeReader, RecordSlice, Trimmed
+from walflow.wal.range_reader import ChunkSpan, Loss, RangeReader, RecordSlice, Trimmed
 
 HEADER = struct.Struct("<4sI QqQ I HHI I")  # as docs/reference/wal-format.md has it
 
@@ -169,6 +170,46 @@ def test_a_chunk_that_is_missing_is_lost_wholly(open_log: Open, directory: Path)
     assert log.gaps[0].reason == "its file is gone"
     found = read_range(reader, second.last, second.last + 2)
     assert found.lost == [(second.last, second.last)]
+
+
+@given(sizes=SIZES, ranges=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))
+def test_the_spans_of_a_range_hold_its_records(
+    sizes: list[tuple[int, int]], ranges: list[tuple[float, float]]
+) -> None:
+    with TemporaryDirectory() as path:
+        log = Log(LogOptions(path, 1024, 100))
+        appended = fill(log, sizes)
+        reader = RangeReader(log, step=1)
+        read_range(reader, 1, log.durable + 1)  # so places are remembered
+        for one, other in ranges:
+            first, end = sorted(1 + round(share * log.durable) for share in (one, other))
+            found = [position for span in reader.spans(first, end) for position in positions_in(path, span)]
+            wanted = [record.position for record in overlapping(appended, first, end)] if end > first else []
+            assert found == sorted(set(found))
+            assert set(wanted) <= set(found)
+        log.close()
+
+
+def positions_in(path: str, span: ChunkSpan) -> Iterator[int]:
+    data, at = Path(path, span.chunk.name).read_bytes(), span.place.offset
+    while at < span.limit:
+        sync, length, position, *_ = HEADER.unpack_from(data, at)
+        assert sync == b"WF\xa5\x1e"
+        yield position
+        at += (48 + length + 7) & ~7
+
+
+def test_a_range_that_is_not_all_there_has_no_spans(open_log: Open) -> None:
+    log = open_log(1024, 100)
+    put(log, *[bytes(400)] * 10)
+    reader = RangeReader(log)
+    assert [span.chunk for span in reader.spans(1, log.durable + 1)] == list(log.chunks)
+    log.ack(1, log.chunks[1].last)
+    checkpoint(log)
+    assert log.chunks[0].first > 1
+    assert reader.spans(1, log.durable + 1) == []
+    assert reader.spans(log.durable, log.durable + 2) == []
+    assert len(reader.spans(log.durable, log.durable + 1)) == 1
 
 
 def test_positions_that_no_chunk_holds_are_lost(open_log: Open) -> None:

@@ -88,14 +88,26 @@ class RangeReader:
 
     def begin(self, first: int, end: int) -> "RangeScan":
         """A scan of positions from `first` up to, but not including, `end`; all of them must be durable. Close it."""
-        log = self._log
-        end = min(end, log.durable + 1)
+        end = min(end, self._log.durable + 1)
+        return RangeScan(self._log, self._spans(first, end), first, end, self._window, self._empty(first, end))
+
+    def spans(self, first: int, end: int) -> list[ChunkSpan]:
+        """The parts of chunks that have the positions from `first` up to, but not including, `end`; all of them must be durable.
+        Empty, if a position is in no chunk, or none is wanted. Nothing is read, so a record there may be damaged."""
+        spans = self._spans(first, end)
+        wanted = first
+        for span in spans:
+            if span.chunk.first > wanted:
+                return []
+            wanted = span.last + 1
+        return spans if wanted >= end > first else []
+
+    def _spans(self, first: int, end: int) -> list[ChunkSpan]:
         self._forget()
-        spans = [
-            ChunkSpan(chunk, self._before(chunk, first), min(chunk.last, log.durable), chunk.synced)
+        return [
+            ChunkSpan(chunk, self._before(chunk, first), min(chunk.last, self._log.durable), chunk.synced)
             for chunk in self._chunks(first, end)
         ]
-        return RangeScan(log, spans, first, end, self._window, self._empty(first, end))
 
     def passed(self, found: RecordSlice) -> None:
         for place in found.places:

@@ -1,6 +1,7 @@
 """Sends ranges of positions as frames. Threads read, verify and checksum them, one slice ahead of the peer."""
 
 import asyncio
+import os
 import zlib
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,15 @@ class LostRange(NamedTuple):
     last: int
     reason: str
     empty: bool
+
+
+class RecordsPlace(NamedTuple):
+    """Whole records: bytes `offset` up to, but not including, `limit` of the file `path`. `seed`: of their checksums."""
+
+    path: str
+    seed: int
+    offset: int
+    limit: int
 
 
 class RangePlan(NamedTuple):
@@ -89,6 +99,21 @@ class LogRanges:
                     else:
                         yield one
                     low = low + one.rows if isinstance(one, Data) else one.last + 1
+
+    def places(self, first: int, end: int) -> list[RecordsPlace]:
+        """Where the records of the range lie, in order, for a peer that reads the files itself. Empty if a part of the range has no
+        event to send: then `read` says what there is instead."""
+        if any(skipped for _, _, skipped in self._parts(first, end)):
+            return []
+        return [
+            RecordsPlace(
+                os.path.abspath(self._log.directory.file(span.chunk.name)),
+                span.chunk.seed,
+                span.place.offset,
+                span.limit,
+            )
+            for span in self._extract.spans(first, end)
+        ]
 
     def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """The parts of the range. The last element says whether a part is acked: acked positions above every consumer's

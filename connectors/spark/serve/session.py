@@ -12,7 +12,7 @@ from connectors.spark.consumers import Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.leases import Leases
 from connectors.spark.serve.link import SparkLink, Stranger
-from connectors.spark.serve.ranges import Data, LogRanges
+from connectors.spark.serve.ranges import Data, LogRanges, RecordsPlace
 from pyspark_walflow import wire
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused, Right, WireKey
 from walflow import Counter
@@ -182,8 +182,23 @@ class Session:
         first, end = _integer(fields, "first"), _integer(fields, "end")
         consumer = self._consumer_or_none(fields)
         self._check(first, end)
+        places = self._bridge.ranges.places(first, end) if fields.get("files") is True else []
+        if places:
+            await self._send_places(first, end, places)
+        else:
+            await self._send_records(first, end, summed=fields.get("summed") is not False)
+        if consumer is not None:
+            self._bridge.consumers.served(consumer, end)
+        await self._ok({})
+
+    async def _send_places(self, first: int, end: int, places: Sequence[RecordsPlace]) -> None:
+        for place in places:
+            await self._link.send(wire.control(FrameKind.PLACE, place._asdict()))
+        self._bridge.served_events.value += end - first
+        self._bridge.served_bytes.value += self._bridge.ranges.size(first, end)
+
+    async def _send_records(self, first: int, end: int, *, summed: bool) -> None:
         bridge = self._bridge
-        summed = fields.get("summed") is not False
         async with aclosing(bridge.ranges.read(first, end, summed=summed)) as found:
             async for one in found:
                 if isinstance(one, Data):
@@ -192,9 +207,6 @@ class Session:
                     bridge.served_bytes.value += len(one.records)
                 else:
                     await self._link.send(wire.control(FrameKind.LOST, one._asdict()))
-        if consumer is not None:
-            bridge.consumers.served(consumer, end)
-        await self._ok({})
 
     async def _commit(self, fields: Fields) -> None:
         consumer = self._declared(_name(fields, "consumer"))

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from connectors.spark import Spark
 from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, LostPositions
+from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import FrameKind, WireKey
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
@@ -92,8 +93,8 @@ class Peer:
     async def call(self, kind: FrameKind, **fields: object) -> dict[str, object]:
         return await asyncio.to_thread(self.client.call, kind, fields)
 
-    async def read(self, first: int, end: int, consumer: str = "spark") -> "Read":
-        return await asyncio.to_thread(lambda: Read(self.client.read(first, end, consumer)))
+    async def read(self, first: int, end: int, consumer: str = "spark", *, files: bool = False) -> "Read":
+        return await asyncio.to_thread(lambda: Read(self.client.read(first, end, consumer, files=files)))
 
     def close(self) -> None:
         self.client.close()
@@ -102,26 +103,32 @@ class Peer:
 class Read:
     """All that READ gave."""
 
-    def __init__(self, found: Iterator[tuple[int, memoryview] | LostPositions]) -> None:
+    def __init__(self, found: Iterator[tuple[int, memoryview] | LostPositions | FilePart]) -> None:
         self.lost: list[LostPositions] = []
+        self.places: list[FilePart] = []
         self.sizes: list[int] = []
         self.lines: dict[int, bytes] = {}  # by position
         for one in found:
             if isinstance(one, LostPositions):
                 self.lost.append(one)
+            elif isinstance(one, FilePart):
+                self.places.append(one)
             else:
-                self._records(bytes(one[1]))
+                self.sizes.append(len(one[1]))
+                self.lines |= lines_of(bytes(one[1]))
 
-    def _records(self, data: bytes) -> None:
-        self.sizes.append(len(data))
-        at = 0
-        while at < len(data):
-            _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)
-            body = data[at + 48 + tag : at + 48 + length]
-            lines = body.split(b"\n")[:-1]
-            assert len(lines) == count
-            self.lines |= {position + number: line for number, line in enumerate(lines)}
-            at += (48 + length + 7) & ~7
+
+def lines_of(data: bytes) -> dict[int, bytes]:
+    """By position, the lines of whole records."""
+    found: dict[int, bytes] = {}
+    at = 0
+    while at < len(data):
+        _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)
+        lines = data[at + 48 + tag : at + 48 + length].split(b"\n")[:-1]
+        assert len(lines) == count
+        found |= {position + number: line for number, line in enumerate(lines)}
+        at += (48 + length + 7) & ~7
+    return found
 
 
 class Raw:

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 from pyspark_walflow.client import Client, LostPositions, integer
+from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import FrameKind
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
@@ -21,6 +22,8 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     subprocess.run([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
     with lake, lake.client() as client:
         found = everything(client, 8)
+        assert not any(isinstance(one, FilePart) for one in client.read(1, 8, "spark", files=True))
+        assert [type(one) for one in client.read(5, 8, "spark", files=True)] == [FilePart]
     assert [one for one in found if isinstance(one, LostPositions)] == [
         LostPositions(4, 4, "an operator skipped them", empty=True)
     ]
@@ -50,6 +53,8 @@ def test_what_may_have_stood_where_the_disk_cannot_read_is_passed_in_one_step(tm
 
 def everything(client: Client, end: int) -> list[tuple[int, bytes] | LostPositions]:
     """The bytes that it gives are valid until the next ones are asked for."""
-    return [
-        one if isinstance(one, LostPositions) else (one[0], bytes(one[1])) for one in client.read(1, end, "spark")
-    ]
+    found: list[tuple[int, bytes] | LostPositions] = []
+    for one in client.read(1, end, "spark"):
+        assert not isinstance(one, FilePart)
+        found.append(one if isinstance(one, LostPositions) else (one[0], bytes(one[1])))
+    return found

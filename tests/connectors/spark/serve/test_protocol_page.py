@@ -12,6 +12,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from pyspark_walflow import wire
@@ -68,13 +69,32 @@ class PageClient:
         events: dict[int, bytes] = {}
         while (frame := self.frame(summed=summed))[0] != KINDS["OK"]:
             assert frame[0] == KINDS["DATA"]
-            data, at = frame[1][4:], 0
-            while at < len(data):
-                _, length, position, _, _, count, _, tag = struct.unpack_from("<4sIQqQIHH", data, at)
-                lines = data[at + 48 + tag : at + 48 + length].split(b"\n")[:count]
-                events |= dict(enumerate(lines, position))
-                at += (48 + length + 7) & ~7
+            events |= events_in(frame[1][4:])
         return {position: event for position, event in events.items() if first <= position < end}
+
+    def read_files(self, first: int, end: int) -> dict[int, bytes]:
+        self.send("READ", first=first, end=end, consumer="spark", files=True)
+        events: dict[int, bytes] = {}
+        while (frame := self.frame())[0] != KINDS["OK"]:
+            assert frame[0] == KINDS["PLACE"]
+            place = json.loads(frame[1])
+            data = Path(place["path"]).read_bytes()[place["offset"] : place["limit"]]
+            seed, body = place["seed"], struct.unpack_from("<I", data, 4)[0]
+            assert struct.unpack_from("<I", data, 40)[0] == google_crc32c.extend(seed, data[48 : 48 + body])
+            events |= events_in(data)
+        return {position: event for position, event in events.items() if first <= position < end}
+
+
+def events_in(data: bytes) -> dict[int, bytes]:
+    """Of whole records."""
+    events: dict[int, bytes] = {}
+    at = 0
+    while at < len(data):
+        _, length, position, _, _, count, _, tag = struct.unpack_from("<4sIQqQIHH", data, at)
+        lines = data[at + 48 + tag : at + 48 + length].split(b"\n")[:count]
+        events |= dict(enumerate(lines, position))
+        at += (48 + length + 7) & ~7
+    return events
 
 
 async def test_a_client_made_from_the_page_reads_and_commits(tmp_path: Path) -> None:
@@ -95,6 +115,7 @@ def _converse(port: int) -> None:
     assert client.ask("LOCATE", first=5, end=41, since=0, before=1 << 62) == {"first": 5, "end": 41}
     assert client.read(5, 26) == {position: b'{"n":%d}' % (position - 1) for position in range(5, 26)}
     assert client.read(5, 26, summed=False) == client.read(5, 26)
+    assert client.read_files(5, 26) == client.read(5, 26)
     assert client.ask("COMMIT", consumer="spark", position=26) == {"committed": 26}
     client.send("READ", first=5, end=26, consumer="spark")
     assert client.expect("ERROR")["code"] == "below-floor"

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from connectors.spark.serve.link import FROM_CLIENTS, ReceivedFrames
 from pyspark_walflow import wire
 from pyspark_walflow.wire import PREFACE, Code, Damaged, FrameKind, RequestRefused, Right, WireKey
-from tests.connectors.spark.bridge_world import TOKEN, Peer, Raw, World
+from tests.connectors.spark.bridge_world import TOKEN, Peer, Raw, World, lines_of
 
 NONCE = "0123456789abcdef"
 HELLO = {"version": 1, "right": "full", "nonce": NONCE, "log": None}
@@ -350,6 +350,26 @@ async def test_lost_positions_at_the_front_are_lost_and_not_committed(tmp_path: 
         read = await peer.read(1, 6)
         assert [tuple(lost)[:2] for lost in read.lost] == [(1, 1)]
         assert sorted(read.lines) == [2, 3, 4, 5]
+        peer.close()
+
+
+async def test_a_peer_that_reads_the_files_is_told_where_the_records_are(tmp_path: Path) -> None:
+    async with World(tmp_path / "log", chunk_size=1 << 16).running() as world:
+        for number in range(40):
+            await world.give(*[b'"%04d %s"' % (number * 10 + line, b"x" * 500) for line in range(10)])
+        peer = await world.client()
+        sent = await peer.read(15, 391)
+        places = (await peer.read(15, 391, files=True)).places
+        assert len(places) > 2
+        lines: dict[int, bytes] = {}
+        for place in places:
+            for records in place.records(391, 1 << 14):
+                lines |= lines_of(bytes(records))
+        assert {position: line for position, line in lines.items() if position > 10} == sent.lines
+        assert world.outlet.counters["spark_served_events_total"].value == 2 * 376
+        assert world.outlet.counters["spark_served_bytes_total"].value == pytest.approx(2 * sum(sent.sizes), rel=0.1)
+        assert world.outlet.gauges["spark_owed_events spark"]() == 390
+        assert (await peer.read(3, 3, files=True)).places == []
         peer.close()
 
 
