@@ -15,6 +15,7 @@ events = (
     .option("cafile", CAFILE)
     .option("maxRowsPerBatch", ROWS)
     .option("numPartitions", "4")
+    .option("localFiles", "false")  # as on machines of their own
     .load()
     .select(
         "position", F.get_json_object("value", "$.id").cast("long").alias("id"), F.spark_partition_id().alias("part")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession, functions as F
 
-PORT, TOKEN, HERE, ROWS, WHAT = sys.argv[1:]
+PORT, TOKEN, HERE, ROWS, WHAT, FILES = sys.argv[1:]
 
 spark = (
     SparkSession.builder.master("local[2,4]")
@@ -22,6 +22,7 @@ events = (
     .option("port", PORT)
     .option("tokenFile", TOKEN)
     .option("maxRowsPerBatch", ROWS)
+    .option("localFiles", FILES)
     .load()
     .select("position", F.get_json_object("value", "$.id").cast("long").alias("id"))
 )

@@ -1,7 +1,7 @@
 """Where the world is stopped, and what proves that it was there."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,6 +60,10 @@ def during_read(scene: Scene, at_least: int) -> str:
     return _at_frame(scene, at_least, TO_SPARK, FrameKind.DATA, whole=True)
 
 
+def during_place(scene: Scene, at_least: int) -> str:
+    return _at_frame(scene, at_least, TO_SPARK, FrameKind.PLACE, whole=True)
+
+
 def after_output(scene: Scene, at_least: int) -> str:
     files = scene.files
     _look(scene, at_least, lambda: files.written, lambda: files.written > files.finished)
@@ -110,10 +114,19 @@ def _look(scene: Scene, at_least: int, reached: Callable[[], int], there: Callab
         scene.resume()
 
 
-POINTS: Final[Sequence[tuple[str, Reach]]] = (
-    ("between offset log and read", before_read),
-    ("during read", during_read),
-    ("after output, before the commit log", after_output),
-    ("after the commit log, before the next batch", after_commit),
+class Point(NamedTuple):
+    """`files`: the workers of that life read the log's files, else all comes over the connection."""
+
+    name: str
+    reach: Reach
+    files: bool
+
+
+POINTS: Final = (
+    Point("between offset log and read", before_read, files=True),
+    Point("during read", during_read, files=False),
+    Point("during read, out of the log's files", during_place, files=True),
+    Point("after output, before the commit log", after_output, files=True),
+    Point("after the commit log, before the next batch", after_commit, files=False),
 )
 DAEMON: Final = "the daemon, while it serves"

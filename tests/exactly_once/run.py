@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.exactly_once.points import DAEMON, POINTS, Files, Reach, Scene, during_read
+from tests.exactly_once.points import DAEMON, POINTS, Files, Point, Scene, during_read
 from tests.exactly_once.wire_tap import WireTap
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
@@ -40,10 +40,10 @@ class Found(NamedTuple):
 class Job:
     """The Spark job's processes: a session of their own, so that all of them are found."""
 
-    def __init__(self, lake: Lake, port: int, here: Path, what: str) -> None:
+    def __init__(self, lake: Lake, port: int, here: Path, what: str, *, files: bool = True) -> None:
         self._started = here / "started"
         self._started.unlink(missing_ok=True)
-        arguments = [str(port), str(lake.state / "token"), str(here), str(ROWS), what]
+        arguments = [str(port), str(lake.state / "token"), str(here), str(ROWS), what, str(files)]
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("job.py")), *arguments],
             stdin=subprocess.DEVNULL,
@@ -103,8 +103,8 @@ def run(here: Path, kills: int, tell: Callable[[Kill], None] = lambda kill: None
         tap = WireTap(lake.port)
         done: list[Kill] = []
         try:
-            for point, reach in [*POINTS] * kills:
-                done.append(Kill(point, _kill_spark(lake, tap, here, reach)))
+            for point in [*POINTS] * kills:
+                done.append(Kill(point.name, _kill_spark(lake, tap, here, point)))
                 tell(done[-1])
             for proof in _kill_daemon(lake, tap, here, kills):
                 done.append(Kill(DAEMON, proof))
@@ -116,13 +116,13 @@ def run(here: Path, kills: int, tell: Callable[[Kill], None] = lambda kill: None
     return done, events, found
 
 
-def _kill_spark(lake: Lake, tap: WireTap, here: Path, reach: Reach) -> str:
+def _kill_spark(lake: Lake, tap: WireTap, here: Path, point: Point) -> str:
     tap.hook = lambda direction, kind, frame: frame
     files = Files(here)
-    job = Job(lake, tap.port, here, "run")
+    job = Job(lake, tap.port, here, "run", files=point.files)
     try:
         scene = Scene(files, tap, lambda: job.signal(signal.SIGSTOP), lambda: job.signal(signal.SIGCONT), job.alive)
-        return reach(scene, files.planned + 2)
+        return point.reach(scene, files.planned + 2)
     finally:
         job.kill()
 
@@ -131,7 +131,7 @@ def _kill_daemon(lake: Lake, tap: WireTap, here: Path, kills: int) -> list[str]:
     """All in one life of Spark, which is not told: it asks again."""
     files = Files(here)
     tap.hook = lambda direction, kind, frame: frame
-    job = Job(lake, tap.port, here, "run")
+    job = Job(lake, tap.port, here, "run", files=False)
     proofs: list[str] = []
     try:
         for _ in range(kills):

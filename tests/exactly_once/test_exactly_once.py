@@ -13,7 +13,7 @@ from tests.exactly_once.run import Found, run
 def test_every_event_is_in_sparks_table_once_after_kills_at_every_point(tmp_path: Path) -> None:
     kills, events, found = run(tmp_path, kills=2)
 
-    assert Counter(kill.point for kill in kills) == dict.fromkeys([point for point, _ in POINTS] + [DAEMON], 2)
+    assert Counter(kill.point for kill in kills) == dict.fromkeys([point.name for point in POINTS] + [DAEMON], 2)
     assert found == Found(rows=events, distinct=events, first=0, last=events - 1, positions=events)
 
 
