@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
 from walflow.errors import WalflowError
-from walflow.testing.disk import Kept, MemoryDisk, parent
+from walflow.testing.disk import Kept, MemoryDisk, digest, parent
 from walflow.wal import Commit, Log, LogOptions, Reader
 from walflow.wal.format import SLOT, unpack_slot
 
@@ -63,6 +63,7 @@ class LogPromises:
         self.newest_lost = False
         self.damaged = False
         self.bad_from: Mapping[str, int] = {}  # as the disk's
+        self.judged_without: set[Hashable] = set()  # what was left of a disk without its newest file; of all copies
         self._key: Hashable = None
 
     def another(self) -> Self:
@@ -81,6 +82,7 @@ class LogPromises:
         other.starting, other.newest_lost = self.starting, self.newest_lost
         other.damaged = self.damaged
         other.bad_from = self.bad_from
+        other.judged_without = self.judged_without
         other._key = self._key
         return other
 
@@ -161,12 +163,19 @@ class LogPromises:
             log.abandon()
 
     def _judge_without_the_newest(self, disk: MemoryDisk) -> None:
-        """A copy of the disk, on which the newest file has vanished too, or is empty: now this, now that."""
+        """A copy of the disk, on which the newest file has vanished too, or is empty: now this, now that. Images that differ by
+        that file alone are one image then."""
         emptied = len(self.promised) % 2 == 1
-        copy = MemoryDisk(without_the_newest(disk.snapshot(), self.options.path, emptied=emptied))
-        copy.preallocates = disk.preallocates
+        left = without_the_newest(disk.snapshot(), self.options.path, emptied=emptied)
         other = self.copy()
         other.lose_the_newest()
+        files = digest((path, kept.data or b"") for path, kept in left.items())
+        what = files, other.key, tuple(self.bad_from.items())
+        if what in self.judged_without:
+            return
+        self.judged_without.add(what)
+        copy = MemoryDisk(left)
+        copy.preallocates = disk.preallocates
         try:
             other.judge(copy)
         except Broken as broken:
@@ -244,6 +253,8 @@ class LogPromises:
         self._expect(log, found)
 
     def _kept(self, log: Log, disk: MemoryDisk, skipped: set[int]) -> None:
+        if not skipped:
+            return
         if skipped - reported(log, disk):
             raise Broken(f"position {min(skipped - reported(log, disk))} was skipped, and no report says so")
         folder = f"{log.directory.path}/quarantine"
@@ -320,7 +331,7 @@ def without_the_newest(files: Mapping[str, Kept], path: str, *, emptied: bool) -
 
 
 def within_budget(log: Log, disk: MemoryDisk) -> None:
-    on_disk = charged(disk.sizes(), log.directory.path)
+    on_disk = charged(disk, log.directory.path)
     # A relaxed log does not sync the cut of a chunk that made room, so it may have its size back after a power cut. It
     # was cut for want of room for the next record, so by less than that one has: together, by less than all records.
     cuts = log.relaxed and disk.preallocates
@@ -329,13 +340,17 @@ def within_budget(log: Log, disk: MemoryDisk) -> None:
         raise Broken(f"{on_disk} bytes are on disk: {log}")
 
 
-def charged(sizes: dict[str, int], path: str) -> int:
+def charged(disk: MemoryDisk, path: str) -> int:
     """Bytes of chunks and spares in that directory."""
-    start = len(path) + 1
+    end = len(path)
     return sum(
-        size
-        for name, size in sizes.items()
-        if "/" not in name[start:] and (name.endswith(".wal") or name.startswith("spare.", start))
+        [
+            len(inode.data)
+            for name, inode in disk.inodes.items()
+            if (name.endswith(".wal") or name.startswith("spare.", end + 1))
+            and name.rfind("/") == end
+            and inode.data is not None
+        ]
     )
 
 

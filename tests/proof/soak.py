@@ -4,10 +4,11 @@ It goes on where it ended (`--state`), and tells no story twice. Two stories hav
 in common but the few in which there is no event yet.
 """
 
+import gc
 import importlib
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from random import Random
 from typing import Annotated, Final
@@ -57,10 +58,15 @@ def tell(module: str, source: str, seed: int) -> Told:
     return story.kind, row, ""
 
 
-def _leave_signals_to_the_first() -> None:
-    """Ctrl-C goes to all processes of a terminal, and is the first one's to answer. SIGTERM goes to that one alone."""
+def _begin_process(modules: Collection[str]) -> None:
+    """Ctrl-C goes to all processes of a terminal, and is the first one's to answer. SIGTERM goes to that one alone. The collector
+    of garbage need not look at the modules again and again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for module in modules:
+        sources_of(module)
+    gc.collect()
+    gc.freeze()
 
 
 class Soak:
@@ -76,7 +82,8 @@ class Soak:
     def run(self, seconds: float, tick: Callable[[float], None]) -> None:
         """For so long, or until a promise is broken; what has begun is ended. `tick` is told how long it ran."""
         started, before = time.monotonic(), self.ledger.seconds
-        with ProcessPoolExecutor(self._jobs, initializer=_leave_signals_to_the_first) as pool:
+        modules = sorted(set(self._modules.values()))
+        with ProcessPoolExecutor(self._jobs, initializer=_begin_process, initargs=(modules,)) as pool:
             while True:
                 elapsed = time.monotonic() - started
                 self.ledger.seconds = before + elapsed

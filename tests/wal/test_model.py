@@ -193,7 +193,7 @@ class Model(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        assert charged(self.disk.sizes(), "/log") <= self.log.used <= self.log.budget
+        assert charged(self.disk, "/log") <= self.log.used <= self.log.budget
         assert 0 <= self.log.fill <= 1
         assert self.log.low <= self.log.durable < self.log.next
         assert self.kept.keys() == positions(self.log.unacked(1, self.log.durable))

@@ -11,11 +11,18 @@ from math import prod
 from random import Random
 from typing import Final
 
-from walflow.testing.disk import SECTOR, Image, Inode, Kept, SimulatedDisk, digest, parent
+from walflow.testing.disk import SECTOR, Image, Inode, Kept, SimulatedDisk, parent, part_digest, whole_digest
 
 KINDS: Final = ("nothing", "everything", "torn", "size", "names", "garbled")
 
+MOST_KNOWN: Final = 64
+
 Choice = tuple[int, ...]
+File = tuple[Kept, bytes]  # and the digest of its content
+
+
+def file_of(inode: Inode, data: bytes) -> File:
+    return Kept(data, inode.number), part_digest(data)
 
 
 class Blur:
@@ -28,14 +35,16 @@ class Blur:
             (sector, versions) for sector in sorted(inode.written) if (versions := _versions(inode, sector))
         ]
         self.axes = [len(self._sizes), *[len(versions) + 1 for _, versions in self._sectors]]
-        self._known: dict[Choice, bytes] = {}
+        self._known: dict[Choice, File] = {}
 
-    def content(self, choice: Choice) -> bytes:
-        data = self._known.get(choice)
-        if data is None:
+    def file(self, choice: Choice) -> File:
+        file = self._known.get(choice)
+        if file is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             size = self._sizes[choice[0]]
-            self._known[choice] = data = self._build(size, [v - 1 for v in choice[1:]])
-        return data
+            self._known[choice] = file = file_of(self.inode, self._build(size, [v - 1 for v in choice[1:]]))
+        return file
 
     def _build(self, size: int, chosen: Sequence[int]) -> bytes:
         data = bytearray(self.inode.synced)
@@ -56,6 +65,12 @@ class Blur:
         spoiled[first : max(first, after)] = dice.randbytes(max(0, after - first))
         _paste(data, sector, bytes(spoiled))
         return bytes(data[:size])
+
+
+def blur_of(inode: Inode) -> Blur:
+    if inode.blur is None:
+        inode.blur = Blur(inode)
+    return inode.blur
 
 
 def _sizes(inode: Inode) -> list[int]:
@@ -86,24 +101,26 @@ class Cut:
         self._widely = disk.spoils_neighbours
         self._durable = disk.durable
         self._changes = list(disk.changes)
-        self._names: dict[Choice, list[tuple[str, Inode]]] = {}
+        self._names: dict[Choice, list[tuple[str, bytes, Inode]]] = {}
+        self._unchanged: dict[int, File] = {}
         everything = [*disk.durable.values(), *(inode for change in disk.changes for inode in change.values())]
         inodes = {inode.number: inode for inode in everything if inode is not None}
         locks = {inode.number for path, inode in disk.inodes.items() if path.endswith("LOCK")}
         dirty = [inode for inode in inodes.values() if (inode.written or inode.sizes) and inode.number not in locks]
-        self._blurs = [Blur(inode) for inode in dirty]
+        self._blurs = [blur_of(inode) for inode in dirty]
         self._axes = [size for blur in self._blurs for size in blur.axes] + [2] * len(self._changes)
 
     def images(self, dice: Random, breadth: int) -> Iterator[Image]:
         for choice in dict.fromkeys(self._choices(dice, breadth)):
-            yield self._image(choice, self._contents(choice), self._kind(choice))
+            yield self._image(choice, self._dirty(choice), self._kind(choice))
         written = [blur for blur in self._blurs if blur.inode.written]
         for _ in range(breadth // 4 if written else 0):
             choice = self._any(dice)
-            contents = self._contents(choice)
+            files = self._dirty(choice)
             blur = dice.choice(written)
-            contents[blur.inode.number] = blur.garbled(self._of(blur, choice), dice, widely=self._widely)
-            yield self._image(choice, contents, "garbled")
+            garbled = blur.garbled(self._of(blur, choice), dice, widely=self._widely)
+            files[blur.inode.number] = file_of(blur.inode, garbled)
+            yield self._image(choice, files, "garbled")
 
     def _choices(self, dice: Random, breadth: int) -> Iterator[Choice]:
         if prod(self._axes) <= breadth:
@@ -140,23 +157,28 @@ class Cut:
             at += len(each.axes)
         return choice[at : at + len(blur.axes)]
 
-    def _contents(self, choice: Choice) -> dict[int, bytes]:
-        contents: dict[int, bytes] = {}
+    def _dirty(self, choice: Choice) -> dict[int, File]:
+        """What becomes of the files that were not synced, by the number of the inode."""
+        files: dict[int, File] = {}
         at = 0
         for blur in self._blurs:
             after = at + len(blur.axes)
-            contents[blur.inode.number] = blur.content(choice[at:after])
+            files[blur.inode.number] = blur.file(choice[at:after])
             at = after
-        return contents
+        return files
 
-    def _image(self, choice: Choice, contents: dict[int, bytes], kind: str) -> Image:
+    def _image(self, choice: Choice, dirty: dict[int, File], kind: str) -> Image:
         files: dict[str, Kept] = {}
-        for path, inode in self._named(choice[len(choice) - len(self._changes) :]):
-            data = None if inode.data is None else contents.get(inode.number, inode.synced)
-            files[path] = Kept(data, inode.number)
-        return Image(files, digest((path, kept.data or b"") for path, kept in files.items()), kind)
+        parts: list[bytes] = []
+        for path, encoded, inode in self._named(choice[len(choice) - len(self._changes) :]):
+            file = dirty.get(inode.number) or self._unchanged.get(inode.number)
+            if file is None:
+                self._unchanged[inode.number] = file = _synced(inode)
+            files[path] = file[0]
+            parts += (encoded, file[1])
+        return Image(files, whole_digest(parts), kind)
 
-    def _named(self, choice: Choice) -> list[tuple[str, Inode]]:
+    def _named(self, choice: Choice) -> list[tuple[str, bytes, Inode]]:
         """In alphabetical order, so directories before what is in them."""
         found = self._names.get(choice)
         if found is not None:
@@ -173,8 +195,14 @@ class Cut:
             inode, folder = names[path], parent(path)
             if inode is not None and not path.endswith("/LOCK") and (folder == "/" or folder in there):
                 there[path] = inode
-        self._names[choice] = found = list(there.items())
+        self._names[choice] = found = [(path, path.encode(), inode) for path, inode in there.items()]
         return found
+
+
+def _synced(inode: Inode) -> File:
+    if inode.data is None:
+        return Kept(None, inode.number), part_digest(b"")
+    return file_of(inode, inode.synced)
 
 
 def images(disk: SimulatedDisk, dice: Random, breadth: int) -> Iterator[Image]:

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from walflow.disk import Landed, Stat
+
+if TYPE_CHECKING:
+    from walflow.testing.cuts import Blur
 
 SECTOR: Final = 512
 EMPTY: Final = bytes(SECTOR)
@@ -54,9 +57,9 @@ class Version(NamedTuple):
 
 class Inode:
     """A file, or a directory (`data` is None). `written` and `sizes`, oldest first: what became of it since it was
-    last synced."""
+    last synced. `blur`: what a power cut may make of it, if somebody has asked since it changed."""
 
-    __slots__ = ("data", "locked", "number", "sizes", "synced", "written")
+    __slots__ = ("blur", "data", "locked", "number", "sizes", "synced", "written")
 
     def __init__(self, number: int, data: bytes | None = b"") -> None:
         self.number = number
@@ -65,6 +68,7 @@ class Inode:
         self.written: dict[int, list[Version]] = {}
         self.sizes: list[int] = []
         self.locked = 0  # by which descriptor
+        self.blur: Blur | None = None
 
     def change(self) -> bytearray:
         if not isinstance(self.data, bytearray):
@@ -76,16 +80,18 @@ class Inode:
         """Writes what is dirty. Clean data is not looked at."""
         assert self.data is not None
         size = len(self.data)
-        data = bytearray(self.synced[:size].ljust(size, b"\0"))
-        for sector, versions in self.written.items():
-            at = sector * SECTOR
-            data[at : at + SECTOR] = versions[-1].data[: max(size - at, 0)]
-        self.synced = bytes(data)
+        if self.written or size != len(self.synced):
+            data = bytearray(self.synced[:size].ljust(size, b"\0"))
+            for sector, versions in self.written.items():
+                at = sector * SECTOR
+                data[at : at + SECTOR] = versions[-1].data[: max(size - at, 0)]
+            self.synced = bytes(data)
         self.forget()
 
     def forget(self) -> None:
         self.written.clear()
         self.sizes.clear()
+        self.blur = None
 
 
 class Move(dict[str, Inode | None]):
@@ -141,9 +147,13 @@ class MemoryDisk:
             data, number = kept if isinstance(kept, Kept) else (kept, self._last_number + 1)
             self._last_number = max(self._last_number, number)
             self.inodes[path] = Inode(number, data)
-        for path in list(self.inodes):
-            while (path := parent(path)) not in self.inodes and path != "/":
-                self.inodes[path] = self._inode(None)
+        for folder in dict.fromkeys(map(parent, self.inodes)):
+            self._make_sure_of(folder)
+
+    def _make_sure_of(self, folder: str) -> None:
+        while folder not in self.inodes and folder != "/":
+            self.inodes[folder] = self._inode(None)
+            folder = parent(folder)
 
     def used(self) -> int:
         return sum(len(inode.data) for inode in self.inodes.values() if inode.data is not None)
@@ -228,10 +238,11 @@ class MemoryDisk:
         path, inode = self._fds[fd]
         if self.fault is not None:
             MemoryDisk._begin(self, "read", path)
-        if offset + size > self.bad_from.get(path, offset + size):
+        if self.bad_from and offset + size > self.bad_from.get(path, offset + size):
             raise self._failure(errno.EIO, path)
         assert inode.data is not None
-        return bytes(inode.data[offset : offset + size])
+        piece = inode.data[offset : offset + size]
+        return piece if type(piece) is bytes else bytes(piece)
 
     def cached(self, fd: int, size: int, offset: int) -> bool:
         return not self.cold
@@ -312,9 +323,8 @@ class MemoryDisk:
         self._set({path: None})
 
     def names(self, path: str) -> list[str]:
-        start = len(path) + 1
-        inside = [name[start:] for name in self.inodes if name.startswith(path) and name[start - 1 : start] == "/"]
-        return sorted(name for name in inside if "/" not in name)
+        end = len(path)
+        return sorted([name[end + 1 :] for name in self.inodes if name.rfind("/") == end and name.startswith(path)])
 
     def stat(self, fd: int) -> Stat:
         inode = self._fds[fd][1]
@@ -335,7 +345,7 @@ class MemoryDisk:
 
     def _stat(self, inode: Inode) -> Stat:
         assert inode.data is not None
-        links = sum(other is inode for other in self.inodes.values())
+        links = sum([other is inode for other in self.inodes.values()])
         return Stat(len(inode.data), (1, inode.number), links)
 
     def is_file(self, path: str) -> bool:
@@ -450,10 +460,12 @@ class SimulatedDisk(MemoryDisk):
         assert inode.data is not None
         if len(inode.data) != before:
             inode.sizes.append(len(inode.data))
+            inode.blur = None
 
     def _touch(self, inode: Inode, start: int, end: int) -> None:
         data = inode.data
         assert data is not None
+        inode.blur = None
         for sector in range(start // SECTOR, (end + SECTOR - 1) // SECTOR):
             at = sector * SECTOR
             version = Version(
@@ -491,13 +503,14 @@ def _frozen(data: bytes | bytearray | None) -> bytes | None:
 
 def digest(files: Iterable[tuple[str, bytes]]) -> int:
     """64 bits of names and contents."""
-    whole = blake2b(digest_size=8)
-    for path, data in files:
-        whole.update(path.encode())
-        whole.update(_digest(data))
-    return int.from_bytes(whole.digest(), "little")
+    return whole_digest([part for path, data in files for part in (path.encode(), part_digest(data))])
+
+
+def whole_digest(parts: Iterable[bytes]) -> int:
+    """Of the name of each file and the digest of its content."""
+    return int.from_bytes(blake2b(b"".join(parts), digest_size=8).digest(), "little")
 
 
 @lru_cache(maxsize=1 << 14)
-def _digest(data: bytes) -> bytes:
+def part_digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()

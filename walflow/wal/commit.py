@@ -15,7 +15,7 @@ from typing import Final
 
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
-from walflow.wal.format import CHECKSUM, LAST, RECORD_HEADER, RECORD_START, Record, RecordHeader, crc
+from walflow.wal.format import CHECKSUM, LAST, RECORD_HEADER, RECORD_START, Record, crc
 
 COMMIT_BYTES: Final = 2 << 20  # a commit takes no further record from here on
 
@@ -113,8 +113,8 @@ class Commit:
         """Marks the last record of the commit. Before, it was not known which one that is."""
         part = self.parts[-1]
         head = part.slices[part.head]
-        header = RecordHeader(*RECORD_HEADER.unpack_from(head))
-        fields = RECORD_HEADER.pack(*header._replace(flags=header.flags | LAST))
+        *before, flags, tag_size, body_crc = RECORD_HEADER.unpack_from(head)
+        fields = RECORD_HEADER.pack(*before, flags | LAST, tag_size, body_crc)
         part.slices[part.head] = fields + CHECKSUM.pack(crc(part.chunk.seed, fields)) + head[RECORD_START:]
 
     def flush(self) -> None:

@@ -25,6 +25,7 @@ class Directory:
     def __init__(self, path: str, disk: Disk) -> None:
         self.path = path
         self.disk = disk
+        self._start = os.path.join(path, "")
         self._lock: int | None = None
         self._stopped: FailStop | None = None
 
@@ -37,7 +38,7 @@ class Directory:
         return self._stopped
 
     def file(self, name: str) -> str:
-        return os.path.join(self.path, name) if name else self.path
+        return self._start + name if name else self.path
 
     def acquire(self) -> None:
         """Makes the directory if it is missing, and locks it for this process."""

@@ -306,10 +306,9 @@ class Log:
             self.space.seal(self._tail, needed)
         spare, capacity = self.space.take(needed, commit.unneeded)
         flags = (0 if commit.refs else BEGINS) | (RELAXED if self.relaxed else 0)
-        header = ChunkHeader(self.next, commit.number, random_salt(), flags, skipped=self._skipped)
+        known = (before.first, before.end, before.salt) if before is not None else (0, 0, 0)
+        header = ChunkHeader(self.next, commit.number, random_salt(), flags, *known, self._skipped)
         self._skipped = 0
-        if before is not None:
-            header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
         self._tail = chunk = Chunk(self._uuid, header, capacity)
         chunk.spare = spare
         self.chunks.append(chunk)

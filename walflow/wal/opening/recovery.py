@@ -92,7 +92,7 @@ class Found:
         self.unsafe_from: int | None = None  # see Log.unsafe_from
         self.chunks: list[Chunk] = []
         self.recovery = Recovery()
-        said = [slot._replace(generation=0) for slot in slots]
+        said = [slot[1:] for slot in slots]  # but for the generation
         self.settled = len(said) == 2 and said[0] == said[1] and newest.sync == SYNCED
 
     @property
