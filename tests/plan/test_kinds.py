@@ -67,7 +67,7 @@ def said(
 
 def test_severity_as_a_number_in_exact_words() -> None:
     assert said("event.severity <= 3") == (
-        "main.troy:20:32: warning: codec syslog makes `event.severity` a string, so `<=` with a number fails for each event\n"
+        "main.troy:20:32: warning: codec syslog makes `event.severity` a string, so `<=` with a number always fails\n"
         "   20 |     select event from in where event.severity <= 3 into out;\n"
         "      |                                ^^^^^^^^^^^^^^^^^^^\n"
         '      = write `array::contains(["emerg", "alert", "crit", "err"], event.severity)` with `use std::array;`'
@@ -79,10 +79,10 @@ def test_severity_as_a_number_in_exact_words() -> None:
     [
         ("event.severity == 3", "string, so `==` with a number is never true", 'write `event.severity == "err"`'),
         ("event.severity != 3", "string, so `!=` with a number is always true", 'write `event.severity != "err"`'),
-        ("5 < event.severity", "string, so `<` with a number fails for each event", '["info", "debug"]'),
+        ("5 < event.severity", "string, so `<` with a number always fails", '["info", "debug"]'),
         ("event.severity == 9", "string, so `==` with a number is never true", "it is a name: `emerg`"),
         ("event.procid > 100", "string, so `>` with a number fails", "write `integer::parse(event.procid) > 100`"),
-        ('event.timestamp > "2026"', "number, so `>` with a string fails for each event", "a number has no quotes"),
+        ('event.timestamp > "2026"', "number, so `>` with a string always fails", "a number has no quotes"),
         ("event.structured_data == 1", "record, so `==` with a number is never true", ""),
         ("event.msg == true", "string, so `==` with a boolean is never true", ""),
         ('event.hostname == "a" and not (event.severity < 3)', "`<` with a number fails", "alert"),
@@ -142,7 +142,7 @@ def test_nothing_is_said_of_what_is_not_known(unknown: dict[str, str]) -> None:
     text = {"where": "event.severity > 3", **unknown}
     if "select" in unknown:
         text.pop("where")
-    quiet = said(**text)  # type: ignore[arg-type]
+    quiet = said(**text)
     assert ("a string" in quiet) is ("into err" in unknown.get("before", ""))
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_said_of_what_a_script_has_changed(script: str) -> None:
 
 def test_other_members_of_an_event_that_a_script_changes() -> None:
     script = "let event.seen = true; match event.severity > 2 of case true => event default => drop end"
-    assert "`>` with a number fails for each event" in said(script=script)
+    assert "`>` with a number always fails" in said(script=script)
 
 
 def test_an_absent_member_may_be_asked_for() -> None:

@@ -63,7 +63,7 @@ def _check(compared: _Compared, codecs: Sequence[str], report: Report) -> None:
     if kind is None:
         return
     makes = f"codec {codecs[0]} makes" if len(codecs) == 1 else f"codecs {' and '.join(codecs)} make"
-    outcome = _OUTCOMES.get(compared.symbol, "fails for each event")
+    outcome = _OUTCOMES.get(compared.symbol, "always fails")
     so = f"`{compared.written}` with {_a(given)} {outcome}" if compared.written else "this case never fits"
     message = f"{makes} `{compared.text}` {_a(kind)}, so {so}"
     report(warning(message, compared.span, _hint(compared, codecs, kind), name="other-kind"))
