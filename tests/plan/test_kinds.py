@@ -81,11 +81,11 @@ def test_severity_as_a_number_in_exact_words() -> None:
         ("event.severity != 3", "string, so `!=` with a number is always true", 'write `event.severity != "err"`'),
         ("5 < event.severity", "string, so `<` with a number always fails", '["info", "debug"]'),
         ("event.severity == 9", "string, so `==` with a number is never true", "it is a name: `emerg`"),
-        ("event.procid > 100", "string, so `>` with a number fails", "write `integer::parse(event.procid) > 100`"),
+        ("event.procid > 100", "string, so `>` with a number always fails", "write `integer::parse(event.procid) > 100`"),
         ('event.timestamp > "2026"', "number, so `>` with a string always fails", "a number has no quotes"),
         ("event.structured_data == 1", "record, so `==` with a number is never true", ""),
         ("event.msg == true", "string, so `==` with a boolean is never true", ""),
-        ('event.hostname == "a" and not (event.severity < 3)', "`<` with a number fails", "alert"),
+        ('event.hostname == "a" and not (event.severity < 3)', "`<` with a number always fails", "alert"),
     ],
 )
 def test_a_comparison(where: str, expected: str, hint: str) -> None:
