@@ -1,4 +1,4 @@
-"""The first session of a new user, typed into terminals: install, new, check, run, tap, top, break it, mend it, restart.
+"""The first session of a new user, typed into terminals: install, new, check, run, tap, top, break it, mend it, upgrade it.
 
     python -m demo.newcomer              # prints the page
     python -m demo.newcomer --write      # writes docs/howto/first-session.md; tests/docs/test_first_session.py compares it
@@ -25,6 +25,7 @@ import pexpect
 import typer
 
 from demo.server import ROOT, free_port
+from walflow import __version__
 
 PAGE: Final = ROOT / "docs" / "howto" / "first-session.md"
 PROMPT: Final = "@@> "
@@ -39,10 +40,17 @@ RULES: Final = (
     (r'"port":\d+', '"port":50000', "the port of a client is 50000"),
     (r"(?<=[ ])\d+M\b", "16M", "a log takes 16 MiB of disk"),
     (r"_total=\d+", "_total=9", "totals of the log line `stopped` are 9"),
-    (r"\bwalflow([ -])\d+\.\d+\.\d+", r"walflow\g<1>1.0.0", "the version is 1.0.0"),
+    (r"durable=\d{3,}", "durable=100", "a log that has more than 100 events has 100"),
+    (
+        r"\bwalflow([ -])(?!1\.0\.1\b)\d+\.\d+\.\d+",
+        r"walflow\g<1>1.0.0",
+        "the version is 1.0.0, and the newer one 1.0.1",
+    ),
 )
 RATES: Final = ("read/s", "acked/s")
 
+BUILT_FROM: Final = ("walflow", "walflow_kernel", "connectors", "pyspark_walflow", "packaging", "editors")
+FILES_BUILT_FROM: Final = ("pyproject.toml", "walflow_command.py", "README.md", "LICENSE")
 OURS: Final = {"walflow", "walflow_kernel", "connectors", "pyspark_walflow", "walflow_command.py"}
 
 SEND: Final = """\
@@ -53,6 +61,40 @@ with socket.create_connection(("127.0.0.1", 65535)) as server:
     for number in sys.argv[1:]:
         server.sendall(b'{"n": %s}\\n' % number.encode())
         print("echoed:", answers.readline(), end="")
+"""
+
+SEND_ON: Final = """\
+import socket, time
+
+number = 3
+after = 0  # echoes since the connection was lost
+lost = False
+while after < 100:
+    try:
+        with socket.create_connection(("127.0.0.1", 65535)) as server:
+            answers = server.makefile()
+            while after < 100:
+                server.sendall(b'{"n": %d}\\n' % (number + 1))
+                if not answers.readline():
+                    break  # no echo: the next connection sends this number again
+                number += 1
+                after += lost
+                if number == 103:
+                    print("100 echoed", flush=True)
+                time.sleep(0.005)
+    except OSError:
+        time.sleep(0.1)
+    lost = True
+print("100 more echoed, after the connection was lost")
+open("last", "w").write(str(number))
+"""
+
+COUNT: Final = """\
+import collections, json
+
+found = collections.Counter(json.loads(line)["n"] for line in open("out.log"))
+sent = range(1, int(open("last").read()) + 1)
+print("missing:", [n for n in sent if n not in found], "twice:", [n for n in found if found[n] > 1])
 """
 
 HEAD: Final = """\
@@ -87,10 +129,10 @@ class Page:
         self.parts.append("\n".join(["```text", *lines, *(printed if in_order else sorted(printed)), "```"]) + "\n")
 
     def masked(self, output: str) -> list[str]:
+        for real, instead in self._real.items():
+            output = re.sub(rf"\b{re.escape(real)}\b", instead, output)
         for pattern, instead, _ in RULES:
             output = re.sub(pattern, instead, output.replace("\r", ""))
-        for real, instead in self._real.items():
-            output = re.sub(rf"\b{real}\b", instead, output)
         return [line.rstrip() for line in _rates_masked(output.strip("\n").splitlines())]
 
     def text(self) -> str:
@@ -180,10 +222,18 @@ class Terminal:
 def session() -> str:
     """The page."""
     port, admin = free_port(), free_port()
-    page = Page({str(port): "65535", str(admin): "9898"})
+    newer = _newer(__version__)
+    page = Page(
+        {
+            str(port): "65535",
+            str(admin): "9898",
+            f"walflow {newer}": "walflow 1.0.1",
+            f"walflow-{newer}": "walflow-1.0.1",
+        }
+    )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="walflow-first-session-")))
-        _build(folder)
+        _build(ROOT, folder)
         first, second, third = (_terminal(stack, page, f"terminal {number}", folder) for number in (1, 2, 3))
         page.say("## Install")
         first.quietly("umask 022")
@@ -226,13 +276,52 @@ def session() -> str:
         first.start("walflow run main.troy --tap", run, until="ready")
         second.type("python3 send.py 3")
         second.type("cat out.log")
+        page.say("## Upgrade it while a sender goes on")
+        checkout = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="walflow-newer-")))
+        _build(_copied(checkout, newer), folder)
+        (folder / "echo" / "send_on.py").write_text(SEND_ON.replace("65535", str(port)))
+        (folder / "echo" / "count.py").write_text(COUNT)
+        second.type("ls ..")
+        second.type("cat send_on.py")
+        third.start("python3 send_on.py", "python3 send_on.py", until="100 echoed")
+        second.type("walflow --version")
         first.ended("^C")
+        wheel = f"../walflow-{newer}-*.whl"
+        second.type(
+            "../venv/bin/pip install --upgrade ../walflow-1.0.1-*.whl | tail -n 1",
+            f"../venv/bin/pip install --upgrade {wheel} | tail -n 1",
+        )
+        second.type("walflow --version")
+        first.start("walflow run main.troy --tap", run, until="ready")
+        third.ended()
+        second.type("walflow status | head -n 1", f"walflow status {at} | head -n 1")
+        first.ended("^C")
+        page.say("Each number that was echoed is in the file, once:")
+        second.type("cat count.py; python3 count.py")
     return page.text()
 
 
-def _build(folder: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def _build(checkout: Path, folder: Path) -> None:
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(checkout)]
     subprocess.run(build, check=True, capture_output=True, timeout=PATIENCE)
+
+
+def _newer(version: str) -> str:
+    major, minor, patch = version.split(".")
+    return f"{major}.{minor}.{int(patch) + 1}"
+
+
+def _copied(folder: Path, version: str) -> Path:
+    """What a wheel is built from, with this version."""
+    for name in BUILT_FROM:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES_BUILT_FROM:
+        shutil.copy(ROOT / name, folder / name)
+    init = folder / "walflow" / "__init__.py"
+    text = init.read_text("utf-8")
+    assert text.count(f'"{__version__}"') == 1
+    init.write_text(text.replace(f'"{__version__}"', f'"{version}"'), "utf-8")
+    return folder
 
 
 def _terminal(stack: ExitStack, page: Page, name: str, folder: Path) -> Terminal:

@@ -137,6 +137,7 @@ WARNINGS: Mapping[str, str] = {
     "no-log": "What fails is lost, because no log is upstream.",
     "not-on-disk": "A log is in memory, and its name says that it is on disk.",
     "open-to-network": "A listener has no TLS, or a token goes over the network without TLS.",
+    "other-kind": "A value is compared with a value of another kind.",
     "risk": "A warning of a connector of another package.",
     "separator": "The bytes of a codec may hold the separator.",
     "short-window": "A window is so short that its interval may have the wrong unit.",

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
 from walflow import Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer
 from walflow.net import Address, parse_address
+from walflow.net.address import unwritten_port
 from walflow.size import Size
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
@@ -70,6 +71,7 @@ class UdpServer(Connector):
             "walflow reads them. Dropped datagrams are counted and logged. What was read is safe once a log has acked "
             "it. The sender learns of neither",
             warnings=warnings,
+            notes=unwritten_port(self.url, self.address),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

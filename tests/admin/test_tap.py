@@ -187,7 +187,8 @@ async def test_an_event_that_is_too_large_is_named() -> None:
     ("text", "said"),
     [
         ("evnt.a", "--where:1:1: error: unknown constant `evnt`"),
-        ("event.a == ", "--where:1:"),
+        ("event.a == ", "--where:1:12: error: expected a value, found the end"),
+        ('event.a = "b"', "--where:1:9: error: `=` does not stand here"),
         ("1; select 2 from in", "--where:1:2: error"),
         ("true into out; select event from in", "--where takes one expression"),
         ("strin::len(event) > 1", "--where:1:1: error"),

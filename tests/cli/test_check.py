@@ -261,3 +261,11 @@ def test_what_only_a_flow_has_is_refused_for_a_script() -> None:
     result = check(write("event", "s.tremor"), "--environment")
     assert result.exit_code == 2
     assert "are for flows" in result.stderr
+
+
+def test_a_script_beside_a_flow_file() -> None:
+    Path("s.tremor").write_text("event")
+    Path("main.troy").write_text("")
+    done = CliRunner().invoke(app(), ["check", "main.troy", "s.tremor"])
+    assert done.exit_code == 2
+    assert done.stderr == "walflow: s.tremor is a script, and has a command of its own: walflow check s.tremor\n"

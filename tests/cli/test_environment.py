@@ -246,3 +246,14 @@ def test_a_url_without_a_port_is_noted(kind: str, url: str, noted: str) -> None:
     note = f'note: main::{node}: `url` has no port, so it is 4242, tremor\'s default: write "{noted}" to say so'
     assert (note in result.stdout.splitlines()) == bool(noted), result.stdout
     assert ("has no port" in result.stdout) == bool(noted)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1", "127.0.0.1:4242"])
+def test_a_udp_server_without_a_port_is_noted(url: str) -> None:
+    text = FLOW.format(
+        source="udp_server", source_config=f'{{"url": "{url}"}}', sink="file", sink_config=FILE % "out.jsonl"
+    )
+    Path("main.troy").write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
+    note = "note: main::incoming: `url` has no port, so the kernel chooses one at each start"
+    assert (note in result.stdout.splitlines()) == (url == "127.0.0.1"), result.stdout

@@ -105,6 +105,7 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
             "there is run, check, fmt, graph, lsp, new, test, repl, doc, schema, status, top, tap, connectors, wal",
         ),
         (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
+        (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),
         (["wal", "help"], "there is stats, check, dump, repair, skip, rename, export, import"),
     ],
 )

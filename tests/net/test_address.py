@@ -42,3 +42,9 @@ def test_what_is_none(url: str, said: str) -> None:
     with pytest.raises(ValueError, match="is no") as refused:
         parse_address(url, scheme="udp", default_port=9)
     assert str(refused.value).endswith(said)
+
+
+def test_an_empty_one() -> None:
+    """A variable of the shell that has no value, say: `--set url=$URL`."""
+    with pytest.raises(ValueError, match=r"^it is empty: host:port is missing$"):
+        parse_address("", scheme="udp", default_port=9)

@@ -9,7 +9,7 @@ import typer
 
 from walflow.cli.check_filters import check_filters
 from walflow.cli.engine import Engine, SparkConfigFile, from_directory
-from walflow.cli.filter import FilterOptions, is_filter
+from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 
@@ -107,6 +107,7 @@ def check(
         raise typer.Exit(
             check_filters([Path(one) for one in found_at], args, as_json=as_json, python=python, strict=strict)
         )
+    refuse_mixed(files, "check")
     assembly, diagnostics = load(
         found_at,
         args=args,

@@ -20,6 +20,8 @@ class Commands(TyperGroup):
         ):  # typer has words for these
             if word in _OPTIONS and ctx.parent is None:
                 known = f"write `{ctx.command_path} {_OPTIONS[word]}`"
+            elif "show" in self.commands:
+                known = f"write `{ctx.command_path} show {word}`, or `{ctx.command_path} list`"
             else:
                 known = f"there is {', '.join(self.commands)}"
             typer.echo(f"walflow: no command `{word}`: {known}", err=True)

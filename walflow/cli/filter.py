@@ -45,6 +45,14 @@ def is_filter(files: Sequence[Path], options: FilterOptions) -> bool:
     return options.given or all(file.suffix in (QUERY, SCRIPT) for file in files)
 
 
+def refuse_mixed(files: Sequence[Path], command: str) -> None:
+    """Ends where a script stands beside other files. Called for what is no filter as a whole."""
+    script = next((file for file in files if file.suffix == SCRIPT), None)
+    if script is not None:
+        wants = f"walflow {command} {script}" + (" -i INPUT -o OUTPUT" if command == "run" else "")
+        raise _end(f"{script} is a script, and has a command of its own: {wants}", EX_USAGE)
+
+
 def run_filter(files: Sequence[Path], options: FilterOptions, args: Sequence[str], *, flush: bool) -> int:
     """The exit code. `args`: of `--set`. `flush`: at the end of the input open windows are closed."""
     from walflow.filters import Complaints, Filter

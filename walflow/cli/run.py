@@ -15,7 +15,7 @@ import typer
 from walflow.admin.text import printable
 from walflow.cli import logs
 from walflow.cli.engine import Engine, SparkConfigFile, from_directory
-from walflow.cli.filter import FilterOptions, is_filter, run_filter
+from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
@@ -163,6 +163,7 @@ def run(
     if is_filter(files, options):
         _keep_freed_memory()
         raise typer.Exit(run_filter(files, options, args, flush=flush))
+    refuse_mixed(files, "run")
     gc.disable()  # until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.diagnostics import render_all

@@ -68,6 +68,7 @@ _OF_STATEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("DEFINE", "PIPELINE"): "define pipeline NAME pipeline … end;",
     ("DEFINE", "OPERATOR"): "define operator NAME from TYPE with … end;",
     ("DEFINE", "SCRIPT"): "define script NAME script … end;",
+    ("DEFINE", "WINDOW"): "define window NAME from tumbling with … end;",
     ("DEFINE", "TUMBLING"): "define window NAME from tumbling with … end;",
     ("DEFINE", ""): "define connector NAME from TYPE with … end;",
     ("CREATE", ""): "create connector NAME [from DEFINITION] [with arg = value end];",
@@ -154,6 +155,8 @@ def foreign(source: Source, tokens: Sequence[Token], at: int) -> Remedy | None:
         return Remedy("the parts of a module's name are joined by `::`, not by `.`", _path(source, tokens, at))
     if token.type == "STAR" and tokens[at - 1].type == "SELECT":
         return Remedy("`*` is no value", "`select event` sends the whole event")
+    if token.type == "WINDOW" and tokens[at - 1].type == "CREATE":
+        return Remedy("a window is not created", f"a select uses it: `select … from in[{tokens[at + 1]}] into out`")
     if token.type == "LSQB" and at == 0:
         return Remedy("this is no flow file", "it looks like TOML; a flow file begins with `define flow main`")
     if token.type == "WHERE" and _statement(tokens, at) == "SELECT":

@@ -52,6 +52,11 @@ class Automaton:
         second test knows it for this state."""
         return "ERROR" in self._parser.choices() and self.after("ERROR") is not None
 
+    def has_last(self, token: Token) -> bool:
+        """Whether this token was read last, and belongs to nothing yet."""
+        values = self._parser.parser_state.value_stack
+        return bool(values) and values[-1] is token
+
     def pop(self) -> int | None:
         """Removes what was read last. Returns the place where it began; None if it was empty."""
         state = self._parser.parser_state

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from lark import Token
 
+from walflow.lang.blocks import BODIES, opens
 from walflow.lang.scan import UNCLOSED
 
 _STARTERS = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT"}
 _OF_FLOWS = {"CREATE", "CONNECT"}
-_BODIES = {"FLOW", "PIPELINE"}
-_ENDED = {"WITH", "MATCH", "PATCH", "FOR"}
 _WITH_AN_END = {"DEFINE", "CREATE", "DEPLOY"}  # perhaps, if their `with` can be read
-_NAMED = {"DEFINE", "CREATE", "DEPLOY", "CONNECT", "TO", "SLASH"}  # in `define flow x` no body begins
 
 
 def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, may_end: bool) -> int:
@@ -21,11 +19,11 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
     for here in range(begun, len(tokens) - 1):
         kind = tokens[here].type
         skipping = here >= at and here > begun
-        if kind == "USE" and "SCRIPT" in opened:
+        if kind == "USE" and not {"SCRIPT", "FOR"}.isdisjoint(opened):
             continue
         if kind in _STARTERS or kind == UNCLOSED:
             # no statement stands within a `with` or an expression: their `end` is missing, or lost in a string
-            while opened and opened[-1] not in _BODIES:
+            while opened and opened[-1] not in BODIES:
                 opened.pop()
         if kind in _STARTERS:
             if skipping and not opened and _fits(tokens, here, within_body):
@@ -41,13 +39,6 @@ def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, m
         elif opens(tokens, here, opened):
             opened.append(kind)
     return len(tokens) - 1
-
-
-def opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
-    kind = tokens[at].type
-    if kind == "SCRIPT":  # in a window, the `with` before it counts for the one `end`
-        return tokens[at - 1].type not in _NAMED and opened[-1:] != ["WITH"]
-    return kind in _ENDED or (kind in _BODIES and tokens[at - 1].type not in _NAMED)
 
 
 def _fits(tokens: Sequence[Token], at: int, within_body: bool) -> bool:

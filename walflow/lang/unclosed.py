@@ -1,30 +1,39 @@
-"""What was opened and never closed: strings, brackets, flows and pipelines. The error stands where it was opened."""
+"""What was opened and never closed: strings, brackets, and what `end` closes. The error stands where it was opened."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from lark import Token
 
 from walflow.diagnostics import Diagnostic, Source, Span, error
-from walflow.lang.resync import opens
+from walflow.lang.blocks import BODIES, is_here, open_block, shown
 from walflow.lang.scan import UNCLOSED
 
 UNFINISHED: Final = "unfinished"
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")", "%{": "}", "%[": "]", "%(": ")", "#{": "}"}
 _PARTS: Final = {"EQUAL", "INTO", "WHERE", "HAVING", "TO"}  # no value has them
 _STATEMENTS: Final = {"DEFINE", "CREATE", "CONNECT", "DEPLOY", "USE", "SELECT", "END", "SEMICOLON", "$END"}
+_STANDS_ALONE: Final = {*BODIES, "SCRIPT", "WITH", "WINDOW", "FN"}  # a `;` follows its `end`
 
 
-def unclosed(source: Source, tokens: Sequence[Token], at: int, *, may_end: bool) -> Diagnostic | None:
+class Unclosed(NamedTuple):
+    """`lost`: the first token of a statement whose meaning is lost by it. `here`: the place of the missing `end` is known, so
+    reading continues behind it."""
+
+    diagnostic: Diagnostic
+    lost: int | None = None
+    here: bool = False
+
+
+def unclosed(source: Source, tokens: Sequence[Token], at: int, *, may_end: bool) -> Unclosed | None:
     """If the token at `at` is an error because something before it is open. `may_end`: an `end` could stand there. If
     only the file has ended too early, the name of the error is UNFINISHED."""
-    found = (
-        _string(source, tokens, at)
-        or _bracket(source, tokens, at)
-        or (_body(source, tokens, at) if may_end else None)
-    )
-    return found._replace(name=UNFINISHED) if found and tokens[at].type == "$END" else found
+    of_text = _string(source, tokens, at) or _bracket(source, tokens, at)
+    found = Unclosed(of_text) if of_text else _block(source, tokens, at) if may_end else None
+    if found and tokens[at].type == "$END":
+        return found._replace(diagnostic=found.diagnostic._replace(name=UNFINISHED))
+    return found
 
 
 def _string(source: Source, tokens: Sequence[Token], at: int) -> Diagnostic | None:
@@ -82,31 +91,19 @@ def _bracket(source: Source, tokens: Sequence[Token], at: int) -> Diagnostic | N
     )
 
 
-def _body(source: Source, tokens: Sequence[Token], at: int) -> Diagnostic | None:
-    token = tokens[at]
-    begins_flow = token.type == "DEFINE" and tokens[at + 1].type == "FLOW"
-    of_flows = token.type == "CONNECT"
-    if token.type not in {"$END", "DEPLOY"} and not begins_flow and not of_flows:
+def _block(source: Source, tokens: Sequence[Token], at: int) -> Unclosed | None:
+    found = open_block(source, tokens, at)
+    if found is None:
         return None
-    opened: list[int] = []
-    for here in range(at):
-        if tokens[here].type == "END" and opened:
-            opened.pop()
-        elif opens(tokens, here, [tokens[one].type for one in opened]):
-            opened.append(here)
-    if not opened or tokens[opened[-1]].type not in {"FLOW", "PIPELINE", "SCRIPT", "WITH", "MATCH", "PATCH", "FOR"}:
-        return None
-    place = opened[-1]
-    if of_flows and tokens[place].type != "PIPELINE":
-        return None
-    word = str(tokens[place])
-    where = "the end of the file" if token.type == "$END" else f"line {_line(source, token)}"
-    if word not in {"flow", "pipeline"}:
-        return error(f"this `{word}` has no `end`", _span(source, tokens[place]), f"it is missing before {where}")
-    begin = next(here for here in range(place, -1, -1) if tokens[here].type == "DEFINE")
-    name = str(tokens[begin + 2]) if begin + 2 < len(tokens) else word
-    span = Span(source, tokens[begin].start_pos or 0, tokens[begin + 2].end_pos or 0)
-    return error(f"the {word} `{name.strip('`')}` has no `end`", span, f"write `end;` before {where}")
+    what, span = shown(source, tokens, found.opener)
+    kind, before = tokens[found.opener].type, tokens[found.before]
+    here = found.before == at and is_here(tokens, at)
+    line = _line(source, before)
+    where = f"`{before}` in line {line}" if here or before.type == "COMMA" else f"line {line}"
+    where = "the end of the file" if before.type == "$END" else where
+    with_semicolon = not here and kind in _STANDS_ALONE
+    hint = f"write `end;` before {where}" if with_semicolon else f"its `end` is missing before {where}"
+    return Unclosed(error(f"{what} has no `end`", span, hint), found.lost, here)
 
 
 def _span(source: Source, token: Token) -> Span:

@@ -29,6 +29,8 @@ class Address(NamedTuple):
 
 def parse_address(url: str, *, scheme: str, default_port: int) -> Address:
     """`host:port`, `host`, `scheme://host:port`. Raises ValueError with a line for the flow file's author."""
+    if not url:  # a variable of the shell that has no value, say
+        raise ValueError("it is empty: host:port is missing")
     text = url if "://" in url else f"{scheme}://{url}"
     try:
         parts = urlsplit(text)
@@ -48,6 +50,8 @@ def unwritten_port(url: str, address: Address) -> tuple[str, ...]:
     """A note of `check`, where the port is a default that no standard gives."""
     if urlsplit(url if "://" in url else f"tcp://{url}").port is not None:
         return ()
+    if not address.port:
+        return ("`url` has no port, so the kernel chooses one at each start",)
     return (f'`url` has no port, so it is {address.port}, tremor\'s default: write "{address}" to say so',)
 
 

@@ -20,6 +20,7 @@ from walflow.plan.cycles import check_cycles
 from walflow.plan.depth import check_depth
 from walflow.plan.domains import split
 from walflow.plan.graph import Graph, Port
+from walflow.plan.kinds import check_kinds
 from walflow.plan.links import GraphNode, check_links, check_unlinked
 from walflow.plan.on_spark import NOWHERE_ELSE, Engine, Hosting, placed, spark_settings, unused_settings
 from walflow.plan.pipelines import plan_pipeline
@@ -88,6 +89,7 @@ def assemble(
         check_cycles(assembly, written, report, allowed=allow_cycles)
         if not has_errors(found):
             check_depth(assembly, written, report)
+            check_kinds(assembly, report)
         _check_logs(assembly, report)
     found += config.allowances.unknown({*WARNINGS, *_risks(assembly)})
     found = in_order(found)

@@ -19,6 +19,9 @@ from walflow_kernel.moment import Moment
 
 NAME: Final = "--where"
 _MODULE: Final = re.compile(r"(?<![\w:`])([A-Za-z_]\w*)::")
+_TAIL: Final = re.compile(r"^expected `group` or `into`, found (?!`into`)(.*)$")
+_INTO: Final = "found `into`"
+_END: Final = "found the end"
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 
 
@@ -65,7 +68,8 @@ def condition(text: str) -> Condition:
 
 
 def _moved(found: Diagnostic, text: str, by: int) -> Diagnostic:
-    """With the place in the text that was given."""
+    """With the place in the text that was given, and without the words of the select around it."""
+    found = found._replace(message=_TAIL.sub(r"\1 does not stand here", found.message).replace(_INTO, _END))
     if found.span is None:
         return found
     start, end = (min(max(at - by, 0), len(text)) for at in (found.span.start, found.span.end))
