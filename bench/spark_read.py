@@ -15,6 +15,7 @@ import msgspec
 from bench.spark.processes import peak_rss_mb
 from demo.server import Server, free_port
 from pyspark_walflow.client import Client, Endpoint, LostPositions
+from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import WireKey
 from walflow.wal import Log, LogOptions
 
@@ -75,7 +76,9 @@ def main(block_bytes: int) -> None:
             for _ in range(ROUNDS):
                 started = time.perf_counter()
                 size = sum(
-                    len(found[1]) for found in client.read(1, end, "spark") if not isinstance(found, LostPositions)
+                    len(found[1])
+                    for found in client.read(1, end, "spark")
+                    if not isinstance(found, LostPositions | FilePart)
                 )
                 seconds = time.perf_counter() - started
                 print(f"{size / 1e6:.0f} MB in {seconds:.3f} s: {size / 1e6 / seconds:.0f} MB/s")
