@@ -4,6 +4,7 @@ import errno
 from random import Random
 
 import pytest
+from hypothesis import given, strategies as st
 
 from walflow.testing import Image, MemoryDisk, PowerCut, SimulatedDisk, images
 
@@ -58,6 +59,33 @@ def test_a_truncation_may_be_lost() -> None:
     assert contents(disk) == {A, A + B}
     disk.sync(fd)
     assert contents(disk) == {A}
+
+
+CHANGES = st.sampled_from(("write", "truncate", "allocate", "sync", "kill"))
+
+
+@given(st.lists(st.tuples(CHANGES, st.integers(0, 900)), max_size=8))
+def test_who_asks_on_the_way_gets_the_same_in_the_end(changes: list[tuple[str, int]]) -> None:
+    asked, not_asked = SimulatedDisk({"/f": OLD}), SimulatedDisk({"/f": OLD})
+    for number, (change, size) in enumerate(changes):
+        for disk in (asked, not_asked):
+            _change(disk, change, size, bytes([number]))
+        all_of(asked, 8)
+    assert [image.files for image in all_of(asked, 32)] == [image.files for image in all_of(not_asked, 32)]
+
+
+def _change(disk: SimulatedDisk, change: str, size: int, byte: bytes) -> None:
+    fd = disk.open("/f")
+    if change == "write":
+        disk.write(fd, [byte * 200], size)
+    elif change == "truncate":
+        disk.truncate(fd, size)
+    elif change == "allocate":
+        disk.allocate(fd, size)
+    elif change == "sync":
+        disk.sync(fd)
+    else:
+        disk.after_kill(writeback_fails=True)
 
 
 def test_what_is_cut_off_never_comes_back_behind_a_sync() -> None:
