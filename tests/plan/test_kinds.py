@@ -48,6 +48,11 @@ deploy flow main;
 """
 
 
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def said(
     where: str = "",
     *,
