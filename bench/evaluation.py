@@ -16,12 +16,13 @@ from typing import Final
 from walflow.codecs import JSON
 from walflow.compile.compiling import compile_region
 from walflow.diagnostics import render_all
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.operators.select import Select
 from walflow.plan import load
 from walflow.plan.regions import regions
+from walflow.receipt import Receipt
 
 
 def script(text: str, head: str = "") -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Final, Self
+from collections.abc import Mapping
+from typing import ClassVar, Final, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, WalflowError
-from walflow.delivery.redelivery import InFlight, Redelivery
+from walflow import Block, Codec, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, StreamId, WalflowError
+from walflow.delivery.held import HeldEvents
+from walflow.delivery.sender import InFlight, Sender, SendLimits
 from walflow.size import Size
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
@@ -42,6 +42,12 @@ class Memory(Connector):
         description="The most events that may be sent to the sinks and not yet acked. Default: no limit but the "
         "window in bytes.",
     )
+    max_attempts: int | None = Field(
+        default=None,
+        ge=1,
+        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink has taken another "
+        "event since. Default: no limit.",
+    )
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Self:
@@ -68,33 +74,33 @@ class Memory(Connector):
             buffer.close()
 
 
-@dataclass(slots=True)
-class HeldBlocks:
-    """A block, and the number of its events that are not acked yet."""
+class BlockHead(NamedTuple):
+    """A block without its events."""
 
-    block: Block
-    first: int
-    left: int
+    stream: StreamId
+    codec: Codec
+    ingest_ns: int
+    meta: Mapping[str, object]
+
+
+BlockEvents = HeldEvents[BlockHead]
 
 
 class Buffer:
-    """Made like a log: it numbers events by position, sends failed events again before newer ones, and halves a block
-    that failed twice."""
+    """Made like a log, around the same sender (walflow.delivery.sender): it numbers events by position."""
 
     def __init__(self, config: Memory, inlet: Inlet, out: Outlet) -> None:
         self._inlet = inlet
         self._out = out
         self._most_events = config.max_elements
         self._most_bytes = config.max_bytes
-        self._read_count = config.read_count
-        self.events = self.bytes = 0  # not acked; a block's bytes until its last event is
+        self.events = self.bytes = (
+            0  # not settled; the bytes of a block until its last event is, but for those that failed
+        )
         self.full = False
         self._next = 1  # position
-        self._ready: deque[InFlight[HeldBlocks]] = deque()
-        self._redelivery = Redelivery[HeldBlocks]()
+        self._closed = False
         self._waiting: deque[Block] = deque()  # for room, and not acked upstream
-        self._sent = 0  # events, and not settled
-        self._pumping = self._pump_again = self._closed = False
         self._redelivered = out.counter("redelivered_events_total")
         self._lost = out.counter("lost_events_total")
         gauges = {
@@ -105,13 +111,14 @@ class Buffer:
         for name, read in gauges.items():
             out.gauge(name, read)
         out.window_events = config.read_count
-        out.on_ready(self.pump)
+        self._sender = Sender(self, out, SendLimits(config.read_count, config.max_attempts))
+        out.on_ready(self._sender.pump)
         out.backlog(lambda: self.events)
         inlet.serve(self.accept)
 
     def __repr__(self) -> str:
         state = "full" if self.full else "open"
-        return f"<Buffer {self.events} events, {self.bytes} bytes, {self._sent} sent, {state}>"
+        return f"<Buffer {self.events} events, {self.bytes} bytes, {self._sender!r}, {state}>"
 
     # what comes
 
@@ -120,7 +127,7 @@ class Buffer:
         most = self._most_events or frames.count
         for part in block.split(frames.sizes(self._most_bytes or len(frames.data), most)):
             self._admit(part)
-        self.pump()
+        self._sender.pump()
 
     def _admit(self, block: Block) -> None:
         size = len(block.frames.data)
@@ -139,24 +146,18 @@ class Buffer:
         )
 
     def _store(self, block: Block) -> None:
-        count = block.frames.count
-        held = HeldBlocks(block, self._next, count)
-        self._next += count
-        self.events += count
-        self.bytes += len(block.frames.data)
-        self._ready.append(InFlight(held.first, self._next - 1, held))
+        head = BlockHead(block.stream, block.codec, block.ingest_ns, block.meta)
+        events = HeldEvents(head, self._next, block.frames, block.event_metas)
+        self._next += block.frames.count
+        self.events += block.frames.count
+        self.bytes += events.size
+        self._sender.ready.append(InFlight(events.first, self._next - 1, events))
         self._look_at_bounds()
         self._inlet.ack(block)
 
-    def _free(self, part: InFlight[HeldBlocks], done: int) -> None:
-        held = part.record
-        held.left -= done
-        self.events -= done
-        if not held.left:
-            self.bytes -= len(held.block.frames.data)
-        while self._waiting and self._fits(self._waiting[0]):
-            self._store(self._waiting.popleft())
-        self._look_at_bounds()
+    def _free(self, events: BlockEvents) -> None:
+        if not events.left:
+            self.bytes -= events.size
 
     def _look_at_bounds(self) -> None:
         fill = max(
@@ -169,84 +170,56 @@ class Buffer:
             self.full = False
             self._inlet.restore()
 
-    # what goes
+    # what goes: walflow.delivery.sender.Supply
 
-    def pump(self) -> None:
-        """Sends the blocks that may be sent. A block may settle while it is being sent, so the loop guards against
-        re-entry."""
-        if self._pumping or self._closed:
-            self._pump_again = True
-            return
-        self._pumping = True
-        try:
-            self._pump_again = True
-            while self._pump_again:
-                self._pump_again = False
-                self._pump()
-        finally:
-            self._pumping = False
+    def fill(self) -> bool:
+        return bool(self._sender.ready)
 
-    def _pump(self) -> None:
-        while self._ready and not self._redelivery.blocks:
-            part = self._ready.popleft()
-            if self._read_count is not None and self._sent + part.count > self._read_count:
-                room = self._read_count - self._sent
-                if room <= 0:
-                    self._ready.appendleft(part)
-                    return
-                part, rest = part.cut(room)
-                self._ready.appendleft(rest)
-            if not self._send(part):
-                self._ready.appendleft(part)
-                return
-
-    def _send(self, part: InFlight[HeldBlocks]) -> bool:
-        held = part.record
-        came, start = held.block, part.first - held.first
-        metas = came.event_metas
-        block = Block(
-            came.stream,
-            came.frames.slice(start, start + part.count),
-            came.codec,
-            Receipt(partial(self._settled, part), part.count, None, part.skip),
-            ingest_ns=came.ingest_ns,
-            meta=came.meta,
-            event_metas=None if metas is None else metas[start : start + part.count],
+    def block(self, part: InFlight[BlockEvents], receipt: Receipt) -> Block:
+        head = part.source.owner
+        frames, metas = part.source.between(part.first, part.last)
+        part.size = len(frames.data)
+        return Block(
+            head.stream, frames, head.codec, receipt, ingest_ns=head.ingest_ns, meta=head.meta, event_metas=metas
         )
-        self._sent += part.count
-        if self._out.send(block):
-            return True
-        self._sent -= part.count
-        block.receipt.settled = _not_sent
-        block.receipt.ack()
-        return False
 
-    def _settled(self, part: InFlight[HeldBlocks], receipt: Receipt) -> None:
-        self._sent -= part.count
-        if receipt.done:
-            self._free(part, receipt.done)
-        if receipt.cause is not None and receipt.done < part.count:
-            left = part.failed(receipt.done, receipt.delivered)
-            self._redelivered.value += left.count
-            self._out.log.warning(
-                "redelivery", events=left.count, attempts=left.attempts, cause=str(receipt.cause), position=left.first
-            )
-            self._out.scheduler.call_later(self._redelivery.add(left), self._redeliver)
-        self.pump()
+    def cut(self, part: InFlight[BlockEvents], first: int, last: int) -> BlockEvents:
+        whole = part.source
+        if (whole.first, whole.frames.count) == (first, last - first + 1):
+            return whole
+        events = whole.cut(first, last)
+        self._free(whole)
+        return events
 
-    def _redeliver(self) -> None:
-        self._ready.extendleft(reversed(self._redelivery.take()))
-        self.pump()
+    def sent(self, part: InFlight[BlockEvents]) -> None: ...
+
+    def acked(self, part: InFlight[BlockEvents], first: int, last: int) -> None:
+        count = last - first + 1
+        part.source.left -= count
+        self.events -= count
+        self._free(part.source)
+
+    def returned(self, part: InFlight[BlockEvents]) -> None:
+        if self._closed:
+            return
+        while self._waiting and self._fits(self._waiting[0]):
+            self._store(self._waiting.popleft())
+        self._look_at_bounds()
+
+    def failed(self, part: InFlight[BlockEvents], first: int, last: int) -> None:
+        self._redelivered.value += last - first + 1
+
+    def given_up(self, part: InFlight[BlockEvents]) -> None: ...
+
+    def place(self, part: InFlight[BlockEvents]) -> str:
+        return ""
 
     def close(self) -> None:
         """Events that are not acked are lost here; a log line and a counter say how many."""
         self._closed = True
+        self._sender.stop()
         while self._waiting:
             self._inlet.fail(self._waiting.popleft(), Stopped(f"{self._out.name} has stopped"))
         if self.events:
             self._lost.value += self.events
             self._out.log.error("lost", events=self.events, cause="they were only in memory when walflow stopped")
-
-
-def _not_sent(receipt: Receipt) -> None:
-    """The source may not send now; the block is made anew."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.receipts import had_by, known
 from walflow import Block, Frames, Origin, Receipt, StreamId
 from walflow.codecs import JSON
 from walflow.framing import LINES
@@ -33,7 +34,7 @@ def test_an_ack_settles_once_and_names_the_sink() -> None:
     owed, settled = receipt()
     owed.ack("file")
     assert settled == [owed]
-    assert (owed.cause, owed.done, owed.delivered) == (None, 10, {"file"})
+    assert (owed.cause, owed.done, had_by(owed)) == (None, 10, {"file"})
 
 
 def test_a_fan_out_settles_when_every_copy_has_an_outcome() -> None:
@@ -44,7 +45,7 @@ def test_a_fan_out_settles_when_every_copy_has_an_outcome() -> None:
     assert not settled
     owed.ack("spark")
     assert settled == [owed]
-    assert (owed.cause, owed.done, owed.delivered) == (LOST, 4, {"file", "spark"})
+    assert (owed.cause, owed.done, had_by(owed)) == (LOST, 4, {"file", "spark"})
 
 
 def test_a_sink_that_acked_one_copy_and_failed_another_must_see_the_block_again() -> None:
@@ -52,24 +53,25 @@ def test_a_sink_that_acked_one_copy_and_failed_another_must_see_the_block_again(
     owed.fork(1)
     owed.ack("file")
     owed.fail(LOST, 0, "file")
-    assert owed.delivered == frozenset()
+    assert had_by(owed) == frozenset()
 
 
-def test_a_failure_of_nobody_in_particular_spares_no_sink() -> None:
+def test_a_copy_that_no_sink_failed_spares_those_that_have_theirs() -> None:
     owed, _ = receipt()
     owed.fork(1)
     owed.ack("file")
     owed.fail(LOST)
-    assert owed.delivered == frozenset()
+    assert had_by(owed) == {"file"}
+    assert owed.lacking == 10
 
 
 def test_sinks_skipped_this_time_stay_delivered() -> None:
     settled: list[Receipt] = []
-    owed = Receipt(settled.append, 3, skip=frozenset({"file"}))
+    owed = Receipt(settled.append, 3, delivered=known(3, "file"))
     owed.fork(1)
     owed.ack("file")
     owed.fail(LOST, 0, "tcp")
-    assert owed.delivered == {"file"}
+    assert had_by(owed) == {"file"}
 
 
 @pytest.mark.parametrize(
@@ -97,17 +99,18 @@ def test_parts_of_a_split_say_how_much_of_the_front_is_delivered(
     assert settled == [owed]
     assert owed.done == done
     assert (owed.cause is None) == (done == 10)
-    assert owed.delivered == ({"tcp"} if done == 10 else frozenset())
+    assert had_by(owed) == ({"tcp"} if done == 10 else frozenset())
 
 
-def test_a_branch_that_fails_counts_nothing_as_done() -> None:
+def test_of_events_that_were_picked_out_exactly_those_that_failed_are_lacking() -> None:
     owed, settled = receipt()
     owed.fork(1)
-    picked, rest = owed.branch(4), owed.branch(6)
+    picked, rest = owed.pick([0, 3, 5, 9]), owed.pick([1, 2, 4, 6, 7, 8])
     rest.ack("file")
     picked.fail(LOST, 3, "file")
     assert settled == [owed]
-    assert owed.done == 0
+    assert (owed.done, owed.lacking) == (9, 1)
+    assert owed.outcome().has == {"file": 0b0111111111}
 
 
 def test_a_receipt_collected_unsettled_fails_its_block_and_warns() -> None:
@@ -119,7 +122,7 @@ def test_a_receipt_collected_unsettled_fails_its_block_and_warns() -> None:
     assert [str(one.message) for one in caught] == ["a receipt of 10 events was collected unsettled"]
     assert len(settled) == 1
     assert settled[0].done == 0
-    assert settled[0].delivered == frozenset()
+    assert had_by(settled[0]) == frozenset()
 
 
 def test_a_copy_dropped_after_others_acked_fails_too() -> None:

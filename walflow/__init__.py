@@ -32,12 +32,13 @@ from walflow.contract import (
     Timer,
 )
 from walflow.errors import CannotDecode, CannotEncode, DiskFull, FailStop, Misconfigured, Unusable, WalflowError
-from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, Receipt, StreamId, Verdict
+from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, StreamId, Verdict
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
 from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
+from walflow.receipt import Receipt
 from walflow.size import Size
 
 __version__ = "0.1.0"

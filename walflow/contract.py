@@ -449,8 +449,13 @@ class Outlet(Half, Protocol):
         """For sources that read at their own pace (a file): waits while the window is full or a breaker has triggered."""
         ...
 
-    def reject(self, block: Block, reason: str) -> None:
-        """As `Inlet.reject`, by the same err port."""
+    def reject(self, block: Block, reason: str, told: Mapping[str, object] = ...) -> None:
+        """As `Inlet.reject`, by the same err port. `told`: what the error record says beside the reason."""
+        ...
+
+    def waits(self) -> None:
+        """For a source that sends nothing more until something is settled, although it could: who holds events to send them together
+        lets them go."""
         ...
 
     def next_turn(self, call: Callable[[], None]) -> None:

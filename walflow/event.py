@@ -1,14 +1,15 @@
-"""Blocks, which go forward, and receipts, which come back.
+"""Blocks, which go forward. Their receipts come back (walflow.receipt).
 
 A block is a sequence of events of one stream with their original bytes, for example all complete lines of one read from
-a socket. It is the unit everywhere: one object, one record in a log, one write, one outcome. Its bytes are never
+a socket. It is the unit everywhere: one object, one record in a log, one write. Its bytes are never
 changed, so several links may share them. A node that needs other bytes makes another block with the same receipt.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol, Self, overload
+
+from walflow.receipt import Receipt, runs
 
 
 class StreamId(NamedTuple):
@@ -218,116 +219,6 @@ class Verdict(NamedTuple):
     bad: Sequence[tuple[bytes, str]] = ()
 
 
-Settled = Callable[["Receipt"], None]
-
-
-class Receipt:
-    """Tells the origin of a block its outcome, once, when every copy of the block has one. It needs no event loop.
-
-    A node that sends a block to n receivers first calls `fork(n - 1)`. `settled` is called exactly once, possibly
-    inside the call that sent the block: guard against re-entry. Then `cause` is None for an ack, otherwise the first
-    failure. After a failure, `done` is the number of events at the front that are delivered everywhere. `delivered` are
-    the sinks that have acked and never failed: when the block is sent again, they are its `skip`. A receipt that is
-    collected without an outcome fails its block and warns.
-    """
-
-    __slots__ = ("_acked", "_failed", "cause", "count", "done", "pending", "ref", "settled", "skip")
-
-    def __init__(self, settled: Settled, count: int, ref: object = None, skip: frozenset[str] = frozenset()) -> None:
-        self.pending = 1
-        self.count = count
-        self.done = count
-        self.cause: BaseException | None = None
-        self.settled = settled
-        self.ref = ref
-        self.skip = skip
-        self._acked: set[str] | None = None
-        self._failed: set[str | None] | None = None
-
-    def __repr__(self) -> str:
-        state = f"{self.pending} pending" if self.pending else "failed" if self.cause else "acked"
-        return f"<Receipt of {self.count}, {state}>"
-
-    @property
-    def delivered(self) -> frozenset[str]:
-        """The sinks that do not need the block again."""
-        failed = self._failed or set()
-        if None in failed:  # lost somewhere: which sink it was bound for is not known
-            return frozenset()
-        return self.skip | (frozenset(self._acked or ()) - failed)
-
-    def fork(self, more: int) -> None:
-        self.pending += more
-
-    def ack(self, sink: str | None = None) -> None:
-        if sink is not None:
-            if self._acked is None:
-                self._acked = {sink}
-            else:
-                self._acked.add(sink)
-        self.pending -= 1
-        if not self.pending:
-            self.settled(self)
-
-    def fail(self, cause: BaseException, done: int = 0, sink: str | None = None) -> None:
-        """The first `done` events are delivered. The others may succeed later."""
-        self._note_failure(cause, done, {sink})
-        self.pending -= 1
-        if not self.pending:
-            self.settled(self)
-
-    def split(self, sizes: Sequence[int]) -> list["Receipt"]:
-        """Receipts for the parts, in order, instead of the one copy that the caller holds."""
-        self.pending += len(sizes) - 1
-        parts: list[Receipt] = []
-        start = 0
-        for size in sizes:
-            parts.append(Receipt(self._part_settled, size, start, self.skip))
-            start += size
-        return parts
-
-    def branch(self, count: int) -> "Receipt":
-        """A receipt for `count` events out of the one copy that the caller holds; to keep others, `fork` first. The
-        events are not the first ones, so if one of them fails, none counts as done."""
-        return Receipt(self._part_settled, count, None, self.skip)
-
-    def follow(self, other: "Receipt", done: int | None) -> None:
-        """Takes over the outcome of `other`, a settled receipt that includes these events. The first `done` of them are
-        delivered; None: all."""
-        if other._acked:
-            self._acked = (self._acked or set()) | other._acked
-        if other.cause is not None and done is not None:
-            self._note_failure(other.cause, done, other._failed or {None})
-        self.pending -= 1
-        if not self.pending:
-            self.settled(self)
-
-    def _part_settled(self, part: "Receipt") -> None:
-        if part._acked:
-            self._acked = (self._acked or set()) | part._acked
-        if part.cause is not None:
-            done = part.ref + part.done if isinstance(part.ref, int) else 0
-            self._note_failure(part.cause, done, part._failed or {None})
-        self.pending -= 1
-        if not self.pending:
-            self.settled(self)
-
-    def _note_failure(self, cause: BaseException, done: int, sinks: Iterable[str | None]) -> None:
-        self.cause = self.cause or cause
-        self.done = min(self.done, done)
-        self._failed = (self._failed or set()) | set(sinks)
-
-    def __del__(self) -> None:
-        if self.pending > 0:
-            self.pending = 1
-            self.fail(LostReceipt(f"{self.count} events were dropped without an outcome"))
-            warnings.warn(f"a receipt of {self.count} events was collected unsettled", ResourceWarning, stacklevel=2)
-
-
-class LostReceipt(Exception):
-    """A bug: a node dropped a block without ack, fail or reject. The block is sent again."""
-
-
 class PickedPositions(Sequence[int]):
     """Those of some events of a block. A list of them would cost a `where` as much as it takes itself, and few ask."""
 
@@ -433,8 +324,7 @@ class Block:
         return self._values
 
     def with_frames(self, frames: Frames, codec: Codec, receipt: Receipt | None = None) -> Self:
-        """The same events with other bytes and the same receipt; or some of the events, with a branch of the receipt.
-        Then it is unknown which ones."""
+        """The same events with other bytes, and the same receipt or another one of as many events."""
         return type(self)(
             self.stream,
             frames,
@@ -442,10 +332,10 @@ class Block:
             receipt or self.receipt,
             ingest_ns=self.ingest_ns,
             meta=self.meta,
-            event_metas=self.event_metas if frames.count == self.frames.count else None,
+            event_metas=self.event_metas,
             origin=self.origin,
             weight=self.weight,
-            positions=self.positions if frames.count == self.frames.count else None,
+            positions=self.positions,
             port=self.port,
             read_from=self.read_from,
         )
@@ -483,6 +373,7 @@ class Block:
             read_from=self.read_from if distinct else None,
             weight=self.weight,
             positions=None if positions is None else PickedPositions(positions, numbers),
+            port=self.port,
         )
 
     def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:
@@ -512,6 +403,21 @@ class Block:
             parts.append(part)
             start = stop
         return parts
+
+    def lacked_by(self, name: str) -> "Sequence[Self]":
+        """What the receiver of that name does not have of a block that may be sent again. What it has is acked."""
+        known = self.receipt.delivered
+        has = 0 if known is None else known.has.get(name, 0)
+        if not has:
+            return (self,)
+        found = list(runs(has, self.frames.count))
+        left: list[Self] = []
+        for part, (_, _, inside) in zip(self.split([stop - start for start, stop, _ in found]), found, strict=True):
+            if inside:
+                part.receipt.ack(name)
+            else:
+                left.append(part)
+        return left
 
     def _origin_of(self, start: int, stop: int) -> Origin | None:
         if self.origin is None or self.positions is None:

@@ -78,9 +78,6 @@ class HeldMessages(HeldBatch):
     def came_back(self, count: int) -> None:
         self._partition.in_flight -= count
 
-    def told(self) -> Mapping[str, object]:
-        return {"topic": self._partition.topic, "partition": self._partition.partition}
-
-    def place(self, number: int) -> str:
-        told = cast(Mapping[str, object], self.metas[number]["kafka_consumer"])
+    def place(self, meta: Mapping[str, object]) -> str:
+        told = cast(Mapping[str, object], meta["kafka_consumer"])
         return f"topic {self._partition.topic}, partition {self._partition.partition}, offset {told['offset']}"

@@ -48,8 +48,8 @@ class UnackedMessages(HeldBatch):
         self.is_settled = True
         self._done(self)
 
-    def place(self, number: int) -> str:
-        told = cast(Mapping[str, object], self.metas[number]["mqtt_subscriber"])
+    def place(self, meta: Mapping[str, object]) -> str:
+        told = cast(Mapping[str, object], meta["mqtt_subscriber"])
         return f"topic {told['topic']}"
 
 

@@ -20,8 +20,9 @@ from tests.wal.tools import QuickDisk, checkpoint, chunk_files, files_of, put, r
 from walflow.cli.wal.lines import ExportLine, LineWriter, encode, read_line, record_of
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags, arrived
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions, Record
 from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked

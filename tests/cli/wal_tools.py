@@ -9,7 +9,8 @@ from tests.wal.tools import QuickDisk, commit
 from walflow import codecs, framing
 from walflow.cli import app
 from walflow.delivery.tag import Tags
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
+from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions
 
 LINES = framing.make([("separate", {})])

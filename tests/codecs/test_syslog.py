@@ -13,8 +13,9 @@ from walflow.codecs import make
 from walflow.codecs.syslog import SYSLOG, Syslog
 from walflow.codecs.syslog.names import FACILITIES, SEVERITIES
 from walflow.errors import CannotDecode, CannotEncode, WalflowError
-from walflow.event import Block, Codec, Frames, Receipt, StreamId, codec_at
+from walflow.event import Block, Codec, Frames, StreamId, codec_at
 from walflow.framing import LINES, MESSAGES, TEXTUAL_LENGTH_PREFIXED
+from walflow.receipt import Receipt
 
 S = 10**9
 

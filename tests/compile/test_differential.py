@@ -18,9 +18,10 @@ from walflow.codecs.json import JSON_SORTED
 from walflow.compile.compiled import Compiled
 from walflow.compile.compiling import compile_region
 from walflow.compile.region import Region
-from walflow.event import Block, Codec, Frames, Framing, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, Framing, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, make
 from walflow.operators.select import Select
+from walflow.receipt import Receipt
 from walflow_kernel import json
 from walflow_kernel.state import State
 

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from connectors.memory import Buffer, Memory
 from tests.examples import examples
+from tests.receipts import known
 from walflow import Block
 from walflow.errors import WalflowError
-from walflow.event import Receipt
+from walflow.receipt import Receipt
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 LOST = WalflowError("gone")
@@ -39,10 +40,12 @@ class Whole:
     def ack(self, at: int = 0) -> list[object]:
         block = self.sent.pop(at)
         block.receipt.ack("f::sink")
+        self.scheduler.run()
         return block.values
 
     def fail(self, at: int = 0, done: int = 0) -> None:
         self.sent.pop(at).receipt.fail(LOST, done, "f::sink")
+        self.scheduler.run()
 
     def values(self) -> list[list[object]]:
         return [block.values for block in self.sent]
@@ -110,7 +113,7 @@ def test_what_failed_comes_again_before_what_is_newer() -> None:
     assert whole.values() == []
     whole.scheduler.advance(0.1)
     assert whole.values() == [[2], [5]]
-    assert whole.sent[0].receipt.skip == frozenset()
+    assert whole.sent[0].receipt.delivered is None
     whole.settle_all()
 
 
@@ -122,7 +125,7 @@ def test_the_sinks_that_have_a_block_are_remembered() -> None:
     block.receipt.ack("f::first")
     block.receipt.fail(LOST, 0, "f::second")
     whole.scheduler.advance(0.1)
-    assert whole.sent[0].receipt.skip == {"f::first"}
+    assert whole.sent[0].receipt.delivered == known(1, "f::first")
     whole.settle_all()
 
 

@@ -10,9 +10,9 @@ from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
-from walflow.event import Receipt
 from walflow.framing import LINES
 from walflow.nodes.build import build
+from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
 

@@ -14,8 +14,8 @@ from tests.delivery.in_a_row import HalfRow, LastSink
 from tests.nodes.world import World
 from walflow import Block
 from walflow.disk import RealDisk
-from walflow.event import Receipt
 from walflow.nodes.build import build
+from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk
 
 STEP = 0.05  # seconds of virtual time

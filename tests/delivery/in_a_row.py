@@ -11,11 +11,11 @@ from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
 from walflow.delivery import Arriving
 from walflow.disk import Disk
-from walflow.event import Receipt
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
 from walflow.plan import Assembly
+from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
 

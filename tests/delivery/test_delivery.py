@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.nodes.world import Taker, World
+from tests.receipts import known
 from tests.wal.tools import QuickDisk
 from walflow import Block, Frames, Receipt, StreamId
 from walflow.codecs import JSON
@@ -228,7 +229,7 @@ def test_sinks_that_acked_are_named_on_the_second_try(path: Path) -> None:
     taker.blocks[0].receipt.ack("f::file")
     taker.blocks[0].receipt.fail(LOST, sink="f::tcp")
     relay.scheduler.advance(0.11)
-    assert taker.blocks[1].receipt.skip == {"f::file"}
+    assert taker.blocks[1].receipt.delivered == known(taker.blocks[1].frames.count, "f::file")
     taker.blocks[1].receipt.ack()
     relay.close()
 
@@ -284,8 +285,21 @@ def test_max_attempts_sends_the_event_out_by_err(path: Path) -> None:
     relay.give(*range(8))
     relay.scheduler.advance(60)
     assert choosy.acked == [0, 1, 2, 3, 6, 7, 4]
+    assert not err.blocks, "while it is the only event, no attempt counts: the sink may be away"
+    for number in range(8, 13):
+        relay.give(number)
+        relay.scheduler.advance(20)
     assert err.blocks[0].values == [
-        {"error": "failed 6 times", "source": "f::wal", "stream_id": 1, "event": {"id": 5, "x": ""}}
+        {
+            "error": "failed 6 times at f::choosy: gone (position 6)",
+            "source": "f::wal",
+            "stream_id": 1,
+            "sink": "f::choosy",
+            "position": 6,
+            "attempts": 6,
+            "cause": "gone",
+            "event": {"id": 5, "x": ""},
+        }
     ]
     assert relay.reader.backlog() == 0
     relay.close()
@@ -297,8 +311,42 @@ def test_max_attempts_rejects_no_event_that_failed_only_beside_another(path: Pat
     relay = Relay(path, choosy := Choosy(5), max_attempts=max_attempts, err=err)
     relay.give(*range(8))
     relay.scheduler.advance(60)
-    assert sorted(choosy.acked) == [0, 1, 2, 3, 4, 6, 7]
+    for number in range(8, 8 + max_attempts):
+        relay.give(number)
+        relay.scheduler.advance(10)
+    assert sorted(choosy.acked) == [0, 1, 2, 3, 4, *range(6, 8 + max_attempts)]
     assert len(err.blocks) == 1
+    relay.close()
+
+
+def test_an_outage_uses_up_no_attempts(path: Path) -> None:
+    """Each event fails a hundred times, and none is rejected; once the sink is back, all are there within ten seconds."""
+    err = Taker("f::err", ack=True)
+    relay = Relay(path, choosy := Choosy(*range(50)), max_attempts=2, err=err)
+    for number in range(0, 40, 2):
+        relay.give(number, number + 1)
+    relay.scheduler.advance(600)
+    assert len(choosy.tries) < 220, "some tries at once, then one of the new ones and one of the old ones each 10 s"
+    choosy.bad.clear()
+    relay.scheduler.advance(20)
+    assert sorted(choosy.acked) == list(range(40))
+    assert not err.blocks
+    assert relay.reader.backlog() == 0
+    relay.close()
+
+
+def test_poison_costs_itself_alone(path: Path) -> None:
+    """Of 300 blocks each has a bad event, and what is held for them is these events, not their blocks."""
+    relay = Relay(path, choosy := Choosy(*range(0, 3000, 10)))
+    for number in range(0, 3000, 10):
+        relay.give(*range(number, number + 10))
+        relay.scheduler.advance(0.01)
+    relay.scheduler.advance(60)
+    assert sorted(choosy.acked) == [number for number in range(3000) if number % 10]
+    assert relay.reader.backlog() == 300
+    relay.give(*range(3001, 3005))
+    relay.scheduler.run()
+    assert choosy.acked[-4:] == [3001, 3002, 3003, 3004]
     relay.close()
 
 

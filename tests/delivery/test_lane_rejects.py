@@ -35,16 +35,21 @@ def test_one_file_of_rejected_events_for_all_joins_no_lanes() -> None:
 def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 2')
     flow.give(1)
-    flow.ack("near")
-    for _ in range(2):
-        flow.sinks["far"].fail()
+    for number in (2, 3):
+        flow.give(number)
+        far = flow.sinks["far"].node
+        poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
+        flow.sinks["far"].waiting.clear()
+        far.ack(good)
+        far.fail(poison, LOST)
         flow.scheduler.advance(1.0)
         flow.settle()
-    assert errors(flow) == [("main::log", "failed 2 times")]
+    flow.ack("near")
+    assert errors(flow) == [("main::log", "failed 2 times at main::far: gone (position 1)")]
     assert flow.lanes() == {"near": 0, "far": 1}, "the lane waits for the sink of rejected events"
     flow.ack("dead")
     assert flow.lanes() == {"near": 0, "far": 0}
-    assert flow.ids("near") == [1]
+    assert flow.ids("near") == [1, 2, 3]
     flow.close()
 
 

@@ -13,8 +13,9 @@ from tests.codecs.test_protobuf import DESCRIPTORS, EMPTY, TEST
 from walflow import WalflowError, codecs
 from walflow.codecs import make
 from walflow.delivery.tag import Tags, arrived, plain, provenance, without_place
-from walflow.event import Block, Codec, Frames, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import MESSAGES
+from walflow.receipt import Receipt
 from walflow.wal.arrivals import Provenance
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}

@@ -2,7 +2,7 @@
 
 from connectors.wal import RunningLog, Wal
 from walflow import Block
-from walflow.event import Receipt
+from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.wal import Log
 

@@ -2,10 +2,11 @@
 
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
-from walflow.event import Origin, Receipt
+from walflow.event import Origin
 from walflow.framing import LINES
 from walflow.nodes.once import KEPT_BYTES, Evaluations
 from walflow.operators.select import Evaluated, Way
+from walflow.receipt import Receipt
 
 
 def evaluations(lanes: int, *, draws: bool = False) -> Evaluations:

@@ -10,9 +10,10 @@ from hypothesis import given, strategies as st
 
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING, make
-from walflow.event import Block, Codec, Frames, Receipt
+from walflow.event import Block, Codec, Frames
 from walflow.framing import MESSAGES, incoming
 from walflow.nodes.rejects import KEPT_BYTES
+from walflow.receipt import Receipt
 
 
 def told(taker: Taker) -> list[dict[str, object]]:

@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from tests.nodes.world import Taker, World
+from tests.receipts import had_by, known
 from walflow import Block, Codec, Frames, Framing, Receipt, StreamId
 from walflow.codecs import JSON, JSON_SORTED, STRING
 from walflow.framing import LINES, WHOLE, make, outgoing
@@ -25,7 +26,7 @@ def block(
     ingest_ns: int = 0,
 ) -> Block:
     count = framing.count(data)
-    owed = Receipt(settled.append, count, skip=frozenset({skip} if skip else ()))
+    owed = Receipt(settled.append, count, delivered=known(count, skip) if skip else None)
     return Block(StreamId("f::source", 1, 1), Frames(data, count, framing), codec, owed, ingest_ns=ingest_ns, meta={})
 
 
@@ -56,7 +57,7 @@ def test_blocks_arrive_as_the_sink_writes_them(
     assert [one.frames.data for one in got] == written
     for one in got:
         sink.ack(one)
-    assert settled[0].delivered == {"f::sink"}
+    assert had_by(settled[0]) == {"f::sink"}
 
 
 def test_an_unchanged_block_is_the_same_object() -> None:
@@ -153,7 +154,7 @@ def test_a_sink_that_has_a_redelivered_block_acks_it_unseen() -> None:
     Fanout([file, tcp]).accept(block(b"1\n", settled, skip="f::file"))
     assert (len(at_file), len(at_tcp)) == (0, 1)
     tcp.ack(at_tcp[0])
-    assert settled[0].delivered == {"f::file", "f::tcp"}
+    assert had_by(settled[0]) == {"f::file", "f::tcp"}
 
 
 async def test_take_gives_all_that_waits() -> None:

@@ -8,9 +8,10 @@ from hypothesis import given, strategies as st
 
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING
-from walflow.event import Block, Codec, Frames, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import LINES, WHOLE, incoming
 from walflow.nodes.ingress import TURN_EVENTS
+from walflow.receipt import Receipt
 
 
 def errors(taker: Taker) -> list[object]:

@@ -10,9 +10,11 @@ from hypothesis import given, settings, strategies as st
 from connectors.memory import Buffer, Memory
 from tests.examples import examples
 from tests.operators.flows import Running
+from tests.receipts import had_by
 from walflow.codecs import JSON
-from walflow.event import Block, Frames, Origin, Receipt, StreamId
+from walflow.event import Block, Frames, Origin, StreamId
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 
 BODY = """
     define operator batch from generic::batch with count = {count}{more} end;
@@ -91,7 +93,7 @@ def test_each_block_gets_what_became_of_its_events(five: Running) -> None:
         (3, False, 1),
         (5, False, 0),
     ]
-    assert settled[1].delivered == frozenset()
+    assert had_by(settled[1]) == set()
 
 
 def test_blocks_of_two_chunks_of_a_log_stay_two(five: Running) -> None:

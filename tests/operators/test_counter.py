@@ -6,8 +6,9 @@ import pytest
 
 from tests.operators.flows import Running
 from walflow.codecs import make
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 
 COUNTED = """
     define operator numbers from generic::counter;

@@ -14,10 +14,11 @@ from connectors.spark import Spark
 from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow.codecs import JSON
-from walflow.event import Block, Frames, Origin, Receipt, StreamId
+from walflow.event import Block, Frames, Origin, StreamId
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.plan.assemble import load
+from walflow.receipt import Receipt
 
 pa = pytest.importorskip("pyarrow")
 

@@ -8,13 +8,14 @@ import structlog
 from tests.compile.windows import WindowSpec, query, windowed
 from walflow.codecs import JSON
 from walflow.compile.compiled import Compiled
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.nodes.gate import ReasonGate
 from walflow.operators import OperatorContext
 from walflow.operators.select import Select
 from walflow.operators.windows import LOG_DELAY, WindowSelect
+from walflow.receipt import Receipt
 from walflow.testing.world import VirtualScheduler
 
 SECOND = 1_000_000_000

@@ -15,7 +15,8 @@ from tests.proof.judge import Broken, reported, without_the_newest
 from tests.proof.proof import Effort, Story
 from walflow.delivery import Arriving
 from walflow.errors import DiskFull, FailStop, WalflowError
-from walflow.event import Block, Receipt
+from walflow.event import Block
+from walflow.receipt import Receipt
 from walflow.testing import Fatal, MemoryDisk, MemoryInlet, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import Kept
@@ -298,16 +299,11 @@ class Between(MemoryOutlet):
         if not super().send(block):
             return False
         self.sent.clear()
-        skip = block.receipt.skip
-        beside, on = self._plan.other and OTHER not in skip, self._inlet.name not in skip
-        if not (beside or on):
-            block.receipt.ack()
-            return True
-        block.receipt.fork(int(beside and on))
-        if beside:
-            self.beside.append(block)
-        if on:
-            self._pass_on(block)
+        block.receipt.fork(int(self._plan.other))
+        if self._plan.other:
+            self.beside += block.lacked_by(OTHER)
+        for part in block.lacked_by(self._inlet.name):
+            self._pass_on(part)
         return True
 
     def _pass_on(self, block: Block) -> None:
@@ -318,7 +314,7 @@ class Between(MemoryOutlet):
         elif len(wanted) == len(events):
             self._inlet.give(block)
         else:
-            receipt = block.receipt.branch(len(wanted))
+            receipt = block.receipt.pick(wanted)
             self._inlet.give(block.picked(wanted, block.frames.picked(wanted), block.codec, receipt))
 
 

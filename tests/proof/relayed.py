@@ -11,7 +11,8 @@ from tests.proof.proof import Effort, Story
 from tests.proof.stories import PATH, Life
 from walflow.delivery import Checkpoints, LogSink, Syncing
 from walflow.delivery.tag import Tags
-from walflow.event import Block, Receipt
+from walflow.event import Block
+from walflow.receipt import Receipt
 from walflow.testing.disk import PowerCut, SimulatedDisk
 from walflow.testing.world import Fatal, MemoryInlet, VirtualScheduler
 from walflow.wal import Commit, Log, LogOptions

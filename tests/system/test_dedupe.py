@@ -17,8 +17,9 @@ from tests.system.daemon import PATIENCE, Daemon
 from tests.system.relay import Relay
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions
 
 pytestmark = pytest.mark.nightly

@@ -9,8 +9,9 @@ import pytest
 from tests.system.daemon import running, wait_until
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions
 
 FLOW = """\

@@ -25,12 +25,13 @@ from tests.nodes.world import World, fatal
 from walflow.codecs import JSON
 from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
 from walflow.errors import WalflowError
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.plan import Assembly
+from walflow.receipt import Receipt
 
 KILLED: Final = 9
 NEVER_QUIET: Final = 3

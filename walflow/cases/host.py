@@ -17,13 +17,14 @@ from walflow.cases.values import Json, value_of
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.diagnostics import did_you_mean, one_of
 from walflow.errors import CannotDecode, CannotEncode
-from walflow.event import Block, Frames, Origin, Receipt, StreamId
+from walflow.event import Block, Frames, Origin, StreamId
 from walflow.framing import LINES
 from walflow.lang.config import NodeId
 from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import context_without_loop
+from walflow.receipt import Receipt
 from walflow.testing.world import VirtualScheduler
 
 LOG: Final = "walflow test"  # where all events seem to come from

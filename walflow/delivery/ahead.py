@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 from walflow.contract import Outlet
-from walflow.delivery.redelivery import InFlight
+from walflow.delivery.log_events import LogEvents
+from walflow.delivery.sender import InFlight
 from walflow.errors import DiskFull, FailStop, WalflowError
-from walflow.wal import Log, Mark, Record
+from walflow.wal import Log, Mark
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
@@ -17,15 +18,21 @@ SAID_EVERY: Final = 60.0  # seconds
 
 
 class ReadAhead:
-    """`parts`: the next ones to be sent, in order. `found_gaps`: called after each read, which may have found damage.
+    """`parts`: the next ones to be sent, in order; it adds to them when there are none. `found_gaps`: called after each read, which may have found damage.
     `again`: called when the log may be read again that could not be, and when something was read.
 
     A read that would wait for the disk waits on the scheduler's thread for reads, where it holds up nothing but its own lane."""
 
     def __init__(
-        self, log: Log, mark: Mark, out: Outlet, found_gaps: Callable[[], None], again: Callable[[], None]
+        self,
+        log: Log,
+        mark: Mark,
+        out: Outlet,
+        parts: deque[InFlight[LogEvents]],
+        found_gaps: Callable[[], None],
+        again: Callable[[], None],
     ) -> None:
-        self.parts: deque[InFlight[Record]] = deque()
+        self.parts = parts
         self.first_ingest_ns = 0  # when what was read first had been received
         self._mark = mark
         self._out = out

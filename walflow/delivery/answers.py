@@ -9,8 +9,9 @@ from typing import NamedTuple
 from walflow.codecs import JSON
 from walflow.contract import Inlet, Outlet
 from walflow.errors import CannotEncode
-from walflow.event import Block, Frames, Receipt
+from walflow.event import Block, Frames
 from walflow.framing import LINES
+from walflow.receipt import Receipt
 
 
 def meta_of_one(asked: Block) -> Mapping[str, object]:

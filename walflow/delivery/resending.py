@@ -1,24 +1,20 @@
 """For a source without a log that can have its events again, as a broker's consumer: it sends them until each is settled.
 
-It is made like the source half of a log: events have positions, failed ones are sent again before newer ones, and a block that
-failed twice is halved. An event that has failed `max_attempts` times is rejected. What it holds is only in memory: after a crash the broker sends it again.
+It is made like the source half of a log, around the same sender (walflow.delivery.sender): events have positions. What it holds is only
+in memory: after a crash the broker sends it again.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Final
 
 from walflow.contract import Outlet
-from walflow.delivery.redelivery import InFlight, Redelivery
-from walflow.event import Block, Frames, Receipt, StreamId
-
-REJECT_AGAIN: Final = 1.0  # seconds, where the path behind `err` has failed
+from walflow.delivery.held import HeldEvents
+from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.event import Block, Frames, StreamId
+from walflow.receipt import Receipt
 
 
 class HeldBatch:
-    """Events of one read, to be sent as a block. A subclass learns what becomes of them. `first`: the position of the first
-    one. `left`: how many have no outcome yet."""
+    """Events of one read, to be sent as a block. A subclass learns what becomes of them. `left`: how many have no outcome yet."""
 
     def __init__(
         self, stream: StreamId, frames: Frames, metas: Sequence[Mapping[str, object]], ingest_ns: int
@@ -27,11 +23,10 @@ class HeldBatch:
         self.frames = frames
         self.metas = metas
         self.ingest_ns = ingest_ns
-        self.first = 0
         self.left = frames.count
 
     def __repr__(self) -> str:
-        return f"<HeldBatch {self.first} of {self.frames.count} events, {self.left} left>"
+        return f"<HeldBatch of {self.frames.count} events, {self.left} left>"
 
     def wanted(self) -> bool:
         """False: it is sent no more."""
@@ -46,13 +41,12 @@ class HeldBatch:
     def came_back(self, count: int) -> None:
         """So many have an outcome, after `settled` if it was the last one."""
 
-    def told(self) -> Mapping[str, object]:
-        """What log lines say of it."""
-        return {}
-
-    def place(self, number: int) -> str:
-        """Where one of its events came from, for the reason that stands in its record at err."""
+    def place(self, meta: Mapping[str, object]) -> str:
+        """Where the event with this metadata came from, for the reason that stands in its record at err."""
         return ""
+
+
+Batches = HeldEvents[HeldBatch]
 
 
 class Resending:
@@ -62,122 +56,95 @@ class Resending:
     def __init__(self, out: Outlet, on_room: Callable[[], None], max_attempts: int | None = None) -> None:
         self._out = out
         self._on_room = on_room
-        self._max_attempts = max_attempts
-        self._ready: deque[InFlight[HeldBatch]] = deque()
-        self._redelivery = Redelivery[HeldBatch]()
         self._next = 1  # the position of the next event, counted since the start
         self._bytes = 0  # of what is not settled
-        self._pumping = self._pump_again = False
         self._redelivered = out.counter("redelivered_events_total")
+        self._sender = Sender(self, out, SendLimits(attempts=max_attempts))
 
     def __repr__(self) -> str:
-        return f"<Resending {len(self._ready)} blocks wait, {self._bytes} bytes are not settled>"
+        return f"<Resending {self._sender!r}, {self._bytes} bytes are not settled>"
 
     @property
     def has_room(self) -> bool:
-        return not self._ready and self._bytes < self._out.window
+        return not self._sender.ready and self._bytes < self._out.window
 
     def hold(self, batch: HeldBatch, refused: str = "") -> None:
         """Sent with the next `pump`. `refused`: why it leaves by err instead."""
-        batch.first = self._next
+        events = HeldEvents(batch, self._next, batch.frames, batch.metas)
         self._next += batch.frames.count
-        self._bytes += len(batch.frames.data)
+        self._bytes += events.size
+        part = InFlight(events.first, self._next - 1, events)
         if refused:
-            self._reject(batch, refused)
-        else:
-            self._ready.append(InFlight(batch.first, self._next - 1, batch))
+            part.verdict = _with_place(refused, self.place(part))
+        self._sender.ready.append(part)
 
     def pump(self) -> None:
-        """A block may settle while it is being sent."""
-        self._pump_again = True
-        if self._pumping:
-            return
-        self._pumping = True
-        try:
-            while self._pump_again:
-                self._pump_again = False
-                self._send_ready()
-        finally:
-            self._pumping = False
+        self._sender.pump()
+
+    # walflow.delivery.sender.Supply
+
+    def fill(self) -> bool:
         if self.has_room:
             self._on_room()
+        return bool(self._sender.ready)
 
-    def _send_ready(self) -> None:
-        while self._ready and not self._redelivery.blocks:
-            part = self._ready.popleft()
-            if not part.record.wanted():
-                self._count(part.record, part.count)
-            elif not self._send(part):
-                self._ready.appendleft(part)
-                return
-
-    def _send(self, part: InFlight[HeldBatch]) -> bool:
-        block = self._block(part, Receipt(partial(self._settled, part), part.count, None, part.skip))
-        part.record.went(part.count)
-        if part.given_up(self._max_attempts):
-            reason = f"failed {part.attempts} times"
-            self._out.reject(block, _with_place(reason, part.record, part.first - part.record.first))
-            return True
-        if self._out.send(block):
-            return True
-        part.record.came_back(part.count)
-        block.receipt.settled = _not_sent
-        block.receipt.ack()
-        return False
-
-    def _block(self, part: InFlight[HeldBatch], receipt: Receipt) -> Block:
-        batch = part.record
-        start = part.first - batch.first
+    def block(self, part: InFlight[Batches], receipt: Receipt) -> Block | None:
+        batch = part.source.owner
+        if not batch.wanted():
+            self._settle(part, part.count)
+            return None
+        frames, metas = part.source.between(part.first, part.last)
+        part.size = len(frames.data)
         return Block(
             batch.stream,
-            batch.frames.slice(start, start + part.count),
+            frames,
             self._out.codec,
             receipt,
             ingest_ns=batch.ingest_ns,
             meta={},
-            event_metas=batch.metas[start : start + part.count],
+            event_metas=metas,
         )
 
-    def _reject(self, batch: HeldBatch, reason: str) -> None:
-        part = InFlight(batch.first, batch.first + batch.frames.count - 1, batch)
+    def cut(self, part: InFlight[Batches], first: int, last: int) -> Batches:
+        whole = part.source
+        if (whole.first, whole.frames.count) == (first, last - first + 1):
+            return whole
+        events = whole.cut(first, last)
+        self._free(whole)
+        return events
 
-        def settled(receipt: Receipt) -> None:
-            if receipt.cause is None:
-                self._count(batch, part.count)
-            else:
-                self._out.scheduler.call_later(REJECT_AGAIN, lambda: self._reject(batch, reason))
+    def sent(self, part: InFlight[Batches]) -> None:
+        part.source.owner.went(part.count)
 
-        self._out.reject(self._block(part, Receipt(settled, part.count)), _with_place(reason, batch, 0))
+    def returned(self, part: InFlight[Batches]) -> None:
+        part.source.owner.came_back(part.count)
+        if self.has_room:
+            self._on_room()
 
-    def _settled(self, part: InFlight[HeldBatch], receipt: Receipt) -> None:
-        batch = part.record
-        if receipt.done:
-            self._count(batch, receipt.done)
-        if receipt.cause is not None and receipt.done < part.count:
-            left = part.failed(receipt.done, receipt.delivered)
-            self._redelivered.value += left.count
-            self._out.log.warning(
-                "redelivery", **batch.told(), events=left.count, attempts=left.attempts, cause=str(receipt.cause)
-            )
-            self._out.scheduler.call_later(self._redelivery.add(left), self._redeliver)
-        batch.came_back(part.count)
-        self.pump()
+    def acked(self, part: InFlight[Batches], first: int, last: int) -> None:
+        self._settle(part, last - first + 1)
 
-    def _redeliver(self) -> None:
-        self._ready.extendleft(reversed(self._redelivery.take()))
-        self.pump()
+    def failed(self, part: InFlight[Batches], first: int, last: int) -> None:
+        self._redelivered.value += last - first + 1
 
-    def _count(self, batch: HeldBatch, count: int) -> None:
+    def given_up(self, part: InFlight[Batches]) -> None: ...
+
+    def place(self, part: InFlight[Batches]) -> str:
+        metas = part.source.metas
+        return part.source.owner.place(metas[part.first - part.source.first]) if metas is not None else ""
+
+    def _settle(self, part: InFlight[Batches], count: int) -> None:
+        events, batch = part.source, part.source.owner
+        events.left -= count
+        self._free(events)
         batch.left -= count
         if not batch.left:
-            self._bytes -= len(batch.frames.data)
             batch.settled()
 
+    def _free(self, events: Batches) -> None:
+        if not events.left:
+            self._bytes -= events.size
 
-def _with_place(reason: str, batch: HeldBatch, number: int) -> str:
-    place = batch.place(number)
+
+def _with_place(reason: str, place: str) -> str:
     return f"{reason} ({place})" if place else reason
-
-
-def _not_sent(receipt: Receipt) -> None:
-    """There was no room. The block is made again later."""

@@ -8,9 +8,10 @@ from typing import Final
 
 from walflow.contract import Outlet
 from walflow.delivery.checkpoints import Checkpoints
-from walflow.delivery.lane import Lane, LaneLimits
+from walflow.delivery.lane import Lane
 from walflow.delivery.measures import backlog_bytes
 from walflow.delivery.outcomes import Outcomes
+from walflow.delivery.sender import SendLimits
 from walflow.delivery.tag import Tags
 from walflow.wal import Dropped, Log
 
@@ -39,9 +40,9 @@ class LogSource:
         several = len(out.lanes) > 1
         sinks = [lane.sinks or [name] for name, lane in out.lanes.items()]
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
-        limits = LaneLimits(window, most, max_attempts, TURN if several else None)
+        limits = SendLimits(most, max_attempts, TURN if several else None)
         self._lanes = {
-            name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, limits, self._tell_gaps)
+            name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps)
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks), strict=True)
         }
         if several:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from walflow.errors import WalflowError
-from walflow.event import Block, Codec, Frames, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, StreamId
 from walflow.filters.complaints import Complaints
 from walflow.framing import LINES, Incoming, Outgoing
 from walflow.lang.config import NodeId
@@ -23,6 +23,7 @@ from walflow.nodes.staged import StagedStream
 from walflow.offsets import EventEnds
 from walflow.plan.alone import Alone, ExitEnd
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
+from walflow.receipt import Receipt
 from walflow.testing.world import VirtualScheduler
 
 READ_BYTES: Final = 256 << 10

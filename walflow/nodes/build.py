@@ -89,6 +89,7 @@ class _Builder:
             lambda plan, target: self._err_port(plan, str(plan.id), target),
             lambda plan: self._metrics.counter("filtered_events_total", **plan.labels),
             self._has,
+            self._graph.meet,
         )
 
     def build(self) -> Nodes:
@@ -155,7 +156,11 @@ class _Builder:
         if known is not None:
             return known
         targets = self._links[port]
-        to = joined([self._input(target) for target in targets]) if targets else self._dead_end(port)
+        to = (
+            joined([self._input(target) for target in targets], meet=self._graph.meet(targets))
+            if targets
+            else self._dead_end(port)
+        )
         if not self._has(port):
             return to
         return self._ports.add(PortName(*port), to)
@@ -207,7 +212,8 @@ class _Builder:
 
     def _selects(self, plan: PipelinePlan, selects: Sequence[PlannedSelect]) -> Node:
         if is_plain(plan, selects):
-            return joined([self._onward(plan, select.target) for select in selects])
+            ports = [Port(plan.id, select.target) for select in selects]
+            return joined([self._onward(plan, port.name) for port in ports], meet=self._graph.meet(ports))
         compiled = compile_region(region_of(plan, selects[0].source))
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)

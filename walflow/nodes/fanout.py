@@ -20,6 +20,22 @@ class Fanout:
             target.accept(block)
 
 
+class MeetingFanout(Fanout):
+    """The ways that part here meet again. So what comes to the same sink by two of them is told apart in the receipt: it may have
+    one of them and lack the other."""
+
+    __slots__ = ()
+
+    def accept(self, block: Block) -> None:
+        block.receipt.fork(len(self.targets) - 1)
+        copies = [
+            block.with_frames(block.frames, block.codec, block.receipt.pick(None, tag=f" &{way}"))
+            for way in range(len(self.targets))
+        ]
+        for target, copy in zip(self.targets, copies, strict=True):
+            target.accept(copy)
+
+
 class AtPort:
     """One input of a connector that has several inputs. It tells the sink which input the block came by."""
 
@@ -47,7 +63,9 @@ class DeadEnd:
         block.receipt.ack()
 
 
-def joined(targets: Sequence[Node]) -> Node:
+def joined(targets: Sequence[Node], *, meet: bool) -> Node:
     """The simplest node that gives blocks to all targets. There is at least one target. With one target it is the
-    target itself, so a passthrough pipeline costs nothing."""
-    return targets[0] if len(targets) == 1 else Fanout(targets)
+    target itself, so a passthrough pipeline costs nothing. `meet`: a block may come to one node by two of them."""
+    if len(targets) == 1:
+        return targets[0]
+    return MeetingFanout(targets) if meet else Fanout(targets)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from walflow.contract import Marked
-from walflow.event import Receipt, Settled
+from walflow.receipt import Receipt, Settled
 
 
 def _nothing(marked: Marked) -> None: ...

@@ -51,12 +51,16 @@ class Recoder:
         codec, framing = self._codec, self.framing
         decode, encode = block.timed_codec.decode, codec_at(codec, block.ingest_ns).encode
         payloads: list[bytes] = []
+        kept: list[int] = []
+        lost: list[int] = []
         reasons: list[str] = []
         rejected: list[bytes] = []
-        for payload in block.frames.payloads():
+        for number, payload in enumerate(block.frames.payloads()):
             try:
                 payloads.append(encode(decode(payload)))
+                kept.append(number)
             except (CannotDecode, CannotEncode) as error:
+                lost.append(number)
                 reasons.append(str(error))
                 rejected.append(payload)
         events = RejectedEvents(block.timed_codec, rejected)
@@ -68,8 +72,8 @@ class Recoder:
             return block.with_frames(frames, codec)
         block.receipt.fork(1)
         refused = Frames(framing.join([b""] * len(reasons)), len(reasons), framing)
-        self._err.take(block.with_frames(refused, codec, block.receipt.branch(len(reasons))), reasons, events)
-        return block.with_frames(frames, codec, block.receipt.branch(len(payloads)))
+        self._err.take(block.picked(lost, refused, codec, block.receipt.pick(lost)), reasons, events)
+        return block.picked(kept, frames, codec, block.receipt.pick(kept))
 
     def _encode(self, payloads: Sequence[bytes], ingest_ns: int) -> Sequence[bytes]:
         for encoder in self._encoders:

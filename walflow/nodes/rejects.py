@@ -1,6 +1,9 @@
 """The err port: an event that can never be delivered leaves as a record of `error`, `source` and `stream_id`, on one
 line. `at` is the place in a flow file that failed, if it is known. `event` is the event. Of one that has no JSON form, or
-is no event of its codec, its bytes stand there instead: as `text` if they are UTF-8, otherwise in base64 as `bytes`."""
+is no event of its codec, its bytes stand there instead: as `text` if they are UTF-8, otherwise in base64 as `bytes`.
+
+A record has a receipt of its own: once all that `err` leads to have acked it, the event has its outcome for the sink that rejected it. Until
+then, only the record is sent again, to those that lack it. Where nothing is linked, the event is dropped and counted."""
 
 import base64
 import codecs
@@ -18,6 +21,7 @@ from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.nodes.ports import Rejection, WatchedPort
 from walflow.operators.operator import RejectionDetails
+from walflow.receipt import Receipt
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -25,15 +29,17 @@ KEPT_BYTES: Final = (
     64 << 10
 )  # of an event that stands there as bytes; escaped, a record is below half of max_event_bytes
 ERROR_META: Final = {"rejected": True}  # an error event that is rejected is not sent to err again
+NOTHING_MORE: Final[Mapping[str, object]] = {}
 
 
 class RejectedEvents(NamedTuple):
     """The events that a connector rejects, with their codec. `valid`: they are known to be so. Of one that is not, the record
-    has no event: it would be no record."""
+    has no event: it would be no record. `told`: what else their records say."""
 
     codec: Codec
     payloads: Sequence[bytes]
     valid: bool = True
+    told: Mapping[str, object] = NOTHING_MORE
 
     def at(self, number: int) -> None:
         """No place in a flow file has failed."""
@@ -97,26 +103,29 @@ class ErrPort:
             place = {} if at is None else {"at": at}
             self._log.warning("rejected", reason=reasons[0], **place, events=len(reasons), stream=block.stream.number)
             if self.unlinked is not None and self.unlinked.watchers:
-                self.unlinked.show(self._error_block(block, reasons, details))
+                self.unlinked.show(self._error_block(block, reasons, details, block.receipt))
         self.hand_on(block, reasons, details)
 
     def hand_on(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """`take` without a word: it was counted and logged before."""
         if self.target is None or block.meta.get("rejected"):
-            block.receipt.ack()
+            block.receipt.ack(self.name)
             return
-        whole = self._error_block(block, reasons, details)
+        record = block.receipt.pick(None, tag=f" !{self.name}", name=self.name, reasons=reasons)
+        whole = self._error_block(block, reasons, details, record)
         for part in whole.split(whole.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
             self.target.accept(part)
 
-    def _error_block(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None) -> Block:
+    def _error_block(
+        self, block: Block, reasons: Sequence[str], details: RejectionDetails | None, receipt: Receipt
+    ) -> Block:
         errors = [self._error(block, reason, number, details) for number, reason in enumerate(reasons)]
         frames = Frames(LINES.join(errors), len(errors), LINES)
         return Block(
             block.stream,
             frames,
             JSON,
-            block.receipt,
+            receipt,
             ingest_ns=block.ingest_ns,
             meta=ERROR_META,
             origin=block.origin,
@@ -131,6 +140,8 @@ class ErrPort:
         at, event = details.at(number), details.event(number)
         if at is not None:
             told["at"] = at
+        if isinstance(details, RejectedEvents):
+            told |= details.told
         if event is None:
             told |= _as_they_came(details.raw(number))
         text = JSON.encode(told)

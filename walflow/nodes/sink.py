@@ -1,6 +1,6 @@
 """The sink half of a connector, with the only queue of a flow, and with the breaker that stops all sources upstream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from walflow.framing.messages import MESSAGES
 from walflow.nodes.recode import Recoder
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf, Signal
+from walflow.receipt import runs
 
 
 def _nothing() -> None: ...
@@ -114,13 +115,36 @@ class SinkNode(RunHalf):
     # along the links
 
     def accept(self, block: Block) -> None:
-        if self.name in block.receipt.skip:
-            block.receipt.ack(self.name)
-        elif self._recoder is None or self._recoder.fits(block):
+        if block.receipt.delivered is None:
+            self._take_in(block)
+            return
+        for part in block.lacked_by(self.name):
+            for again in self._not_refused(part):
+                self._take_in(again)
+
+    def _take_in(self, block: Block) -> None:
+        if self._recoder is None or self._recoder.fits(block):
             self._pass(block)
         else:
             for written in self._recoder.recoded(block):
                 self._pass(written)
+
+    def _not_refused(self, block: Block) -> Iterator[Block]:
+        """What it has rejected before, and whose error record was not delivered everywhere, leaves by `err` again. It is not
+        asked a second time: it could change its mind, and the event would have two outcomes."""
+        known = block.receipt.delivered
+        reasons = known.refused.get(self.name) if known is not None else None
+        if not reasons:
+            yield block
+            return
+        found = list(runs(sum(1 << number for number in reasons), block.frames.count))
+        parts = block.split([stop - start for start, stop, _ in found])
+        for part, (start, stop, refused) in zip(parts, found, strict=True):
+            if refused:
+                events = RejectedEvents(part.timed_codec, part.frames.payloads())
+                self._err.hand_on(part, [reasons[number] for number in range(start, stop)], events)
+            else:
+                yield part
 
     def held(self) -> str:
         return f"{self._held:,} bytes" if self._held > 0 else ""

@@ -7,17 +7,18 @@ from typing import Final, NamedTuple
 
 from walflow import __version__
 from walflow.contract import MessagePiece, Recalled
-from walflow.event import Block, Codec, Cutting, Node, ReadPlace, Receipt, Settled
+from walflow.event import Block, Codec, Cutting, Node, ReadPlace
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import AllGates, ReasonGate
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.message import cut
 from walflow.nodes.passed import EACH_TIME, Passed
-from walflow.nodes.rejects import ErrPort, RejectedEvents
+from walflow.nodes.rejects import NOTHING_MORE, ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf
 from walflow.nodes.streams import SourcePorts, Streams, log_bug
 from walflow.nodes.turns import Turns
 from walflow.nodes.window import WINDOW, SendWindow
+from walflow.receipt import Receipt, Settled
 
 MAX_EVENT_BYTES: Final = 1 << 20
 RUN_BITS: Final = 48  # of the random number of a run; each byte of it is in each record of a log
@@ -243,9 +244,13 @@ class RunOutlet(RunHalf, SendWindow):
     def cut(self, message: bytes) -> Iterator[MessagePiece]:
         return cut(message, self._node.ports.incoming, self.max_event_bytes)
 
-    def reject(self, block: Block, reason: str) -> None:
-        events = RejectedEvents(block.timed_codec, block.frames.payloads(), valid=False)
+    def reject(self, block: Block, reason: str, told: Mapping[str, object] = NOTHING_MORE) -> None:
+        events = RejectedEvents(block.timed_codec, block.frames.payloads(), valid=False, told=told)
         self._node.ports.err.take(block, [reason] * block.frames.count, events)
+
+    def waits(self) -> None:
+        self.refused = True
+        self.on_full()
 
     def recalled(self) -> Sequence[Recalled]:
         return self._node.recall()

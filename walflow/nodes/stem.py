@@ -39,7 +39,8 @@ ELSEWHERE: Final = _Elsewhere()
 @dataclass(frozen=True)
 class StemParts:
     """What all stems of a flow share. `entry`: the node of an entry. `err`: the err port of a pipeline that is not linked;
-    `make_err`: one with this target. `watched`: whether a port can be named."""
+    `make_err`: one with this target. `watched`: whether a port can be named. `meet`: whether
+    an event may come to one node by two of these ports."""
 
     links: Mapping[Port, Sequence[Port]]
     pipelines: Mapping[NodeId, PipelinePlan]
@@ -50,6 +51,7 @@ class StemParts:
     make_err: Callable[[PipelinePlan, Node], ErrPort]
     filtered: Callable[[PipelinePlan], Counter]
     watched: Callable[[Port], bool]
+    meet: Callable[[Sequence[Port]], bool]
     passed: dict[Port, Passed] = field(default_factory=lambda: defaultdict(Passed))
     compiled: dict[Port, Compiled] = field(default_factory=dict[Port, Compiled])
     evaluations: dict[Port, Evaluations] = field(default_factory=dict[Port, Evaluations])
@@ -76,7 +78,7 @@ class LaneStem:
 
     def _all(self, targets: Sequence[Port]) -> Node | None:
         nodes = [node for node in map(self._at, targets) if node is not None]
-        return joined(nodes) if nodes else None
+        return joined(nodes, meet=self._parts.meet(targets)) if nodes else None
 
     def _at(self, port: Port) -> Node | None:
         """The node at an input or a place; None: only other lanes are behind it."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from walflow.event import Block, Codec, Frames, Node, ReadFrom, ReadPlace, Receipt, Settled, StreamId
+from walflow.event import Block, Codec, Frames, Node, ReadFrom, ReadPlace, StreamId
 from walflow.framing import LINES, Incoming
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.marks import SinceMark
@@ -18,6 +18,7 @@ from walflow.nodes.staged import StagedStream
 from walflow.nodes.turns import Turns
 from walflow.nodes.window import SendWindow
 from walflow.offsets import EventEnds
+from walflow.receipt import Receipt, Settled
 
 BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096

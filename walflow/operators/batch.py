@@ -12,8 +12,9 @@ from pydantic import Field
 
 from walflow.contract import Scheduler, Timer
 from walflow.errors import WalflowError
-from walflow.event import Block, Frames, Node, Origin, Receipt
+from walflow.event import Block, Frames, Node, Origin
 from walflow.operators.operator import Operator, OperatorContext
+from walflow.receipt import Link, Receipt
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -89,7 +90,7 @@ class _Batch:
 
     def end(self) -> None:
         for block in self._take():
-            block.receipt.fail(Unfinished(f"{self._name} has stopped"))
+            block.receipt.fail(Unfinished(f"{self._name} has stopped"), 0, self._name)
 
     def _hold(self, block: Block) -> None:
         self._held.append(block)
@@ -159,7 +160,8 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
         and framing is last.frames.framing
         and framing.countable
         and block.meta == last.meta
-        and block.receipt.skip == last.receipt.skip
+        and block.receipt.delivered is None  # of what comes again, each event may be lacked by other sinks
+        and last.receipt.delivered is None
         and (block.origin is None) == (last.origin is None)
         and (block.origin is None or _follows(block, last))
         and sum(one.frames.count for one in run) + block.frames.count <= BLOCK_EVENTS
@@ -191,7 +193,7 @@ def _joined(blocks: Sequence[Block]) -> Block:
         first.stream,
         Frames(data, count, first.frames.framing),
         first.codec,
-        Receipt(_settled, count, blocks, first.receipt.skip),
+        Receipt(_settled, count, blocks),
         ingest_ns=first.ingest_ns,
         meta=first.meta,
         event_metas=_event_metas(blocks),
@@ -218,7 +220,6 @@ def _event_metas(blocks: Sequence[Block]) -> Sequence[Mapping[str, object]] | No
 
 def _settled(receipt: Receipt) -> None:
     blocks: Sequence[Block] = receipt.ref  # type: ignore[assignment]  # it is what `_joined` gave it
-    ends = accumulate(block.frames.count for block in blocks)
-    for block, end in zip(blocks, ends, strict=True):
-        done = max(0, block.frames.count - max(0, end - receipt.done))
-        block.receipt.follow(receipt, done if receipt.done < end else None)
+    starts = accumulate((block.frames.count for block in blocks), initial=0)
+    for block, start in zip(blocks, starts, strict=False):  # the last one is the end of all
+        block.receipt.join(receipt, Link(-start))

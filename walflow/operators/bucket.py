@@ -12,7 +12,7 @@ from walflow.contract import Ports, Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block, Node
 from walflow.operators.operator import Operator, OperatorContext
-from walflow.operators.turnout import Part, Turnout, refused_part
+from walflow.operators.turnout import Part, refused_part, turn_out
 from walflow_kernel import json
 from walflow_kernel.errors import NotJson
 from walflow_kernel.values import kind_of
@@ -114,7 +114,7 @@ class _Class:
 
 class _Bucket:
     def __init__(self, place: OperatorContext) -> None:
-        self._turnout = Turnout(place.name)
+        self._name = place.name
         self._out = place.exits["out"].to
         self._overflow = place.exits["overflow"].to
         self._err = place.err
@@ -122,8 +122,10 @@ class _Bucket:
         self._overflowed = place.counter("overflow_events_total")
 
     def accept(self, block: Block) -> None:
-        if self._turnout.settles(block):
-            return
+        for part in block.lacked_by(self._name):
+            self._judge(part)
+
+    def _judge(self, block: Block) -> None:
         passed: list[int] = []
         beyond: list[int] = []
         refused: list[int] = []
@@ -138,7 +140,7 @@ class _Bucket:
         self._overflowed.value += len(beyond)
         parts = [Part(self._out, passed), Part(self._overflow, beyond)]
         rest = refused_part(self._err, refused, reasons)
-        self._turnout.send(block, [part for part in (*parts, rest) if part.numbers])
+        turn_out(block, [part for part in (*parts, rest) if part.numbers], self._name)
 
     def _of(self, meta: Mapping[str, object]) -> _Passed:
         name = meta.get("class")

@@ -51,10 +51,10 @@ class _Counter:
         block.receipt.fork(bool(passed))
         if passed:
             frames = Frames(LINES.join(lines), len(lines), LINES)
-            self._hand_on(block.picked(passed, frames, JSON, block.receipt.branch(len(passed))))
+            self._hand_on(block.picked(passed, frames, JSON, block.receipt.pick(passed)))
         left = Frames(LINES.join([b""] * len(refused)), len(refused), LINES)
         reasons = [NO_JSON] * len(refused)
-        self._err.take(block.picked(refused, left, JSON, block.receipt.branch(len(refused))), reasons)
+        self._err.take(block.picked(refused, left, JSON, block.receipt.pick(refused)), reasons)
 
     def _hand_on(self, block: Block) -> None:
         for part in block.split(block.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):

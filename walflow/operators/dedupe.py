@@ -18,10 +18,11 @@ from pydantic import Field, field_validator
 
 from walflow.contract import Claim, Scheduler
 from walflow.errors import CannotDecode, WalflowError
-from walflow.event import Block, Codec, Node, Receipt
+from walflow.event import Block, Codec, Node
 from walflow.operators.key_writer import KeyWriter, SharedOutcome, tell
 from walflow.operators.operator import Operator, OperatorContext
 from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
+from walflow.receipt import Link, Receipt
 from walflow_kernel.values import OutOfRange
 
 
@@ -138,7 +139,8 @@ class DedupeNode:
 
     def _part(self, block: Block, carrier: _Carrier) -> Block:
         numbers, frames = carrier.numbers, block.frames
-        receipt = Receipt(self._settled, len(numbers), carrier, block.receipt.skip)
+        known = Link(numbers=numbers).down(block.receipt.delivered, len(numbers))
+        receipt = Receipt(self._settled, len(numbers), carrier, known)
         if len(numbers) == frames.count:
             return block.with_frames(frames, block.codec, receipt)
         return block.picked(numbers, frames.picked(numbers), block.codec, receipt)
@@ -148,16 +150,15 @@ class DedupeNode:
     def _settled(self, receipt: Receipt) -> None:
         carrier = receipt.ref
         assert isinstance(carrier, _Carrier)
-        count = len(carrier.keys)
-        done = count if receipt.cause is None else receipt.done
+        failed = 0 if receipt.cause is None else receipt.outcome().failed
         for key in carrier.keys:
             if key is not None:
                 del self._carriers[key]
-        fresh = [key for key in carrier.keys[:done] if key is not None]
+        fresh = [key for at, key in enumerate(carrier.keys) if key is not None and not failed >> at & 1]
         self._seen.add(fresh)
-        outcomes = [SharedOutcome(carrier.block.receipt, receipt, None if done == count else carrier.numbers[done])]
+        outcomes = [SharedOutcome(carrier.block.receipt, receipt, Link(numbers=carrier.numbers))]
         outcomes += [
-            SharedOutcome(one.block.receipt, receipt, None if one.at < done else one.number)
+            SharedOutcome(one.block.receipt, receipt, Link(one.number - one.at, only=1 << one.number))
             for one in carrier.waiting
         ]
         if self._writer is not None and fresh:

@@ -77,7 +77,7 @@ def _alike(one: Envelope) -> tuple[str, int, bool]:
 def _part(block: Block, numbers: Sequence[int], values: Sequence[bytes], some: Sequence[Envelope]) -> Block:
     metas = [one.meta or {} for one in some]
     frames = Frames(LINES.join(values), len(values), LINES)
-    part = block.picked(numbers, frames, JSON, block.receipt, metas if any(metas) else None)
+    part = block.picked(numbers, frames, JSON, block.receipt.pick(numbers), metas if any(metas) else None)
     part.ingest_ns = some[0].ingest_ns
     return part
 

@@ -8,25 +8,24 @@ from structlog.typing import FilteringBoundLogger
 
 from walflow.contract import Scheduler
 from walflow.errors import WalflowError
-from walflow.event import Receipt
 from walflow.one_job import OneJob
 from walflow.operators.seen import SeenFile, SeenKeys
+from walflow.receipt import Link, Receipt
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
 
 
 class SharedOutcome(NamedTuple):
-    """`receipt` follows the settled receipt `of`, which was about the same events, or about others with their keys. The
-    first `done` are delivered, None: all."""
+    """`receipt` joins the settled receipt `of`, which was about the same events, or about others with their keys."""
 
     receipt: Receipt
     of: Receipt
-    done: int | None
+    link: Link
 
 
 def tell(outcomes: Iterable[SharedOutcome]) -> None:
-    for receipt, of, done in outcomes:
-        receipt.follow(of, done)
+    for receipt, of, link in outcomes:
+        receipt.join(of, link)
 
 
 class KeyWriter:

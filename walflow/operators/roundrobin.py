@@ -12,8 +12,9 @@ from pydantic import Field, model_validator
 
 from walflow.contract import Gate, Ports, Scheduler
 from walflow.errors import WalflowError
-from walflow.event import Block, Node, Receipt
+from walflow.event import Block, Node
 from walflow.operators.operator import Operator, OperatorContext, OutPort
+from walflow.receipt import Link, Receipt, runs
 
 SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
 
@@ -104,12 +105,10 @@ class _RoundRobin:
         return f"<RoundRobin {self._name} {len(self._open())} of {len(self._ways)} open, {len(self._held)} held>"
 
     def accept(self, block: Block) -> None:
-        if self._name in block.receipt.skip:
-            block.receipt.ack(self._name)
-            return
-        parts = min(len(self._open()), block.frames.count // SPLIT)
-        for part in block.split(_even(block.frames.count, parts)) if parts > 1 else [block]:
-            self._send(part)
+        for lacked in block.lacked_by(self._name):
+            parts = min(len(self._open()), lacked.frames.count // SPLIT)
+            for part in lacked.split(_even(lacked.frames.count, parts)) if parts > 1 else [lacked]:
+                self._send(part)
 
     # walflow.operators.Running
 
@@ -124,7 +123,7 @@ class _RoundRobin:
 
     # a block's way
 
-    def _send(self, block: Block, tried: frozenset[int] = frozenset(), skip: frozenset[str] = frozenset()) -> None:
+    def _send(self, block: Block, tried: frozenset[int] = frozenset()) -> None:
         ways = [way for way in self._open() if way.number not in tried]
         if not ways:
             self._held.append(block)
@@ -133,28 +132,33 @@ class _RoundRobin:
         way = min(ways, key=lambda way: (way.events, (way.number - self._turn) % size))
         way.events += block.frames.count
         self._turn = (way.number + 1) % size
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), skip)
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), block.receipt.delivered)
         way.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _settled(self, receipt: Receipt) -> None:
         attempt = receipt.ref
         assert isinstance(attempt, _Attempt)
         block, way, tried = attempt
-        if receipt.cause is None or receipt.done == receipt.count:
-            block.receipt.ack(self._name)
+        if receipt.cause is None:
+            block.receipt.join(receipt, Link(name=self._name))
             return
-        if receipt.done:
-            delivered, block = block.split([receipt.done, receipt.count - receipt.done])
-            delivered.receipt.ack(self._name)
-        way.events -= block.frames.count
         if not way.gate.shut:  # else it may well take it when it is back
             tried |= {way.number}
-        still = self._open()
-        if still and tried.issuperset(way.number for way in still):
-            block.receipt.fail(receipt.cause, 0, self._name)
-            return
-        self._retried.value += block.frames.count
-        self._send(block, tried, receipt.delivered)
+        outcome = receipt.outcome()
+        found = list(runs(outcome.failed, receipt.count))
+        parts = block.split([stop - start for start, stop, _ in found])
+        for part, (start, stop, failed) in zip(parts, found, strict=True):
+            if not failed:
+                part.receipt.ack(self._name)
+                continue
+            way.events -= part.frames.count
+            still = self._open()
+            if still and tried.issuperset(way.number for way in still):
+                part.receipt.join(receipt, Link(-start))
+                continue
+            self._retried.value += part.frames.count
+            part.receipt.delivered = outcome.between(start, stop)
+            self._send(part, tried)
 
     # breakers
 

@@ -8,9 +8,8 @@ evaluated leaves by err; what no select takes is acked.
 - A block that keeps all its events as they are goes on itself; one that keeps some goes on with their bytes.
 - Events that are made anew are JSON, a line each.
 
-What goes on carries the receipt that came, with its count. That this counts more events is safe: once the first k of
-those that go one way are delivered, those of the first k that came and went that way are delivered. If one event goes one way
-twice (two selects into one port) this is not true, so a branch then counts none as done.
+What goes on has a receipt for its events alone, so that one of them can fail without the others. Where a region has several exits, or
+one event may leave by one exit several times, the receipt tells these ways apart: they may lead to the same sink.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +23,10 @@ from walflow.codecs import JSON, JSON_SORTED
 from walflow.codecs.json import within_record
 from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled, Refusal, Rows
 from walflow.contract import Counter
-from walflow.event import Block, Frames, Node, Receipt, StreamId
+from walflow.event import Block, Frames, Node, StreamId
 from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
+from walflow.receipt import Receipt
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Room, State
@@ -100,7 +100,7 @@ class Select:
             return
         block.receipt.fork(copies - 1)
         # all are made before the first is sent: what a sink does on the way is none of their business
-        parts = [(self._exits[way.exit], part) for way in ways for part in _around(block, way)]
+        parts = [(self._exits[way.exit], part) for way in ways for part in self._around(block, way)]
         rejected = _rejected(block, refused) if refused else None
         for to, part in parts:
             to.accept(part)
@@ -133,6 +133,25 @@ class Select:
 
     def _send(self, block: Block, outcome: BlockOutcome) -> None:
         self.send(block, _evaluated(block, outcome, self.compiled))
+
+    def _around(self, block: Block, way: Way) -> Sequence[Block]:
+        """One copy of the receipt's is theirs."""
+        tag = f" @{way.exit}" if len(self._exits) > 1 else ""
+        repeats = self.compiled.exits[way.exit] in self.compiled.repeated
+        if way.whole:
+            if not tag and not repeats:
+                return [block]
+            numbers: Sequence[int] | None = way.numbers if repeats else None
+            return [
+                block.with_frames(block.frames, block.codec, block.receipt.pick(numbers, tag=tag, repeats=repeats))
+            ]
+        receipt = block.receipt.pick(way.numbers, tag=tag, repeats=repeats)
+        codec = JSON if way.anew else block.codec
+        made = block.picked(way.numbers, way.frames, codec, receipt, way.metas, distinct=way.distinct)
+        if not way.pieces:
+            return _capped(made)
+        parts = made.split([piece.count for piece in way.pieces], way.pieces)
+        return [capped for part in parts for capped in _capped(part)]
 
     def _place(self, line: int) -> str | None:
         if line not in self._places:
@@ -248,20 +267,6 @@ def _way(exit: int, block: Block, rows: Rows, *, distinct: bool) -> Way:
 # ---- blocks around the receipt
 
 
-def _around(block: Block, way: Way) -> Sequence[Block]:
-    """One copy of the receipt's is theirs."""
-    if way.whole:
-        return [block]
-    numbers, distinct = way.numbers, way.distinct
-    receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
-    codec = JSON if way.anew else block.codec
-    made = block.picked(numbers, way.frames, codec, receipt, way.metas, distinct=distinct)
-    if not way.pieces:
-        return _capped(made)
-    parts = made.split([piece.count for piece in way.pieces], way.pieces)
-    return [capped for part in parts for capped in _capped(part)]
-
-
 def _pieces(data: bytes, size: int) -> Iterator[bytes]:
     """Whole lines, a little more than `size` bytes each."""
     begin = 0
@@ -282,6 +287,6 @@ def _capped(block: Block) -> Sequence[Block]:
 def _rejected(block: Block, refused: Sequence[Refusal]) -> Block:
     """By event, of one event the first select's first. Their bytes end here, their errors go on."""
     numbers = [one.number for one in refused]
-    distinct = _are_distinct(numbers)
-    receipt = block.receipt if distinct else block.receipt.branch(len(numbers))
-    return block.picked(numbers, Frames(b"\n" * len(refused), len(refused), LINES), JSON, receipt, distinct=distinct)
+    receipt = block.receipt.pick(numbers, repeats=True)
+    frames = Frames(b"\n" * len(refused), len(refused), LINES)
+    return block.picked(numbers, frames, JSON, receipt, distinct=_are_distinct(numbers))

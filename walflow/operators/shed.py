@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 
 from walflow.contract import Scheduler
 from walflow.errors import WalflowError
-from walflow.event import Block, Receipt
+from walflow.event import Block
 from walflow.operators.operator import OperatorContext
+from walflow.receipt import Link, Receipt, runs
 
 
 class NoOverflow(WalflowError):
@@ -61,9 +62,10 @@ class ShedNode:
         return f"<ShedNode {self._name} {self._judge}, {len(self._held)} held>"
 
     def accept(self, block: Block) -> None:
-        if self._name in block.receipt.skip:
-            block.receipt.ack(self._name)
-            return
+        for part in block.lacked_by(self._name):
+            self._judged(part)
+
+    def _judged(self, block: Block) -> None:
         count = block.frames.count
         passing = count if self._judge.waits else 0 if self._out.gate.shut else self._judge.passes(count)
         if 0 < passing < count:
@@ -102,7 +104,7 @@ class ShedNode:
         return self._scheduler.time() if self._scheduler is not None else 0.0
 
     def _pass(self, block: Block) -> None:
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, self._now()))
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, self._now()), block.receipt.delivered)
         self._out.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _shed(self, block: Block) -> None:
@@ -110,27 +112,28 @@ class ShedNode:
             self._held.append(block)
             return
         self._overflowed.value += block.frames.count
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, None))
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, None), block.receipt.delivered)
         self._overflow.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _settled(self, receipt: Receipt) -> None:
         attempt = receipt.ref
         assert isinstance(attempt, _Attempt)
         block, began = attempt
-        delivered = receipt.cause is None or receipt.done == receipt.count
+        delivered = receipt.cause is None
         if began is not None and not self._ended:
             self._judge.observed(good=delivered and self._now() - began <= self._timeout)
-        if delivered:
-            block.receipt.ack(self._name)
+        if delivered or began is None or self._judge.waits or self._ended or not self._out.gate.shut:
+            block.receipt.join(receipt, Link(name=self._name))
             return
-        assert receipt.cause is not None
-        if began is None or self._judge.waits or self._ended or not self._out.gate.shut:
-            block.receipt.fail(receipt.cause, receipt.done, self._name)
-            return
-        if receipt.done:  # the sink is away, and what comes now goes to `overflow` too
-            done, block = block.split([receipt.done, receipt.count - receipt.done])
-            done.receipt.ack(self._name)
-        self._shed(block)
+        outcome = receipt.outcome()
+        found = list(runs(outcome.failed, receipt.count))
+        parts = block.split([stop - start for start, stop, _ in found])
+        for part, (start, stop, failed) in zip(parts, found, strict=True):
+            if failed:  # the sink is away, and what comes now goes to `overflow` too
+                part.receipt.delivered = outcome.between(start, stop)
+                self._shed(part)
+            else:
+                part.receipt.ack(self._name)
 
     # breakers
 

@@ -51,21 +51,22 @@ class _Stamp:
             self._err.take(block, [NO_POSITION] * block.frames.count)
             return
         payloads: list[bytes] = []
-        reasons: list[str] = []
-        for position, payload in zip(positions, block.frames.payloads(), strict=True):
+        reasons: dict[int, str] = {}
+        for number, (position, payload) in enumerate(zip(positions, block.frames.payloads(), strict=True)):
             try:
                 payloads.append(self._stamped(block, payload, position, origin.log))
             except (CannotDecode, CannotEncode) as error:
-                reasons.append(str(error))
+                reasons[number] = str(error)
         if not payloads:
-            self._err.take(block, reasons)
+            self._err.take(block, [*reasons.values()])
         elif not reasons:
             self._hand_on(block.with_frames(_lines(payloads), JSON))
         else:
             block.receipt.fork(1)
-            refused = block.with_frames(_lines([b""] * len(reasons)), JSON, block.receipt.branch(len(reasons)))
-            self._hand_on(block.with_frames(_lines(payloads), JSON, block.receipt.branch(len(payloads))))
-            self._err.take(refused, reasons)
+            lost, kept = [*reasons], [number for number in range(block.frames.count) if number not in reasons]
+            refused = block.picked(lost, _lines([b""] * len(lost)), JSON, block.receipt.pick(lost))
+            self._hand_on(block.picked(kept, _lines(payloads), JSON, block.receipt.pick(kept)))
+            self._err.take(refused, [*reasons.values()])
 
     def _stamped(self, block: Block, payload: bytes, position: int, log: str) -> bytes:
         value = block.timed_codec.decode(payload)

@@ -40,11 +40,11 @@ class StatefulSelect:
         return sum(block.frames.count for block in self._waiting)
 
     def accept(self, block: Block) -> None:
-        if self._name not in block.receipt.skip:
-            block.receipt.fork(1)
-            self._waiting.append(block)
+        for part in block.lacked_by(self._name):
+            part.receipt.fork(1)
+            self._waiting.append(part)
             self._go_on()
-        block.receipt.ack(self._name)
+            part.receipt.ack(self._name)
 
     def _go_on(self) -> None:
         """What it sends may open or shut the gate meanwhile, hence the guard."""
@@ -71,4 +71,4 @@ class StatefulSelect:
 
     def end(self) -> None:
         while self._waiting:
-            self._waiting.popleft().receipt.fail(NotRun(f"{self._name} has stopped"))
+            self._waiting.popleft().receipt.fail(NotRun(f"{self._name} has stopped"), 0, self._name)

@@ -6,7 +6,7 @@ reachability follows `err` through a sink. The paths that `check` prints do not.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from walflow.lang.config import NodeId
@@ -186,6 +186,14 @@ class Graph:
     def accepted_from(self, begin: Iterable[Port]) -> frozenset[Port]:
         """All ports and places that these events pass unless a sink rejects them."""
         return frozenset(_reach(begin, {port: to for port, to in self._forward.items() if not self._is_input(port)}))
+
+    def meet(self, begin: Sequence[Port]) -> bool:
+        """Whether an event that goes to all of these ports may come to one connector or place by two of them."""
+        reached = [
+            {port.node if port.node in self.connectors else port for port in self.accepted_from([one])}
+            for one in begin
+        ]
+        return len(set[object]().union(*reached)) < sum(map(len, reached))
 
     def outputs(self, node: NodeId) -> list[Port]:
         return self._outputs(node)

@@ -22,9 +22,11 @@ from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 from walflow.codecs import JSON
 from walflow.contract import Marked, MessagePiece, MetricValue, Recalled
 from walflow.errors import WalflowError
-from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, Receipt, StreamId
+from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, StreamId
 from walflow.framing import LINES
 from walflow.metrics import BucketedValues
+from walflow.nodes.rejects import NOTHING_MORE
+from walflow.receipt import Receipt
 
 Done = Callable[[BaseException | None], None]
 
@@ -471,9 +473,11 @@ class MemoryOutlet(_Half):
             self._resumed.clear()
             await self._resumed.wait()
 
-    def reject(self, block: Block, reason: str) -> None:
+    def reject(self, block: Block, reason: str, told: Mapping[str, object] = NOTHING_MORE) -> None:
         self.rejected.append((block.frames.data, reason))
         block.receipt.ack(self.name)
+
+    def waits(self) -> None: ...
 
     def recalled(self) -> Sequence[Recalled]:
         return self.recall

@@ -17,7 +17,8 @@ from pathlib import Path
 from tests.wal.tools import EVERYTHING, chunk_files
 from walflow import codecs, framing
 from walflow.delivery.tag import Tags
-from walflow.event import Block, Frames, Receipt, StreamId
+from walflow.event import Block, Frames, StreamId
+from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions, Record
 
 ARRIVED = 1_700_000_000_123_456_789
