@@ -6,10 +6,11 @@ changed, so several links may share them. A node that needs other bytes makes an
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, Protocol, Self, overload
 
-from walflow.receipt import Receipt, runs
+from walflow.receipt import Receipt, members, refused_by, runs
 
 
 class StreamId(NamedTuple):
@@ -418,6 +419,20 @@ class Block:
             else:
                 left.append(part)
         return left
+
+    def begun(self, ways: Sequence[str]) -> "list[tuple[Self, int | None]]":
+        """For a node that sends each event one of several ways: the parts of a block with the number of the way that their events must
+        take, because a sink behind it has rejected them and their error records were not delivered everywhere. None: any."""
+        known = self.receipt.delivered
+        if known is None or not known.refused:
+            return [(self, None)]
+        of: list[int | None] = [None] * self.frames.count
+        for number, way in enumerate(ways):
+            for at in members(refused_by(known.refused, way)):
+                of[at] = number
+        found = [(way, len(list(alike))) for way, alike in groupby(of)]
+        parts = self.split([size for _, size in found])
+        return [(part, way) for part, (way, _) in zip(parts, found, strict=True)]
 
     def _origin_of(self, start: int, stop: int) -> Origin | None:
         if self.origin is None or self.positions is None:

@@ -5,12 +5,13 @@ nothing else is kept. If one failed, `outcome()` says by event who failed it and
 with it what is known of who has it (`Delivered`), so that a receiver never gets an event twice within one run.
 
 A copy may be cut into parts (`split`), or some of its events may go on without the others, or as several (`pick`). A part has a receipt
-of its own, whose events have numbers of their own. `Link` translates between both. Sets of events are integers, one bit an event:
+of its own, whose events have numbers of their own. `Numbering` translates between both. Sets of events are integers, one bit an event:
 they are made when a receipt has failed, and not before.
 """
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 Settled = Callable[["Receipt"], None]
@@ -34,6 +35,16 @@ def runs(bits: Bits, count: int) -> Iterator[tuple[int, int, bool]]:
         at = stop
 
 
+def segments(sets: Sequence[Bits], count: int) -> Iterator[tuple[int, int, tuple[bool, ...]]]:
+    """`runs` for several sets: the neighbours that are alike in each of them."""
+    bounds = {0, count}
+    for bits in sets:
+        bounds |= {start for start, _, _ in runs(bits, count)}
+    places = sorted(bounds)
+    for start, stop in pairwise(places):
+        yield start, stop, tuple(bool(bits >> start & 1) for bits in sets)
+
+
 class Delivered(NamedTuple):
     """What is known of events that are sent again. `has`: which of them a receiver has, by its name. `refused`: which of them a sink
     has rejected, and why; their error records have not been acked everywhere."""
@@ -46,7 +57,17 @@ class Delivered(NamedTuple):
 
     def between(self, start: int, stop: int) -> "Delivered | None":
         """Of these events alone."""
-        return Link(start).down(self, stop - start)
+        return Numbering(start).down(self, stop - start)
+
+
+def refused_by(refused: Mapping[str, Mapping[int, str]], way: str = "") -> Bits:
+    """The events that a sink behind that way (as `Numbering` has it) has rejected."""
+    found = 0
+    for name, reasons in refused.items():
+        if name.endswith(way):
+            for number in reasons:
+                found |= 1 << number
+    return found
 
 
 class Outcome(NamedTuple):
@@ -72,14 +93,15 @@ def sink_of(name: str) -> str:
     return name.partition(" ")[0]
 
 
-class Link:
+class Numbering:
     """How the events of a part are counted in its whole: those of `numbers`, or those from `start` on. `only`: no others.
 
     `tag`: what the names of the part's receivers get in the whole, because the same sink may be reached by another way too. `repeats`: an
     event of the whole may be several events of the part; these are told apart by their order. `name`: who has the event in
-    the whole once the part has all of it. `reasons`: the part are the error records of events that `name` has rejected."""
+    the whole once the part has all of it. `reasons`: the part are the error records of events that `name` has rejected. `way`: what the
+    names of sinks that have rejected an event get in the whole, because the event could have taken another way, and must not now."""
 
-    __slots__ = ("name", "numbers", "only", "reasons", "repeats", "start", "tag")
+    __slots__ = ("name", "numbers", "only", "reasons", "repeats", "start", "tag", "way")
 
     def __init__(
         self,
@@ -91,6 +113,7 @@ class Link:
         repeats: bool = False,
         name: str | None = None,
         reasons: Sequence[str] | None = None,
+        way: str = "",
     ) -> None:
         self.start = start
         self.numbers = numbers
@@ -99,12 +122,13 @@ class Link:
         self.repeats = repeats
         self.name = name
         self.reasons = reasons
+        self.way = way
 
     def up(self, bits: Bits, count: int) -> Bits:
         """Which of the whole's `count` events these are."""
         if self.numbers is not None:
             found = 0
-            for number in _members(bits):
+            for number in members(bits):
                 found |= 1 << self.numbers[number]
             return found
         found = (bits << self.start if self.start >= 0 else bits >> -self.start) & all_of(count)
@@ -130,13 +154,15 @@ class Link:
             name, found = self._name_down(key, bits, count)
             if found:
                 has[name] = has.get(name, 0) | found
-        refused: dict[str, Mapping[int, str]] = {}
+        refused: dict[str, dict[int, str]] = {}
         for key, reasons in known.refused.items():
+            if not key.endswith(self.way):
+                continue
             bits = sum(1 << number for number in reasons)
-            name, found = self._name_down(key, bits, count)
+            name, found = self._name_down(key[: len(key) - len(self.way)], bits, count)
             if found:
                 numbers = range(self.start, self.start + count) if self.numbers is None else self.numbers
-                refused[name] = {at: reasons[numbers[at]] for at in _members(found)}
+                refused.setdefault(name, {}).update({at: reasons[numbers[at]] for at in members(found)})
         return Delivered(has, refused) if has or refused else None
 
     def _name_down(self, name: str, bits: Bits, count: int) -> tuple[str, Bits]:
@@ -159,10 +185,11 @@ class Link:
         return name, found
 
 
-WHOLE: Final = Link()
+WHOLE: Final = Numbering()
 
 
-def _members(bits: Bits) -> Iterator[int]:
+def members(bits: Bits) -> Iterator[int]:
+    """The numbers of the events in the set."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -202,7 +229,12 @@ class Receipt:
     )
 
     def __init__(
-        self, settled: Settled, count: int, ref: object = None, delivered: Delivered | None = None, link: Link = WHOLE
+        self,
+        settled: Settled,
+        count: int,
+        ref: object = None,
+        delivered: Delivered | None = None,
+        link: Numbering = WHOLE,
     ) -> None:
         """`link`: of a part, for `settled` of its whole."""
         self.pending = 1
@@ -214,7 +246,7 @@ class Receipt:
         self._link = link
         self._acked: set[str] | None = None
         self._failed: list[tuple[str | None, Bits]] | None = None
-        self._parts: list[tuple[Receipt, Link]] | None = None
+        self._parts: list[tuple[Receipt, Numbering]] | None = None
         self._outcome: Outcome | None = None
 
     def __repr__(self) -> str:
@@ -258,7 +290,7 @@ class Receipt:
         parts: list[Receipt] = []
         start = 0
         for size in sizes:
-            link = Link(start)
+            link = Numbering(start)
             known = None if self.delivered is None else link.down(self.delivered, size)
             parts.append(Receipt(self._part_settled, size, None, known, link))
             start += size
@@ -272,15 +304,16 @@ class Receipt:
         repeats: bool = False,
         name: str | None = None,
         reasons: Sequence[str] | None = None,
+        way: str = "",
     ) -> "Receipt":
         """A receipt for these events (None: all) instead of the one copy that the caller holds; the copy says nothing of the others. To
-        keep others, `fork` first. The rest as `Link` has it."""
-        link = Link(0, numbers, tag=tag, repeats=repeats, name=name, reasons=reasons)
+        keep others, `fork` first. The rest as `Numbering` has it."""
+        link = Numbering(0, numbers, tag=tag, repeats=repeats, name=name, reasons=reasons, way=way)
         count = self.count if numbers is None else len(numbers)
         known = None if self.delivered is None else link.down(self.delivered, count)
         return Receipt(self._part_settled, count, None, known, link)
 
-    def join(self, part: "Receipt", link: Link = WHOLE) -> None:
+    def join(self, part: "Receipt", link: Numbering = WHOLE) -> None:
         """The outcome of the one copy that the caller holds is that of `part`, which is settled. Several receipts may join one."""
         self._add(part, link)
         if part.cause is not None and self.cause is None and link.up(part.outcome().failed, self.count):
@@ -352,13 +385,13 @@ class Receipt:
                 acked[link.name] = acked.get(link.name, 0) | all_there
             if link.reasons is not None and link.name is not None:
                 numbers = range(part.count) if link.numbers is None else link.numbers
-                for at in _members(one.failed):
+                for at in members(one.failed):
                     refused.setdefault(link.name, {})[numbers[at]] = link.reasons[at]
             for name, reasons in one.refused.items():
                 bits = sum(1 << at for at in reasons)
                 for whole_name, found in link.names_up(name, bits, count):
-                    told = refused.setdefault(whole_name, {})
-                    for at in _members(bits):
+                    told = refused.setdefault(whole_name + link.way, {})
+                    for at in members(bits):
                         number = _number_of(link, at)
                         if found >> number & 1:
                             told[number] = reasons[at]
@@ -377,7 +410,7 @@ class Receipt:
         part.settled = _over  # it led back to this one: a circle is not collected
         self.join(part, part._link)
 
-    def _add(self, part: "Receipt", link: Link) -> None:
+    def _add(self, part: "Receipt", link: Numbering) -> None:
         if self._parts is None:
             self._parts = [(part, link)]
         else:
@@ -390,7 +423,7 @@ class Receipt:
             warnings.warn(f"a receipt of {self.count} events was collected unsettled", ResourceWarning, stacklevel=2)
 
 
-def _number_of(link: Link, at: int) -> int:
+def _number_of(link: Numbering, at: int) -> int:
     return at + link.start if link.numbers is None else link.numbers[at]
 
 

@@ -14,7 +14,7 @@ from walflow.contract import Scheduler, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Node, Origin
 from walflow.operators.operator import Operator, OperatorContext
-from walflow.receipt import Link, Receipt
+from walflow.receipt import Numbering, Receipt
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -222,4 +222,4 @@ def _settled(receipt: Receipt) -> None:
     blocks: Sequence[Block] = receipt.ref  # type: ignore[assignment]  # it is what `_joined` gave it
     starts = accumulate((block.frames.count for block in blocks), initial=0)
     for block, start in zip(blocks, starts, strict=False):  # the last one is the end of all
-        block.receipt.join(receipt, Link(-start))
+        block.receipt.join(receipt, Numbering(-start))

@@ -112,6 +112,9 @@ class _Class:
         return known
 
 
+WAYS: Final = (" :out", " :overflow")
+
+
 class _Bucket:
     def __init__(self, place: OperatorContext) -> None:
         self._name = place.name
@@ -123,7 +126,12 @@ class _Bucket:
 
     def accept(self, block: Block) -> None:
         for part in block.lacked_by(self._name):
-            self._judge(part)
+            for again, way in part.begun(WAYS):
+                if way is None:
+                    self._judge(again)
+                else:
+                    to = (self._out, self._overflow)[way]
+                    turn_out(again, [Part(to, WAYS[way], range(again.frames.count))], self._name)
 
     def _judge(self, block: Block) -> None:
         passed: list[int] = []
@@ -138,7 +146,7 @@ class _Bucket:
                 refused.append(number)
                 reasons.append(str(why))
         self._overflowed.value += len(beyond)
-        parts = [Part(self._out, passed), Part(self._overflow, beyond)]
+        parts = [Part(self._out, WAYS[0], passed), Part(self._overflow, WAYS[1], beyond)]
         rest = refused_part(self._err, refused, reasons)
         turn_out(block, [part for part in (*parts, rest) if part.numbers], self._name)
 

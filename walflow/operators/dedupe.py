@@ -22,7 +22,7 @@ from walflow.event import Block, Codec, Node
 from walflow.operators.key_writer import KeyWriter, SharedOutcome, tell
 from walflow.operators.operator import Operator, OperatorContext
 from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
-from walflow.receipt import Link, Receipt
+from walflow.receipt import Numbering, Receipt
 from walflow_kernel.values import OutOfRange
 
 
@@ -139,7 +139,7 @@ class DedupeNode:
 
     def _part(self, block: Block, carrier: _Carrier) -> Block:
         numbers, frames = carrier.numbers, block.frames
-        known = Link(numbers=numbers).down(block.receipt.delivered, len(numbers))
+        known = Numbering(numbers=numbers).down(block.receipt.delivered, len(numbers))
         receipt = Receipt(self._settled, len(numbers), carrier, known)
         if len(numbers) == frames.count:
             return block.with_frames(frames, block.codec, receipt)
@@ -156,9 +156,9 @@ class DedupeNode:
                 del self._carriers[key]
         fresh = [key for at, key in enumerate(carrier.keys) if key is not None and not failed >> at & 1]
         self._seen.add(fresh)
-        outcomes = [SharedOutcome(carrier.block.receipt, receipt, Link(numbers=carrier.numbers))]
+        outcomes = [SharedOutcome(carrier.block.receipt, receipt, Numbering(numbers=carrier.numbers))]
         outcomes += [
-            SharedOutcome(one.block.receipt, receipt, Link(one.number - one.at, only=1 << one.number))
+            SharedOutcome(one.block.receipt, receipt, Numbering(one.number - one.at, only=1 << one.number))
             for one in carrier.waiting
         ]
         if self._writer is not None and fresh:

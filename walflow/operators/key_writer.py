@@ -10,7 +10,7 @@ from walflow.contract import Scheduler
 from walflow.errors import WalflowError
 from walflow.one_job import OneJob
 from walflow.operators.seen import SeenFile, SeenKeys
-from walflow.receipt import Link, Receipt
+from walflow.receipt import Numbering, Receipt
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
 
@@ -20,7 +20,7 @@ class SharedOutcome(NamedTuple):
 
     receipt: Receipt
     of: Receipt
-    link: Link
+    link: Numbering
 
 
 def tell(outcomes: Iterable[SharedOutcome]) -> None:

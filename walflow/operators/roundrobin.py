@@ -14,7 +14,7 @@ from walflow.contract import Gate, Ports, Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block, Node
 from walflow.operators.operator import Operator, OperatorContext, OutPort
-from walflow.receipt import Link, Receipt, runs
+from walflow.receipt import Numbering, Receipt, refused_by, segments
 
 SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
 
@@ -68,12 +68,13 @@ select event from turns/b into out/ws1;
 
 
 class _Way:
-    """One output. `events`: the number of events it has had."""
+    """One output. `events`: the number of events it has had. `mark`: of what a sink behind it has rejected."""
 
-    __slots__ = ("events", "gate", "number", "to")
+    __slots__ = ("events", "gate", "mark", "number", "to")
 
     def __init__(self, number: int, exit: OutPort) -> None:
         self.number = number
+        self.mark = f" :{number}"
         self.to = exit.to
         self.gate: Gate = exit.gate
         self.events = 0
@@ -106,9 +107,16 @@ class _RoundRobin:
 
     def accept(self, block: Block) -> None:
         for lacked in block.lacked_by(self._name):
-            parts = min(len(self._open()), lacked.frames.count // SPLIT)
-            for part in lacked.split(_even(lacked.frames.count, parts)) if parts > 1 else [lacked]:
-                self._send(part)
+            for part, begun in lacked.begun([way.mark for way in self._ways]):
+                if begun is None:
+                    self._deal(part)
+                else:
+                    self._go(part, self._ways[begun])
+
+    def _deal(self, block: Block) -> None:
+        parts = min(len(self._open()), block.frames.count // SPLIT)
+        for part in block.split(_even(block.frames.count, parts)) if parts > 1 else [block]:
+            self._send(part)
 
     # walflow.operators.Running
 
@@ -132,7 +140,11 @@ class _RoundRobin:
         way = min(ways, key=lambda way: (way.events, (way.number - self._turn) % size))
         way.events += block.frames.count
         self._turn = (way.number + 1) % size
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), block.receipt.delivered)
+        self._go(block, way, tried)
+
+    def _go(self, block: Block, way: _Way, tried: frozenset[int] = frozenset()) -> None:
+        known = Numbering(way=way.mark).down(block.receipt.delivered, block.frames.count)
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), known)
         way.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _settled(self, receipt: Receipt) -> None:
@@ -140,21 +152,27 @@ class _RoundRobin:
         assert isinstance(attempt, _Attempt)
         block, way, tried = attempt
         if receipt.cause is None:
-            block.receipt.join(receipt, Link(name=self._name))
+            block.receipt.join(receipt, Numbering(name=self._name))
             return
         if not way.gate.shut:  # else it may well take it when it is back
             tried |= {way.number}
         outcome = receipt.outcome()
-        found = list(runs(outcome.failed, receipt.count))
+        refused = refused_by(
+            outcome.refused
+        )  # by a sink; their error records have failed, and they do not go another way
+        found = list(segments((outcome.failed, refused), receipt.count))
         parts = block.split([stop - start for start, stop, _ in found])
-        for part, (start, stop, failed) in zip(parts, found, strict=True):
+        for part, (start, stop, (failed, stays)) in zip(parts, found, strict=True):
             if not failed:
                 part.receipt.ack(self._name)
+                continue
+            if stays:
+                part.receipt.join(receipt, Numbering(-start, way=way.mark))
                 continue
             way.events -= part.frames.count
             still = self._open()
             if still and tried.issuperset(way.number for way in still):
-                part.receipt.join(receipt, Link(-start))
+                part.receipt.join(receipt, Numbering(-start))
                 continue
             self._retried.value += part.frames.count
             part.receipt.delivered = outcome.between(start, stop)

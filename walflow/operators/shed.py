@@ -8,13 +8,15 @@ sources wait. Where a sink behind `overflow` is unavailable too, what is bound f
 """
 
 from collections import deque
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from walflow.contract import Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.operators.operator import OperatorContext
-from walflow.receipt import Link, Receipt, runs
+from walflow.receipt import Numbering, Receipt, refused_by, segments
+
+WAYS: Final = (" :out", " :overflow")
 
 
 class NoOverflow(WalflowError):
@@ -63,7 +65,13 @@ class ShedNode:
 
     def accept(self, block: Block) -> None:
         for part in block.lacked_by(self._name):
-            self._judged(part)
+            for again, way in part.begun(WAYS):
+                if way is None:
+                    self._judged(again)
+                elif way == 0:
+                    self._pass(again)
+                else:
+                    self._shed(again)
 
     def _judged(self, block: Block) -> None:
         count = block.frames.count
@@ -104,7 +112,8 @@ class ShedNode:
         return self._scheduler.time() if self._scheduler is not None else 0.0
 
     def _pass(self, block: Block) -> None:
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, self._now()), block.receipt.delivered)
+        known = Numbering(way=WAYS[0]).down(block.receipt.delivered, block.frames.count)
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, self._now()), known)
         self._out.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _shed(self, block: Block) -> None:
@@ -112,7 +121,8 @@ class ShedNode:
             self._held.append(block)
             return
         self._overflowed.value += block.frames.count
-        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, None), block.receipt.delivered)
+        known = Numbering(way=WAYS[1]).down(block.receipt.delivered, block.frames.count)
+        receipt = Receipt(self._settled, block.frames.count, _Attempt(block, None), known)
         self._overflow.to.accept(block.with_frames(block.frames, block.codec, receipt))
 
     def _settled(self, receipt: Receipt) -> None:
@@ -123,13 +133,15 @@ class ShedNode:
         if began is not None and not self._ended:
             self._judge.observed(good=delivered and self._now() - began <= self._timeout)
         if delivered or began is None or self._judge.waits or self._ended or not self._out.gate.shut:
-            block.receipt.join(receipt, Link(name=self._name))
+            block.receipt.join(receipt, Numbering(name=self._name, way=WAYS[began is None]))
             return
         outcome = receipt.outcome()
-        found = list(runs(outcome.failed, receipt.count))
+        found = list(segments((outcome.failed, refused_by(outcome.refused)), receipt.count))
         parts = block.split([stop - start for start, stop, _ in found])
-        for part, (start, stop, failed) in zip(parts, found, strict=True):
-            if failed:  # the sink is away, and what comes now goes to `overflow` too
+        for part, (start, stop, (failed, refused)) in zip(parts, found, strict=True):
+            if refused:  # by a sink behind `out`, and its error record has failed
+                part.receipt.join(receipt, Numbering(-start, way=WAYS[0]))
+            elif failed:  # the sink is away, and what comes now goes to `overflow` too
                 part.receipt.delivered = outcome.between(start, stop)
                 self._shed(part)
             else:

@@ -1,7 +1,8 @@
 """Sends events of a block to several ways, where the same event may go another way when it comes again.
 
 What has been delivered on one way is not sent on another one: upstream, this operator itself has it. Of an event that failed, those behind
-the way that have it are known upstream too, and do not get it again, whichever way it takes then.
+the way that have it are known upstream too, and do not get it again, whichever way it takes then. What a sink has rejected takes the same way
+again, so that its error record alone is sent again, and no other sink takes it too.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ class Part(NamedTuple):
     """The events of these numbers, in ascending order."""
 
     to: Node
+    way: str
     numbers: Sequence[int]
     emptied: bool = False  # their bytes end here, and their errors go on
 
@@ -29,7 +31,7 @@ def turn_out(block: Block, parts: Sequence[Part], name: str) -> None:
 
 
 def _ready(block: Block, part: Part, name: str) -> Block:
-    receipt = block.receipt.pick(part.numbers, name=name)
+    receipt = block.receipt.pick(part.numbers, name=name, way=part.way)
     if part.emptied:
         frames = Frames(LINES.join([b""] * len(part.numbers)), len(part.numbers), LINES)
         return block.picked(part.numbers, frames, JSON, receipt)
@@ -49,4 +51,4 @@ class _Refusing:
 
 def refused_part(err: OperatorErr, numbers: Sequence[int], reasons: Sequence[str]) -> Part:
     """`reasons`: of each of these events."""
-    return Part(_Refusing(err, reasons), numbers, emptied=True)
+    return Part(_Refusing(err, reasons), "", numbers, emptied=True)

@@ -189,6 +189,8 @@ class Graph:
 
     def meet(self, begin: Sequence[Port]) -> bool:
         """Whether an event that goes to all of these ports may come to one connector or place by two of them."""
+        if len(begin) < 2:
+            return False
         reached = [
             {port.node if port.node in self.connectors else port for port in self.accepted_from([one])}
             for one in begin
