@@ -311,8 +311,10 @@ class Sender(Generic[S]):
             self._again_bytes += sign * part.size
 
     def _is_given_up(self, part: InFlight[S]) -> bool:
+        """Not while a sink has rejected it and the error record is not delivered: it has its outcome there."""
         attempts = self._limits.attempts
-        return attempts is not None and part.count == 1 and part.attempts >= attempts
+        rejected = part.delivered is not None and part.delivered.refused
+        return attempts is not None and part.count == 1 and part.attempts >= attempts and not rejected
 
     def _reject(self, part: InFlight[S], block: Block) -> None:
         if part.verdict:
