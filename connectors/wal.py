@@ -57,7 +57,8 @@ class Wal(Connector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often an event may fail before it leaves by the err port. Default: no limit.",
+        description="How often a single event may fail before it leaves by the err port. A failure counts only if the sink has "
+        "taken another event since the one before. Default: no limit.",
     )
 
     max_elements: int | None = Field(

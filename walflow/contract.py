@@ -198,6 +198,26 @@ class Histogram(Protocol):
     def observe(self, value: float) -> None: ...
 
 
+class FailedPart(NamedTuple):
+    """Neighbours that failed together and wait to be sent again. `position`: of the first, in its log or since the start. `tries`: how
+    often they failed; `attempts`: those that count (docs/concepts/contraflow.md). `seconds`: until the next try."""
+
+    position: int
+    events: int
+    sink: str
+    tries: int
+    attempts: int
+    seconds: float
+    cause: str
+
+
+class FailedEvents(NamedTuple):
+    """`events`: how many have failed and wait; `parts`: the oldest of them."""
+
+    events: int
+    parts: "Sequence[FailedPart]"
+
+
 class Gate(Protocol):
     """The reasons why a source may not send, each under a key: the restore of one sink never cancels the trigger of
     another."""
@@ -451,6 +471,10 @@ class Outlet(Half, Protocol):
 
     def reject(self, block: Block, reason: str, told: Mapping[str, object] = ...) -> None:
         """As `Inlet.reject`, by the same err port. `told`: what the error record says beside the reason."""
+        ...
+
+    def failed(self, tell: Callable[[int], "FailedEvents"]) -> None:
+        """For a source that sends failed events again: `tell` says which ones wait, so many parts at the most."""
         ...
 
     def waits(self) -> None:

@@ -77,8 +77,8 @@ class KafkaConsumer(KafkaConnector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often an event may fail before it leaves by the err port, so that its partition goes on. Default: no "
-        "limit.",
+        description="How often a single event may fail before it leaves by the err port, so that its partition goes on. A failure "
+        "counts only if the sink has taken another event since the one before. Default: no limit.",
     )
 
     @field_validator("topics")

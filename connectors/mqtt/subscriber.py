@@ -45,7 +45,8 @@ class MqttSubscriber(MqttConnector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often an event may fail before it leaves by the err port. Default: no limit.",
+        description="How often a single event may fail before it leaves by the err port. A failure counts only if the sink has "
+        "taken another event since the one before. Default: no limit.",
     )
 
     @field_validator("topics")

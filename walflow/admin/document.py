@@ -32,11 +32,26 @@ class LaneStatus(Struct):
     seconds: int = 0
 
 
+class FailedStatus(Struct):
+    """Events that a sink has failed and that wait to be sent again. `lane`: of a log with several. `position`: of the first one.
+    `tries`: how often they failed; `attempts`: those that count for `max_attempts`. `seconds`: until the next try."""
+
+    lane: str
+    position: int
+    events: int
+    sink: str
+    tries: int
+    attempts: int
+    seconds: float
+    cause: str
+
+
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
     `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
     log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now. `gate`: why
-    it may not send at all; `lanes` have reasons of their own."""
+    it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events have failed at a sink and
+    wait to be sent again; `failed`: the oldest 100 parts of a block among them."""
 
     name: str
     type: str
@@ -53,6 +68,8 @@ class ConnectorStatus(Struct):
     inner: bool = False
     held_by: list[str] = []
     lanes: list[LaneStatus] = []
+    failed_events: int = 0
+    failed: list[FailedStatus] = []
 
 
 class PipelineStatus(Struct):

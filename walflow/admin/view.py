@@ -4,11 +4,13 @@ import os
 import time
 from collections import defaultdict
 from math import isfinite
+from typing import Final
 
 from walflow import __version__
 from walflow.admin.document import (
     Breaker,
     ConnectorStatus,
+    FailedStatus,
     FlowStatus,
     LaneStatus,
     LinkStatus,
@@ -19,12 +21,14 @@ from walflow.admin.document import (
     Status,
 )
 from walflow.admin.rates import Rates
+from walflow.contract import FailedEvents
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import breaker
 from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
 
 Of = tuple[str, str]  # flow and component
+FAILED: Final = 100  # parts of blocks of a connector that are shown
 
 
 def status(daemon: Daemon, rates: Rates) -> Status:
@@ -80,6 +84,7 @@ def _connector(
 ) -> ConnectorStatus:
     outlet = nodes.source.outlet
     linked = outlet is not None and nodes.source.linked
+    failed = _failed(nodes)
     why = breaker(nodes.sink, nodes.health) if nodes.sink.linked else None
     return ConnectorStatus(
         name=nodes.plan.id.name,
@@ -97,7 +102,15 @@ def _connector(
         inner=nodes.plan.connector.forwards,
         held_by=_held_by(nodes) if log is not None else [],
         lanes=[_lane(nodes, name, lanes) for name in nodes.source.lanes],
+        failed_events=sum(found.events for _, found in failed),
+        failed=[FailedStatus(lane, *part) for lane, found in failed for part in found.parts][:FAILED],
     )
+
+
+def _failed(nodes: ConnectorNodes) -> list[tuple[str, FailedEvents]]:
+    """By lane, where there are several."""
+    lanes = [(name, lane.outlet) for name, lane in nodes.source.lanes.items()] or [("", nodes.source.outlet)]
+    return [(name, outlet.failed_events(FAILED)) for name, outlet in lanes if outlet is not None]
 
 
 def _lane(nodes: ConnectorNodes, name: str, behind: dict[tuple[str, str], Number]) -> LaneStatus:

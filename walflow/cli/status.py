@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
@@ -36,17 +37,28 @@ def status(
         bool,
         typer.Option("--watch", help="Show it anew every second, until Ctrl-C; also over a restart of the daemon."),
     ] = False,
+    stuck: Annotated[
+        bool,
+        typer.Option(
+            "--stuck",
+            help="Show the events that a sink has failed and that wait to be sent again: position, sink, tries, next try, last error.",
+        ),
+    ] = False,
     admin_token_file: TokenOption = None,
 ) -> None:
     """Show a running daemon: its connectors, rates, breakers and backlogs, and parts that have stopped."""
-    if watch and (ready or as_json):
-        raise end("--watch excludes --ready and --json", EX_USAGE)
+    if watch and (ready or as_json or stuck):
+        raise end("--watch excludes --ready, --json and --stuck", EX_USAGE)
+    if stuck and (ready or as_json):
+        raise end("--stuck excludes --ready and --json; the document of --json has what --stuck shows", EX_USAGE)
     client = AdminClient(admin, admin_token_file)
     with answered():
         if ready:
             _ask_ready(client)
         elif watch:
             refresh(client, report)
+        elif stuck:
+            show(stuck_events(read(client.ask("/status"))))
         else:
             body = client.ask("/status")
             known = read(body)
@@ -150,6 +162,8 @@ def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
     if connector.breaker is not None:
         text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
         lines.append(Text(f"{name} stops {_stopped(connector, flow)}, {connector.breaker.reason}{text}", "yellow"))
+    if connector.failed:
+        lines.append(_failed_line(connector))
     lines += [
         Text(f"{name} may not read: {printable(shut.by)}: {printable(shut.reason)}", "yellow")
         for shut in connector.gate
@@ -163,6 +177,47 @@ def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
         for shut in lane.gate
     ]
     return lines
+
+
+def stuck_events(known: "Status") -> list[RenderableType]:
+    """A table for each connector with events that failed, and what to do; or a line."""
+    lines: list[RenderableType] = []
+    for flow in known.flows:
+        for connector in flow.connectors:
+            if not connector.failed:
+                continue
+            name = printable(f"{flow.name}::{connector.name}")
+            table = Table(
+                title=f"{name}: {connector.failed_events:,} events have failed and wait", title_justify="left"
+            )
+            for heading in ("position", "events", "sink", "tries", "attempts", "next try", "last error"):
+                table.add_column(heading, justify="left" if heading in ("sink", "last error") else "right")
+            for part in connector.failed:
+                table.add_row(
+                    f"{part.position:,}",
+                    f"{part.events:,}",
+                    printable(part.sink),
+                    f"{part.tries:,}",
+                    f"{part.attempts:,}",
+                    f"{part.seconds:.1f} s",
+                    printable(part.cause),
+                )
+            lines.append(table)
+    if not lines:
+        return [Text("no event waits to be sent again")]
+    lines.append(
+        Text(
+            "An event leaves by err after max_attempts of its source; of a log, `walflow wal skip` takes one out by hand."
+        )
+    )
+    return lines
+
+
+def _failed_line(connector: "ConnectorStatus") -> Text:
+    first = connector.failed[0]
+    more = f"{connector.failed_events:,} event{' has' if connector.failed_events == 1 else 's have'} failed"
+    told = f"the oldest at position {first.position:,}, {first.tries:,} times at {printable(first.sink)}: {printable(first.cause)}"
+    return Text(f"{printable(connector.name)}: {more}, {told}; walflow status --stuck shows them", "yellow")
 
 
 def _stopped(sink: "ConnectorStatus", flow: "FlowStatus") -> str:

@@ -16,12 +16,12 @@ flight get out of order.
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from walflow.backoff import Backoff
-from walflow.contract import Outlet, Timer
+from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
 from walflow.delivery.pump import Pump
 from walflow.event import Block
 from walflow.receipt import Delivered, Outcome, Receipt, named, runs
@@ -53,6 +53,7 @@ class InFlight(Generic[S]):
     size: int = 0  # bytes, once it was sent
     delivered: Delivered | None = None  # who has which of them
     failures: int = 0  # in a row, of these events in a block of this size
+    tries: int = 0  # failures, whatever they count for
     attempts: int = 0  # failures that count, as a single event
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part
@@ -113,18 +114,6 @@ class Supply(Protocol[S]):
         ...
 
 
-class Waiting(NamedTuple):
-    """Events that failed and wait. `failures`: in a row; `attempts`: those that count. `seconds`: until the next try."""
-
-    position: int
-    events: int
-    sink: str
-    failures: int
-    attempts: int
-    seconds: float
-    cause: str
-
-
 @dataclass(slots=True)
 class _Probes:
     """How often parts of one kind, new or old, may be sent while everything fails."""
@@ -164,6 +153,7 @@ class Sender(Generic[S]):
         self._timer_at = 0.0
         self._stopped = False
         self._pump = Pump(out.scheduler, self._send_ready)
+        out.failed(self.failed)
 
     def __repr__(self) -> str:
         return f"<Sender {len(self.ready)} ready, {self._sent} events sent, {len(self._failed)} parts failed>"
@@ -173,13 +163,25 @@ class Sender(Generic[S]):
         """Events that were sent and are not settled."""
         return self._sent
 
-    def waiting(self) -> Iterator[Waiting]:
-        """What has failed and waits, the oldest first."""
+    def failed(self, most: int) -> FailedEvents:
+        """What has failed and waits; the oldest parts, so many at the most."""
         now = self._scheduler.time()
-        for _, _, part in sorted(self._failed, key=lambda one: one[1]):
-            at = max(part.due, self._old.until) if self._old.only else part.due
-            seconds = max(0.0, at - now)
-            yield Waiting(part.first, part.count, part.sink, part.failures, part.attempts, seconds, part.cause)
+        oldest = heapq.nsmallest(most, (part for _, _, part in self._failed), key=lambda part: part.first)
+        return FailedEvents(
+            sum(part.count for _, _, part in self._failed),
+            [
+                FailedPart(
+                    part.first,
+                    part.count,
+                    part.sink,
+                    part.tries,
+                    part.attempts,
+                    max(0.0, (max(part.due, self._old.until) if self._old.only else part.due) - now),
+                    part.verdict or part.cause,
+                )
+                for part in oldest
+            ],
+        )
 
     def pump(self) -> None:
         """Sends what may be sent."""
@@ -406,6 +408,7 @@ class Sender(Generic[S]):
                 size=part.size * (end - begin) // part.count,
                 delivered=outcome.between(begin, end),
                 failures=failures,
+                tries=part.tries + 1,
                 attempts=part.attempts + (counts and part.count == 1 and not part.verdict),
                 halved=part.halved or halves,
                 untried=halves,
@@ -421,7 +424,7 @@ class Sender(Generic[S]):
             "redelivery",
             position=first,
             events=count,
-            attempts=part.failures + 1,
+            attempts=part.tries + 1,
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )

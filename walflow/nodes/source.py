@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from walflow import __version__
-from walflow.contract import MessagePiece, Recalled
+from walflow.contract import FailedEvents, MessagePiece, Recalled
 from walflow.event import Block, Codec, Cutting, Node, ReadPlace
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import AllGates, ReasonGate
@@ -168,6 +168,7 @@ class RunOutlet(RunHalf, SendWindow):
         self._turns = Turns(node.gate, context.scheduler, context.signal())
         self._streams = Streams(node.ports, self.run, self, self._turns, context)
         self._backlog: Callable[[], int] = lambda: 0
+        self._failed_events: Callable[[int], FailedEvents] = lambda most: FailedEvents(0, ())
         self._received = self.counter("received_events_total")
         self._received_bytes = self.counter("received_bytes_total")
 
@@ -258,7 +259,14 @@ class RunOutlet(RunHalf, SendWindow):
     def backlog(self, count: Callable[[], int]) -> None:
         self._backlog = count
 
+    def failed(self, tell: Callable[[int], FailedEvents]) -> None:
+        self._failed_events = tell
+
     # for the runtime
+
+    def failed_events(self, most: int) -> FailedEvents:
+        """What a sink has failed and the source will send again."""
+        return self._failed_events(most)
 
     @property
     def quiet(self) -> bool:

@@ -20,7 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import Marked, MessagePiece, MetricValue, Recalled
+from walflow.contract import FailedEvents, Marked, MessagePiece, MetricValue, Recalled
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, StreamId
 from walflow.framing import LINES
@@ -478,6 +478,9 @@ class MemoryOutlet(_Half):
         block.receipt.ack(self.name)
 
     def waits(self) -> None: ...
+
+    def failed(self, tell: Callable[[int], FailedEvents]) -> None:
+        self.failed_events = tell
 
     def recalled(self) -> Sequence[Recalled]:
         return self.recall
