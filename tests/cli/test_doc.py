@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from walflow.cli import app
+from walflow.cli import app, doc_err
 from walflow.compile.reference import declared
+from walflow.metrics import CATALOGUE, exposed
 
 MODULE = """\
 ### Prices.
@@ -144,3 +145,9 @@ def test_what_is_refused(arguments: tuple[str, ...], code: int, said: str) -> No
     result = doc(*arguments)
     assert result.stderr.startswith(f"walflow: {said}")
     assert result.exit_code == code
+
+
+def test_where_an_event_can_end() -> None:
+    told = doc("err").stdout
+    assert all(end.outcome in told and exposed(end.metric) in told for end in doc_err.ENDS)
+    assert all(end.metric in CATALOGUE for end in doc_err.ENDS), "each of them is a metric that there is"

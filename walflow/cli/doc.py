@@ -35,11 +35,17 @@ def doc(
     """Print the documentation of modules, shipped ones and your own, and of the types of connectors and operators.
 
     Lines that begin with `###` are about the module, lines with `##` about the definition below them. `walflow doc std::string`
-    prints a module, `walflow doc std::string::len` one function, `walflow doc wal` a connector's keys.
+    prints a module, `walflow doc std::string::len` one function, `walflow doc wal` a connector's keys. `walflow doc err` says where an
+    event can end.
     """
     from walflow.lang.documented import NotDocumented, listed, text_of
     from walflow.lang.files import search_path
 
+    if name == "err" and markdown is None:
+        from walflow.cli import doc_err
+
+        typer.echo(doc_err.text())
+        return
     folders = search_path(folder)
     try:
         if markdown is not None:
