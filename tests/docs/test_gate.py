@@ -1,4 +1,5 @@
-"""`make check` fails where a page has a link to nothing, an anchor that is none, or is not in the site's list of pages."""
+"""`make check` fails where a page has a link to nothing, an anchor that is none, or is not in the site's list of
+pages."""
 
 import re
 import subprocess

@@ -1,4 +1,5 @@
-"""What of `nightly` runs when: all of it by `make nightly`, what a change touches by `make touched`, which a build runs.
+"""What of `nightly` runs when: all of it by `make nightly`, what a change touches by `make touched`, which a build
+runs.
 
 In the order in which they are read:
 

@@ -1,5 +1,5 @@
-"""`python -m tests.nightly`: the tests of nightly that have not passed on what they reach now, or with --touched those that a
-change touches, the nearest first, for as long as --seconds says.
+"""`python -m tests.nightly`: the tests of nightly that have not passed on what they reach now, or with --touched
+those that a change touches, the nearest first, for as long as --seconds says.
 
 It goes on where it ended. Ends with 1 where a test failed, or, without --touched, where one is missing."""
 
@@ -86,7 +86,8 @@ def main(
 
 
 def _whole(run: Run, ledger: Ledger, counts: Mapping[Unit, int], jobs: int) -> list[Unit]:
-    """Those that have not passed in the end. A file that changes meanwhile is met by choosing anew; nothing is begun twice."""
+    """Those that have not passed in the end. A file that changes meanwhile is met by choosing anew; nothing is begun
+    twice."""
     tree = Tree.read(ROOT)
     begun: set[Unit] = set()
     missing = _missing(tree, ledger, counts)
@@ -135,12 +136,14 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
         f"what changed since {base or 'they last passed'} touches {len(chosen)} of {len(counts)} groups of nightly tests;"
         f" {run.deadline - time.time():.0f} s for them, the nearest first, and for one test of each kind"
     )
+    deadline, run.deadline = run.deadline, None  # each kind is seen, whatever it takes
     for one in smoke():
         run.slice(one)
+    run.deadline = deadline
     why = {one.unit: one for one in chosen}
     left: list[Touched] = []
     for one in slices([*why], ledger, counts, jobs):
-        fits = fitting(one, ledger, jobs, run.deadline - time.time())
+        fits = fitting(one, ledger, jobs, deadline - time.time())
         ran = set(fits.units) if fits is not None else set()
         left += [why[unit] for unit in one.units if unit not in ran]
         if fits is None:

@@ -30,8 +30,8 @@ class Git(NamedTuple):
         return frozenset((known + new).split("\0")) - {""}
 
     def recent(self) -> frozenset[str]:
-        """Those that the last day's commits have changed, before HEAD: a build may be asked for later. Empty where the clone has
-        no older commit."""
+        """Those that the last day's commits have changed, before HEAD: a build may be asked for later. Empty where
+        the clone has no older commit."""
         newest = int(self._says("log", "-1", "--format=%ct", "HEAD"))
         before = f"--before={newest - RECENT_SECONDS}"
         older = self._says("rev-list", "-1", "--first-parent", before, "HEAD").strip()

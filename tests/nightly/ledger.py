@@ -15,8 +15,8 @@ FAILED: Final = "failed"
 
 
 class Entry(msgspec.Struct):
-    """`digest`: of all files that the unit reaches (tree.Tree.digest). `clean`: nothing was uncommitted. `seconds`: of all its tests,
-    one after the other."""
+    """`digest`: of all files that the unit reaches (tree.Tree.digest). `clean`: nothing was uncommitted. `seconds`:
+    of all its tests, one after the other."""
 
     outcome: str
     commit: str
@@ -29,7 +29,8 @@ class Entry(msgspec.Struct):
 
 
 class Ledger(msgspec.Struct):
-    """`begun`: what is older does not count (`--fresh`). `left_out`: by unit, the commit at which a build had no time for it."""
+    """`begun`: what is older does not count (`--fresh`). `left_out`: by unit, the commit at which a build had no time
+    for it."""
 
     entries: dict[str, Entry] = {}
     begun: str = ""

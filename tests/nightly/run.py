@@ -19,7 +19,8 @@ NOTHING = 5  # began before the deadline
 
 
 class Run:
-    """`jobs`: processes of a slice. `deadline`: seconds since 1970, after which no test begins. `failed`: a slice, or more."""
+    """`jobs`: processes of a slice. `deadline`: seconds since 1970, after which no test begins. `failed`: a slice, or
+    more."""
 
     def __init__(self, root: Path, ledger: Ledger, save: Callable[[], None], jobs: int) -> None:
         self._root = root
@@ -58,7 +59,8 @@ class Run:
         counts: Mapping[Unit, int],
         digests: Mapping[Unit, str],
     ) -> list[Unit]:
-        """Those that are not whole: some of their tests did not run. `digests`: of units whose files did not change meanwhile."""
+        """Those that are not whole: some of their tests did not run. `digests`: of units whose files did not change
+        meanwhile."""
         git = Git(self._root)
         commit, clean, now = git.head(), git.is_clean(), datetime.now(UTC).isoformat(timespec="seconds")
         short = []

@@ -1,4 +1,4 @@
-"""`.ci/run` with a `make` that only says what pytest would: in which order, with how much time, and what comes last."""
+"""`.ci/run` with a `make` that says what pytest would: the order, the time that each has, and what comes last."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ case $1 in
     test) echo "=== 7 passed in 40.50s ==="; echo "=== 9000 passed, 3 skipped in 259.50s (0:04:19) ===" ;;
     touched)
         echo "left out: rest tests/wal/test_power_cut.py (walflow/wal/log.py)"
-        echo "left out for want of time: 1 of 9 groups that the change touches, at most 23 tests; make nightly runs them"
+        echo "left out for want of time: 1 of 9 groups that the change touches, at most 23 tests"
         echo "=== $SAYS in 30.00s ==="
         exit "$CODE" ;;
 esac

@@ -112,6 +112,6 @@ def test_a_slice_is_of_one_pass_and_about_a_minute(ledger: Ledger) -> None:
 def test_what_takes_longer_than_is_left_does_not_begin(ledger: Ledger) -> None:
     ledger.entries[str(PARSER)] = entry("", seconds=100.0)
     one = Slice("rest", (PARSER.file, RUN.file), (PARSER, RUN))
-    assert fitting(one, ledger, 2, 60.0) == one
-    assert fitting(one, ledger, 2, 50.0) == Slice("rest", (RUN.file,), (RUN,))
-    assert fitting(one, ledger, 2, 4.0) is None
+    assert fitting(one, ledger, 2, 61.0) == one
+    assert fitting(one, ledger, 2, 55.0) == Slice("rest", (RUN.file,), (RUN,))
+    assert fitting(one, ledger, 2, 9.0) is None

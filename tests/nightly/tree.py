@@ -2,13 +2,14 @@
 
 Most is read from imports, wherever they stand. Tests also reach files in ways that are no import:
 
-- A process: `[sys.executable, "-m", "tests.faults.life"]`. A text that is the name of a module of ours counts as its import.
-- A connector, codec, framing or function that a flow names. In a text of a test, and in a flow file, `from tcp_server`,
-  `"json"` and `string::` count as the import of what pyproject.toml has under this name.
+- A process: `[sys.executable, "-m", "tests.faults.life"]`. A text that is the name of a module of ours counts as its
+  import.
+- A connector, codec, framing or function that a flow names. In a text of a test, and in a flow file, `from
+  tcp_server`, `"json"` and `string::` count as the import of what pyproject.toml has under this name.
 - A path: `"docs/howto/tls.md"` or `ROOT / "flows" / "echo"`. The file, or all files below.
 - Data: a file that is no Python is reached by the modules of its directory, or of the next one above that has some.
-- The `conftest.py` of its directories. What the one of all tests imports of the package is there for tests on Spark, which
-  reach it anyway.
+- The `conftest.py` of its directories. What the one of all tests imports of the package is there for tests on Spark,
+  which reach it anyway.
 
 It may be too much, and where a test makes up a name it is too little: a file that only such a test reaches. Whoever
 wants to be sure says `make nightly ARGS=--fresh`.
@@ -40,7 +41,8 @@ FUNCTION: Final = re.compile(r"(\w+)::")
 
 
 class Tree:
-    """`files`: the digest of each file's content. `edges`: what each reaches at once; a name that ends with / is a directory's data."""
+    """`files`: the digest of each file's content. `edges`: what each reaches at once; a name that ends with / is a
+    directory's data."""
 
     def __init__(
         self, root: Path, files: dict[str, str], edges: Mapping[str, AbstractSet[str]], seen: object
@@ -197,7 +199,8 @@ class _Edges:
                     yield file
 
     def _path(self, text: str) -> Iterable[str]:
-        """The longest beginning of it that is a file or a directory from the top; of a directory, all that is below."""
+        """The longest beginning of it that is a file or a directory from the top; of a directory, all that is
+        below."""
         if not text or len(text) > LONG or "\n" in text:
             return ()
         parts = [part for part in text.split("/") if part not in ("", ".")]

@@ -52,7 +52,8 @@ class Unit(NamedTuple):
 
 
 class Outcome(msgspec.Struct):
-    """Of the tests of one file in one run of pytest. A test that did not begin before the deadline is in none of them."""
+    """Of the tests of one file in one run of pytest. A test that did not begin before the deadline is in none of
+    them."""
 
     passed: int = 0
     skipped: int = 0
