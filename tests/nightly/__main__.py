@@ -16,7 +16,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tests.nightly.choice import Change, Touched, fitting, slices, smoke, touched
+from tests.nightly.choice import SMOKE_SHARE, Change, Touched, fitting, slices, smoke, touched
 from tests.nightly.git import Git, Unknown
 from tests.nightly.ledger import Ledger
 from tests.nightly.run import Run
@@ -45,7 +45,7 @@ def main(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 3,
     state: Annotated[str, typer.Option(help="The ledger's file: it goes on from there.")] = ".nightly.json",
 ) -> None:
-    deadline = time.time() + seconds
+    deadline = time.time() + seconds * (1 - SMOKE_SHARE)
     path, recorded = ROOT / state, ROOT / RECORDED
     try:
         ledger = Ledger.load(path).with_recorded(Ledger.load(recorded))
@@ -136,14 +136,10 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
         f"what changed since {base or 'they last passed'} touches {len(chosen)} of {len(counts)} groups of nightly tests;"
         f" {run.deadline - time.time():.0f} s for them, the nearest first, and for one test of each kind"
     )
-    deadline, run.deadline = run.deadline, None  # each kind is seen, whatever it takes
-    for one in smoke():
-        run.slice(one)
-    run.deadline = deadline
     why = {one.unit: one for one in chosen}
     left: list[Touched] = []
     for one in slices([*why], ledger, counts, jobs):
-        fits = fitting(one, ledger, jobs, deadline - time.time())
+        fits = fitting(one, ledger, jobs, run.deadline - time.time())
         ran = set(fits.units) if fits is not None else set()
         left += [why[unit] for unit in one.units if unit not in ran]
         if fits is None:
@@ -152,6 +148,9 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
         outcomes = run.slice(fits)
         unchanged = _unchanged(fits.units, tree, tree.again())
         left += [why[unit] for unit in run.note(fits.units, outcomes, counts, unchanged)]
+    run.deadline = None  # each kind is seen, whatever it takes
+    for one in smoke():
+        run.slice(one)
     commit = Git(ROOT).head()
     for missed in left:
         ledger.left_out[str(missed.unit)] = commit

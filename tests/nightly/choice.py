@@ -25,6 +25,9 @@ OF_SPARK: Final = (
     "tests/",
 )
 
+# Of the time that there is, for SMOKE, which comes last: what a change touches says more.
+SMOKE_SHARE: Final = 1 / 6
+
 # One test of each kind that only nightly has, whatever a change touches: each build sees that the kind works.
 SMOKE: Final = {
     "alone": ("tests/faults/test_no_space.py::test_work_stops_and_resumes[EFBIG-64 KiB]",),
