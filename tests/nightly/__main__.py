@@ -140,7 +140,7 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
     left: list[Touched] = []
     for one in slices([*why], ledger, counts, jobs):
         fits = fitting(one, ledger, jobs, run.deadline - time.time())
-        ran = set(fits.units) if fits is not None else set()
+        ran = fits.units if fits is not None else ()
         left += [why[unit] for unit in one.units if unit not in ran]
         if fits is None:
             continue

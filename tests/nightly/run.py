@@ -63,7 +63,7 @@ class Run:
         meanwhile."""
         git = Git(self._root)
         commit, clean, now = git.head(), git.is_clean(), datetime.now(UTC).isoformat(timespec="seconds")
-        short = []
+        short: list[Unit] = []
         for unit in units:
             outcome = outcomes.get(unit.file, Outcome())
             whole = outcome.passed + outcome.skipped == counts[unit]

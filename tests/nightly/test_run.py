@@ -12,7 +12,7 @@ import pytest
 from tests.nightly.choice import Slice
 from tests.nightly.ledger import Ledger
 from tests.nightly.run import Run
-from tests.nightly.units import Unit, units
+from tests.nightly.units import PASSES, Unit, units
 
 HERE = Path(__file__).parents[2]
 FILES = {
@@ -32,7 +32,7 @@ def checkout(root: Path) -> Path:
     for name, text in FILES.items():
         (root / name).write_text(text, encoding="utf-8")
     (root / "pyproject.toml").write_text(
-        f'[tool.pytest]\nmarkers = ["nightly: here"]\npythonpath = ["."]\ntestpaths = {list(FILES)}\n'
+        f'[tool.pytest]\nmarkers = ["nightly: a", "alone: b", "spark: c", "soak: d"]\npythonpath = ["."]\ntestpaths = {list(FILES)}\n'
     )
     (root / "conftest.py").write_text("from tests.conftest import *\n")
     commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "first"]
@@ -85,8 +85,38 @@ def test_after_the_deadline_no_test_begins_and_that_is_no_failure(root: Path) ->
     assert not (root / "ran").exists()
 
 
-def test_the_units_are_those_that_the_options_choose(root: Path) -> None:
-    assert units(root) == COUNTS
+KINDS = """
+import pytest
+from hypothesis import given, strategies
+
+@pytest.mark.nightly
+@pytest.mark.alone
+def test_alone(): ...
+@pytest.mark.alone
+def test_of_a_push(): ...
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [1, 2])
+def test_rest(number): ...
+@given(strategies.integers())
+def test_property(number): ...
+@pytest.mark.nightly
+@given(strategies.integers())
+def test_property_at_night(number): ...
+@pytest.mark.spark
+def test_spark(): ...
+@pytest.mark.soak
+def test_soak(): ...
+"""
+
+
+def test_the_units_are_what_the_options_choose(root: Path) -> None:
+    (root / "test_one.py").write_text(KINDS)
+    found = units(root)
+    assert found == {Unit(of, "test_one.py"): 3 if of == "rest" else 1 for of in PASSES} | {TWO: 1, THREE: 1}
+    for one in PASSES.values():
+        command = [sys.executable, "-m", "pytest", *one.options, "--collect-only", "-q", "test_one.py"]
+        said = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert said.count("::") == found[Unit(one.name, "test_one.py")], one.name
 
 
 KILLED = """

@@ -41,7 +41,7 @@ SMALL: Mapping[str, str] = {
 }
 ALWAYS = {"tests/conftest.py", "tests/late.py"}
 PACKAGE = {"walflow/__init__.py", "walflow/event.py"}
-REACHED = {
+REACHED: dict[str, set[str]] = {
     "tests/lang/test_parser.py": {
         "tests/lang/conftest.py", "tests/lang/errors/x.troy", "walflow/lang/__init__.py", "walflow/lang/parser.py",
         "walflow/lang/tokens.py", "walflow/lang/troy.lark", "walflow/__main__.py", "walflow/cli.py", *PACKAGE,
@@ -89,7 +89,7 @@ def test_how_far_it_is(tmp_path: Path) -> None:
         ("walflow/cli.py", {"tests/test_run.py"}),
         ("tests/late.py", {*REACHED}),
         (".ci/requirements.lock", {*REACHED}),
-        ("README.md", set()),
+        ("README.md", set[str]()),
     ],
 )
 def test_the_digest_is_of_what_it_reaches(changed: str, differ: set[str], tmp_path: Path) -> None:

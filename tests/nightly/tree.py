@@ -99,7 +99,7 @@ class Tree:
 def _stats(root: Path) -> dict[str, tuple[int, int]]:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout
-    found = {}
+    found: dict[str, tuple[int, int]] = {}
     for name in names.split("\0"):
         path = root / name
         if name and path.is_file() and not path.is_symlink():
@@ -168,6 +168,8 @@ class _Edges:
                     yield from self._module(base)
                     for alias in names:
                         yield from self._module(f"{base}.{alias.name}")
+                case _:
+                    pass
         # What describes names nothing; the parts of a path are not paths themselves.
         operators = [node for node in nodes if isinstance(node, ast.BinOp)]
         inner = {id(node.left) for node in operators}

@@ -103,14 +103,10 @@ def unit_of(item: pytest.Item) -> Unit | None:
     """What the options in PASSES choose, said once more: tests/nightly/test_units.py holds them together."""
     file = item.nodeid.split("::")[0]
     alone = item.get_closest_marker("alone") is not None
-    match tier(item):
-        case None:
-            return None
-        case "nightly" if alone:
-            return Unit("alone", file)
-        case "nightly":
-            return Unit("spark" if item.get_closest_marker("spark") else "rest", file)
-    return Unit("full", file) if item.get_closest_marker("hypothesis") and not alone else None
+    chosen = tier(item)
+    if chosen == "nightly":
+        return Unit("alone" if alone else "spark" if item.get_closest_marker("spark") else "rest", file)
+    return Unit("full", file) if chosen and not alone and item.get_closest_marker("hypothesis") else None
 
 
 @pytest.hookimpl(tryfirst=True)
