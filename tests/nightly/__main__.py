@@ -45,7 +45,6 @@ def main(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 3,
     state: Annotated[str, typer.Option(help="The ledger's file: it goes on from there.")] = ".nightly.json",
 ) -> None:
-    deadline = time.time() + seconds * (1 - SMOKE_SHARE)
     path, recorded = ROOT / state, ROOT / RECORDED
     try:
         ledger = Ledger.load(path).with_recorded(Ledger.load(recorded))
@@ -72,9 +71,8 @@ def main(
     run = Run(ROOT, ledger, lambda: ledger.save(path), jobs)
     try:
         if is_touched:
-            run.deadline = deadline
             missing = False
-            _touched(run, ledger, counts, base, jobs)
+            _touched(run, ledger, counts, base, jobs, seconds * (1 - SMOKE_SHARE))
         else:
             missing = bool(_whole(run, ledger, counts, jobs))
             if not missing and not only:
@@ -128,13 +126,13 @@ def _order(unit: Unit) -> tuple[int, str]:
     return list(PASSES).index(unit.of), unit.file
 
 
-def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jobs: int) -> None:
-    assert run.deadline is not None
+def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jobs: int, seconds: float) -> None:
     tree = Tree.read(ROOT)
     chosen = touched(counts, tree, ledger, _change(ledger, counts, base))
+    run.deadline = time.time() + seconds
     CONSOLE.print(
         f"what changed since {base or 'they last passed'} touches {len(chosen)} of {len(counts)} groups of nightly tests;"
-        f" {run.deadline - time.time():.0f} s for them, the nearest first, and for one test of each kind"
+        f" {seconds:.0f} s for them, the nearest first, and for one test of each kind"
     )
     why = {one.unit: one for one in chosen}
     left: list[Touched] = []
