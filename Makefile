@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
+.PHONY: help demo quick test nightly touched check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +33,12 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
-nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; each property with all its examples
-	@$(call tests,--tier nightly -m alone); \
-	$(call tests,--tier nightly -m "not alone and not spark" $(several)); \
-	$(call tests,--tier quick --tier test -m "hypothesis and not alone" --hypothesis-profile full $(several)); \
-	$(call tests,--tier nightly -m "not alone and spark" -n $(or $(JOBS),2) --dist loadgroup); $(judged)
+# Which of them there are, and which pytest runs them: tests/nightly.
+nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
+	@$(RUN) -m tests.nightly --jobs $(or $(JOBS),3) $(ARGS)
+
+touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
+	@$(RUN) -m tests.nightly --touched --seconds $(or $(BUDGET),480) --jobs $(or $(JOBS),3) $(ARGS)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
 	@$(RUN) -m tests.proof.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1)
@@ -59,7 +60,7 @@ checks := check-pyright check-mypy check-docs check-layers check-flows check-for
 
 check-pyright: ; $(VENV)/bin/pyright --pythonpath $(RUN)
 check-mypy: ; $(VENV)/bin/mypy
-check-docs: ; $(VENV)/bin/mkdocs build --quiet --strict
+check-docs: ; $(VENV)/bin/mkdocs build --strict
 check-layers: ; $(VENV)/bin/lint-imports
 check-flows: ; $(VENV)/bin/walflow fmt --check flows demo
 check-format: ; $(VENV)/bin/ruff format --check .
@@ -92,7 +93,7 @@ changelog: $(VENV)/.test ## what changelog.d/ makes of the next release; VERSION
 	@$(VENV)/bin/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean: ## removes .venv and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json build dist bench/.work
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .soak.json .mutation.json .nightly.json build dist bench/.work
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A build machine (CI=true) has the versions and hashes of the lock, for tests and checks alike: what is uploaded to PyPI today cannot

@@ -1,4 +1,5 @@
-"""Which tests run when: `make quick` before each commit, `make test` before each push, `make nightly` once a day.
+"""Which tests run when: `make quick` before each commit, `make test` before each push, `make nightly` once a day, and of
+it in each build what a change touches (tests/nightly).
 
 Each test has one tier, decided here when tests are collected, by the first line that holds:
 

@@ -25,7 +25,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[s
     """Its address, and its pages."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install --group lint")
     directory = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(directory)]
+    config = ROOT / "mkdocs.yml"
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--config-file",
+        str(config),
+        "--site-dir",
+        str(directory),
+    ]
     subprocess.run(command, cwd=ROOT, check=True)
     pages = [str(path.relative_to(directory)) for path in sorted(directory.rglob("*.html"))]
     handler = functools.partial(Quiet, directory=str(directory))
@@ -43,7 +54,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 def test_no_page_scrolls_sideways_throws_or_asks_another_host(browser: Browser, site: tuple[str, list[str]]) -> None:
     address, pages = site
-    assert len(pages) > 50
+    assert len(pages) >= len([*(ROOT / "docs").rglob("*.md")])
     wide = {}
     for page in pages:
         browser.open(f"{address}/{page}")
