@@ -123,6 +123,62 @@ async def test_another_file_with_the_same_inode_is_new(tmp_path: Path) -> None:
     assert await lives.finish() == [*range(50), *range(500, 600)]
 
 
+@pytest.mark.parametrize("saved", [True, False])
+async def test_a_new_file_with_the_inode_of_one_that_is_gone_is_known_by_its_own_name(
+    tmp_path: Path, saved: bool
+) -> None:
+    """The slots of both are free, and the file takes the one of the other inode: then two would speak of its inode."""
+    lives, row = await begun(tmp_path)
+    for name, first in (("app1", 0), ("app2", 10)):
+        append(tmp_path / f"{name}.log", lines(first, first + 10))
+        await row.passing(1)
+    for name in ("app2", "app1"):  # the one that is free last is taken first
+        (tmp_path / f"{name}.log").rename(tmp_path / name)
+        row.checkpoints.stuck = not saved
+        await row.passing(3)
+        row.checkpoints.stuck = True
+    (tmp_path / "app2").write_bytes(lines(100, 400))  # the same inode
+    (tmp_path / "app2").rename(tmp_path / "app3.log")
+    await row.passing(1)
+    await lives.crash()
+    row = await lives.begin()
+    assert row.known() == 300
+    assert await lives.finish() == [*range(20), *range(100, 400)]
+
+
+async def test_a_new_file_with_inode_and_bytes_of_one_that_is_gone_is_not_known(tmp_path: Path) -> None:
+    """It was there when walflow was killed, and nothing of it was sent."""
+    lives, row = await begun(tmp_path)
+    log = tmp_path / "app.log"
+    append(log, lines(0, 50))
+    await row.passing(1)
+    log.rename(tmp_path / "gone")
+    row.checkpoints.stuck = False
+    await row.passing(3)
+    row.checkpoints.stuck = True
+    await lives.crash()
+    (tmp_path / "gone").rename(log)
+    row = await lives.begin()
+    assert row.known() == 0
+    assert await lives.finish() == [*range(50), *range(50)]
+
+
+@pytest.mark.parametrize("read", ["rest", "all"])
+async def test_written_anew_before_the_checkpoint_says_so_it_is_known(tmp_path: Path, read: str) -> None:
+    lives, row = await begun(tmp_path)
+    log = tmp_path / "app.log"
+    append(log, lines(0, 50))
+    row.checkpoints.stuck = read == "all"
+    await row.passing(2)
+    row.checkpoints.stuck = True
+    log.write_bytes(lines(100, 300))
+    await row.passing(1)
+    await lives.crash()
+    row = await lives.begin()
+    assert row.known() == 200
+    assert await lives.finish() == [*range(50), *range(100, 300)]
+
+
 async def test_without_its_checkpoint_all_is_read_as_on_the_first_start(tmp_path: Path) -> None:
     lives, row = await begun(tmp_path)
     append(tmp_path / "app.log", lines(0, 50))
