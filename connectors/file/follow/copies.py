@@ -209,3 +209,48 @@ def _carry(cut: CutFile, sent: Sent, copy: FollowedFile, file: GrowingFile, offs
         each.sent = sent
     except OSError:
         each.sent = Sent.nothing()  # after a crash it is not known how far that one went
+
+
+def find_sent(known: Iterable[FollowedFile], new: Sequence[FollowedFile], offsets: SentOffsets) -> None:
+    """In a thread, in a start. What was sent of a file before a crash may be in a copy by now, though the checkpoint knows neither the
+    copy nor what the file had. Then the copy is read by the name of what was sent."""
+    left = [*new]
+    for each in known:
+        if each.sent.offset and not each.compressed and left and not _still_has(each):
+            copy = next((copy for copy in left if _was_sent(copy, each)), None)
+            if copy is None:
+                continue
+            left.remove(copy)
+            try:
+                copy.slot = offsets.write(copy.slot, copy.identity, each.sent)
+            except OSError:
+                continue
+            copy.sent, each.sent = each.sent, Sent.nothing()
+
+
+def _still_has(each: FollowedFile) -> bool:
+    """Whatever the checkpoint says of it. What cannot be read counts as there."""
+    try:
+        file = GrowingFile.open(each.path, each.identity, 0, Head(), Head())
+    except (Elsewhere, OSError):
+        return True
+    try:
+        return is_there(each.sent, file)
+    finally:
+        file.close()
+
+
+def _was_sent(copy: FollowedFile, each: FollowedFile) -> bool:
+    if each.sent.offset < HEAD_BYTES and not copy.path.startswith(each.path):
+        return False
+    try:
+        copy.file = file = copy.file or open_file(copy)
+        if (
+            copy.path == each.path
+            or not isinstance(file, GrowingFile)
+            or (copy.sent.offset and is_there(copy.sent, file))
+        ):
+            return False
+        return is_there(each.sent, file)
+    except (OSError, Elsewhere, Rewritten):
+        return False

@@ -91,6 +91,7 @@ class Follower:
         self._out.on_ready(self._wake.set)  # up: it looks for files, whether there are any or not
         await self._looks.look()
         self._offsets.free_unfound()
+        await self._reads.find_sent()
         await self._hold()
         if self._first:
             await self._keeper.save()  # from here on a restart knows what was there, and begins nothing at its end

@@ -60,6 +60,12 @@ class FollowedFiles:
         """It may be forgotten, or another one has its inode by now."""
         return self.known.get(each.identity) is each
 
+    @property
+    def new(self) -> list[FollowedFile]:
+        """That may be copies of others."""
+        found = [each for each in self.known.values() if each.untried is None and not each.compressed]
+        return sorted(found, key=lambda each: each.path)
+
     def unread_bytes(self) -> int:
         return sum(max(0, each.size - each.position) for each in self.unread.values())
 

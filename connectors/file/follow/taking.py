@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from connectors.file.follow.copies import CutFile, find_copies
+from connectors.file.follow.copies import CutFile, find_copies, find_sent
 from connectors.file.follow.finding import shown
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.following import FollowedFiles, Following
@@ -173,14 +173,21 @@ class FileReads:
             each.untried, each.originals = [], {}
             each.not_before = now
 
+    async def find_sent(self) -> None:
+        """In a start, before anything is read."""
+        files = self._files
+        if new := files.new:
+            known = [each for each in files.known.values() if each.slot >= 0]
+            await self._in_thread.run(partial(find_sent, known, new, self._offsets))
+            files.open.update((each.identity, each) for each in new if each.file is not None)
+
     async def settle_cut(self, before: Sequence[FollowedFile]) -> None:
         """Of files that were cut before the last look: a copy was made before, and was found."""
         files, now = self._files, self._scheduler.time()
         cut = [CutFile(each, files.in_place_of(each, now)) for each in before if files.cut.get(each.identity) is each]
         if not cut:
             return
-        new = [each for each in files.known.values() if each.untried is None and not each.compressed]
-        new.sort(key=lambda each: each.path)
+        new = files.new
         found = await self._in_thread.run(partial(find_copies, cut, new, self._offsets))
         files.open.update((each.identity, each) for each in new if each.file is not None)
         taken = [each.copy for each in found]
