@@ -78,7 +78,7 @@ class FileReads:
 
     def _recognise(self, each: FollowedFile, file: InflatedFile) -> None:
         """It may be one that was followed, compressed. That one is read first, as long as it can be."""
-        known = [*self._keeper.known]
+        known = [] if self._config.dropped else [*self._keeper.known]
         alike = guesses(file.first, known)
         offsets = {guess.offset for guess in alike}
         busy = [self._files.known.get(mark.identity) for mark in known if mark.offset in offsets]
