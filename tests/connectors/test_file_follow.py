@@ -279,16 +279,27 @@ async def test_another_file_with_the_same_inode_is_read_from_its_beginning(tmp_p
 BANNER = b"a program of many words begins\n" * 50
 
 
+@pytest.mark.parametrize("half", [0, 10, 5000, 60_000])
 async def test_written_anew_with_the_same_beginning_while_it_was_down_it_is_read_from_its_beginning(
-    tmp_path: Path,
+    tmp_path: Path, half: int
 ) -> None:
     log = tmp_path / "app.log"
-    append(log, BANNER + b"old\n" * 500)
+    append(log, BANNER + b"old\n" * 500 + b"o" * half)
     async with Run(tmp_path) as run:
         assert len(run.lines) == 550
     log.write_bytes(BANNER + b"new\n" * 1500)
     async with Run(tmp_path) as run:
         assert run.lines == [*BANNER.splitlines(), *[b"new"] * 1500]
+
+
+async def test_a_long_line_that_goes_on_after_a_restart_is_whole(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"o" * 60_000)
+    async with Run(tmp_path) as run:
+        assert run.lines == BANNER.splitlines()
+    append(log, b"o\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"o" * 60_001]
 
 
 async def test_written_anew_with_the_same_beginning_while_it_was_closed(tmp_path: Path) -> None:

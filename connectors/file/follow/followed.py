@@ -17,7 +17,10 @@ from walflow import Backoff, Marked, Origin, Stream
 FIRST_DELAY = 0.1
 LAST_DELAY = 10.0
 EARLIER = 32  # seconds of a file that is written to all the time
-TAIL_BYTES = 4096  # kept of each read: the bytes before an event that has not ended may be in it
+TAIL_BYTES = 4096  # kept of each file: the bytes before `position`
+HALF_BYTES = (
+    64 << 10
+)  # kept of each read on its way: the bytes before an event that has not ended are in it, unless that is longer
 
 
 def open_file(each: "FollowedFile", path: str | None = None) -> GrowingFile | InflatedFile:
@@ -209,7 +212,7 @@ class FollowedFile:
         self.size = max(self.size, self.position)
         self.stream.feed(data)
         self.last = (self.last + data[-TAIL_BYTES:])[-TAIL_BYTES:]
-        self._mark(progress, self.last)
+        self._mark(progress, data[-HALF_BYTES:] if len(data) > TAIL_BYTES else self.last)
 
     def damage(self, reason: str, progress: Callable[["FollowedFile"], None]) -> None:
         """There is no more of it, though it does not end here."""
