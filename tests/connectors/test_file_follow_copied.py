@@ -111,6 +111,29 @@ async def test_lines_that_were_written_and_read_between_copy_and_cut_come_once(t
         assert run.lines == []
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_they_come_once_also_where_the_sinks_have_not_taken_them_yet(tmp_path: Path, fails: bool) -> None:
+    log, copy = tmp_path / "app.log", tmp_path / "app.log.1"
+    append(log, lines(0, 500))
+    async with Run(tmp_path, PATTERN, acks=False) as run:
+        run.taker.ack_all()
+        append(log, lines(500, 520))
+        await run.passing(1)
+        shutil.copyfile(log, copy)
+        append(log, lines(520, 530))
+        await run.passing(1)
+        os.truncate(log, 0)
+        append(log, b"new\n")
+        await run.passing(1)
+        assert run.lines == words(lines(0, 530)), "what comes next depends on what becomes of these"
+        sent = len(run.taker.blocks)
+        for block in run.taker.blocks[1:]:
+            block.receipt.fail(OSError("no")) if fails else block.receipt.ack()
+        await run.passing(3)
+        again = [line for block in run.taker.blocks[sent:] for line in block.frames.payloads()]
+        assert again == [*(words(lines(500, 520)) if fails else []), b"new"]
+
+
 async def test_the_same_where_the_sinks_have_taken_nothing_yet(tmp_path: Path) -> None:
     """What was sent counts: it fails, and is read again from the copy."""
     log = tmp_path / "app.log"

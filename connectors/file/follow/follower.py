@@ -120,7 +120,7 @@ class Follower:
         while not self._looks.due and (batch := self._batch()):
             if await self._may_send():
                 for read in await self._in_thread.run(
-                    partial(read_some, batch, list(self._files.known.values()), self._offsets)
+                    partial(read_some, batch, self._files.known.values(), self._offsets)
                 ):
                     self._reads.took(read)
                 self._outcomes.see_to()
