@@ -67,7 +67,7 @@ class FileLooks:
         self._tell_refused(seen.scan.refused)
         changes = compare(files.known, seen.scan.files)
         names = {files.known[identity].path: files.known[identity] for identity in changes.gone}
-        named = {each.path for each in files.known.values()} if changes.new else set()
+        named = {each.path for each in files.known.values() if changes.new}
         for identity in changes.gone:
             self._gone(files.known[identity], seen, now)
         for found in changes.still:
