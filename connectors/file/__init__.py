@@ -36,8 +36,9 @@ class File(Connector):
     """Reads a file from beginning to end, follows files as they grow, or writes one.
 
     With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by its
-    inode and its first bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
-    the file that has its name now. If a file is cut (`copytruncate`) or overwritten, walflow reads it from its beginning. A
+    inode and its bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
+    the file that has its name now. If a file is cut or overwritten, walflow reads it from its beginning. If it was copied
+    before the cut (`copytruncate`) and the pattern matches the copy, walflow reads there what it had not read before the cut. A
     last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)). Compressed files
     (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that was followed before it was compressed is not read again.
 

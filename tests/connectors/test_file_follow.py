@@ -175,6 +175,25 @@ async def test_removed_it_is_read_to_its_end(tmp_path: Path) -> None:
         assert run.lines == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+async def test_a_rotation_is_said(tmp_path: Path, pattern: str) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n")
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path, pattern) as run:
+            log.rename(tmp_path / "app.log.1")
+            append(log, b"2\n")
+            await run.passing(1)
+            log.unlink()
+            await run.passing(1)
+    said = [line["event"] for line in logs if line["log_level"] == "info"]
+    assert said == [
+        f"{log} was renamed to {log}.1: it is read on from byte 2",
+        f"{log} is a new file, which is read from its beginning",
+        f"{log} was removed: it is read on from byte 2",
+    ]
+
+
 async def test_renamed_while_it_was_down_it_is_finished_first(tmp_path: Path) -> None:
     log = tmp_path / "app.log"
     append(log, b"1\n")
@@ -255,6 +274,83 @@ async def test_another_file_with_the_same_inode_is_read_from_its_beginning(tmp_p
     log.write_bytes(b"new 1\nnew 2\nnew 3\n")
     async with Run(tmp_path) as run:
         assert run.lines == [b"new 1", b"new 2", b"new 3"]
+
+
+BANNER = b"a program of many words begins\n" * 50
+
+
+@pytest.mark.parametrize("half", [0, 10, 5000, 60_000])
+async def test_written_anew_with_the_same_beginning_while_it_was_down_it_is_read_from_its_beginning(
+    tmp_path: Path, half: int
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"old\n" * 500 + b"o" * half)
+    async with Run(tmp_path) as run:
+        assert len(run.lines) == 550
+    log.write_bytes(BANNER + b"new\n" * 1500)
+    async with Run(tmp_path) as run:
+        assert run.lines == [*BANNER.splitlines(), *[b"new"] * 1500]
+
+
+async def test_a_long_line_that_goes_on_after_a_restart_is_whole(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"o" * 60_000)
+    async with Run(tmp_path) as run:
+        assert run.lines == BANNER.splitlines()
+    append(log, b"o\n")
+    async with Run(tmp_path) as run:
+        assert run.lines == [b"o" * 60_001]
+
+
+async def test_written_anew_with_the_same_beginning_while_it_was_closed(tmp_path: Path) -> None:
+    """Few files are open at a time."""
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"old\n" * 500)
+    async with Run(tmp_path, "*.log", max_open_files=1) as run:
+        append(tmp_path / "b.log", b"b\n")
+        await run.passing(1)
+        log.write_bytes(BANNER + b"new\n" * 1500)
+        await run.passing(1)
+        assert run.of("app.log")[550:] == [*BANNER.splitlines(), *[b"new"] * 1500]
+
+
+async def test_written_anew_with_the_same_beginning_while_what_was_sent_failed(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"old\n" * 500)
+    async with Run(tmp_path, acks=False) as run:
+        run.taker.blocks[0].receipt.ack()
+        append(log, b"more\n")
+        await run.passing(1)
+        log.write_bytes(BANNER + b"new\n" * 1500)
+        run.taker.blocks[1].receipt.fail(OSError("no"))
+        await run.passing(2)
+        assert [line for block in run.taker.blocks[2:] for line in block.frames.payloads()] == [
+            *BANNER.splitlines(), *[b"new"] * 1500,
+        ]  # fmt: skip
+
+
+async def test_with_read_from_end_it_is_known_what_was_before(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    append(log, BANNER + b"old\n" * 500)
+    async with Run(tmp_path, read_from="end") as run:
+        assert run.lines == []
+    log.write_bytes(BANNER + b"new\n" * 1500)
+    async with Run(tmp_path, read_from="end") as run:
+        assert run.lines == [*BANNER.splitlines(), *[b"new"] * 1500]
+
+
+async def test_another_file_that_has_the_inode_and_a_name_that_does_not_match_is_not_read(tmp_path: Path) -> None:
+    log, other = tmp_path / "app.log", tmp_path / "secret.txt"
+    append(log, b"old 1\nold 2\n")
+    async with Run(tmp_path):
+        pass
+    log.rename(other)  # as if a new file had been given its inode
+    other.write_bytes(b"not to be read by it, and longer\n")
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path) as run:
+            await run.passing(2)
+            assert run.lines == []
+    assert any("app.log is gone: it was read to byte 12" in str(line["event"]) for line in logs)
 
 
 # where it begins
@@ -613,6 +709,25 @@ async def test_a_dropped_file_that_grows_after_all_stays_and_is_read_on(tmp_path
         await run.passing(3)
         assert run.lines == [b"1", b"2"]
         assert not dropped.exists()
+
+
+@pytest.mark.parametrize("new", [b"4\n5\n", b"4\n5\n6\n", b"1\n2\n9\n"])
+async def test_a_dropped_file_that_is_another_one_when_its_last_event_is_acked_is_read(
+    tmp_path: Path, new: bytes
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, b"1\n2\n3\n")
+    async with Run(tmp_path, acks=False, delete=True) as run:
+        await run.passing(12)
+        log.write_bytes(new)
+        run.taker.ack_all()
+        await run.passing(1)
+        assert log.exists()
+        await run.passing(12)
+        run.taker.blocks[-1].receipt.ack()
+        await run.passing(1)
+        assert run.lines == [b"1", b"2", b"3", *new.splitlines()]
+        assert not log.exists()
 
 
 async def test_a_dropped_file_whose_removal_a_crash_left_out_goes_at_the_next_start(tmp_path: Path) -> None:

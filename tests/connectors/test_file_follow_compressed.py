@@ -252,6 +252,16 @@ async def test_from_the_end_means_that_those_that_are_there_are_left_out(tmp_pat
         assert run.lines == [b"2"]
 
 
+async def test_a_dropped_one_is_read_also_if_another_file_had_the_same_content(tmp_path: Path) -> None:
+    async with Run(tmp_path, "*.csv*", delete=True) as run:
+        (tmp_path / "1.csv").write_bytes(lines(0, 100))
+        await run.passing(2 * WAIT)
+        (tmp_path / "2.csv.gz").write_bytes(gzip.compress(lines(0, 100)))
+        await run.passing(3 * WAIT)
+        assert run.lines == words(lines(0, 100)) * 2
+        assert not (tmp_path / "2.csv.gz").exists()
+
+
 async def test_a_dropped_one_is_deleted_when_it_is_acked(tmp_path: Path) -> None:
     file = tmp_path / "app.log.1.gz"
     file.write_bytes(gzip.compress(b"1\n2\n"))

@@ -76,12 +76,14 @@ class FollowedRow:
     """One life. `delivered`: by its position in the log, each event that the log sent. `settled`: events that the log took, and
     acked upstream."""
 
-    def __init__(self, directory: Path, body: str, disk: MemoryDisk, boot: str = "one") -> None:
+    def __init__(
+        self, directory: Path, body: str, disk: MemoryDisk, boot: str = "one", names: str = "app*.log"
+    ) -> None:
         self.world = World()
         self.disk = disk
         self.checkpoints = MortalDisk()
         self.delivered: dict[int, int] = {}
-        self._config = Following(str(directory / "app*.log"), False, 0.2, 0.4, 8, str(directory / "state"))
+        self._config = Following(str(directory / names), False, 0.2, 0.4, 8, str(directory / "state"))
         self._boot = boot
         self._came: list[tuple[Receipt, list[int]]] = []
         nodes = build(assembled(FLOW.format(body=body)), self.world.metrics)

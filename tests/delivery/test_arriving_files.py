@@ -1,7 +1,9 @@
 """A followed file in front of a log: what is read again after kill -9 is not appended again, and nothing else is called known."""
 
 import asyncio
+import gzip
 import os
+import shutil
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -28,6 +30,7 @@ class Lives:
     """One life after the other, with one log and one directory. `delivered`: by the log's position, all that was ever sent."""
 
     row: FollowedRow
+    names = "app*.log"
 
     def __init__(self, directory: Path, body: str) -> None:
         self.directory = directory
@@ -37,7 +40,7 @@ class Lives:
         self.settled: set[int] = set()
 
     async def begin(self, boot: str = "one") -> FollowedRow:
-        self.row = FollowedRow(self.directory, self.body, self.disk, boot)
+        self.row = FollowedRow(self.directory, self.body, self.disk, boot, self.names)
         return await self.row.__aenter__()
 
     def note(self) -> None:
@@ -121,6 +124,62 @@ async def test_another_file_with_the_same_inode_is_new(tmp_path: Path) -> None:
     row = await lives.begin()
     assert row.known() == 0
     assert await lives.finish() == [*range(50), *range(500, 600)]
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_a_new_file_with_the_inode_of_one_that_is_gone_is_known_by_its_own_name(
+    tmp_path: Path, saved: bool
+) -> None:
+    """The slots of both are free, and the file takes the one of the other inode: then two would speak of its inode."""
+    lives, row = await begun(tmp_path)
+    for name, first in (("app1", 0), ("app2", 10)):
+        append(tmp_path / f"{name}.log", lines(first, first + 10))
+        await row.passing(1)
+    for name in ("app2", "app1"):  # the one that is free last is taken first
+        (tmp_path / f"{name}.log").rename(tmp_path / name)
+        row.checkpoints.stuck = not saved
+        await row.passing(3)
+        row.checkpoints.stuck = True
+    (tmp_path / "app2").write_bytes(lines(100, 400))  # the same inode
+    (tmp_path / "app2").rename(tmp_path / "app3.log")
+    await row.passing(1)
+    await lives.crash()
+    row = await lives.begin()
+    assert row.known() == 300
+    assert await lives.finish() == [*range(20), *range(100, 400)]
+
+
+async def test_a_new_file_with_inode_and_bytes_of_one_that_is_gone_is_not_known(tmp_path: Path) -> None:
+    """It was there when walflow was killed, and nothing of it was sent."""
+    lives, row = await begun(tmp_path)
+    log = tmp_path / "app.log"
+    append(log, lines(0, 50))
+    await row.passing(1)
+    log.rename(tmp_path / "gone")
+    row.checkpoints.stuck = False
+    await row.passing(3)
+    row.checkpoints.stuck = True
+    await lives.crash()
+    (tmp_path / "gone").rename(log)
+    row = await lives.begin()
+    assert row.known() == 0
+    assert await lives.finish() == [*range(50), *range(50)]
+
+
+@pytest.mark.parametrize("read", ["rest", "all"])
+async def test_written_anew_before_the_checkpoint_says_so_it_is_known(tmp_path: Path, read: str) -> None:
+    lives, row = await begun(tmp_path)
+    log = tmp_path / "app.log"
+    append(log, lines(0, 50))
+    row.checkpoints.stuck = read == "all"
+    await row.passing(2)
+    row.checkpoints.stuck = True
+    log.write_bytes(lines(100, 300))
+    await row.passing(1)
+    await lives.crash()
+    row = await lives.begin()
+    assert row.known() == 200
+    assert await lives.finish() == [*range(50), *range(100, 300)]
 
 
 async def test_without_its_checkpoint_all_is_read_as_on_the_first_start(tmp_path: Path) -> None:
@@ -258,3 +317,81 @@ def test_what_is_called_known_was_appended(row: tuple[str, int, int], seed: int,
         model = Model(Path(directory), row[0], seed)
         found = asyncio.run(lived(model, what))
     assert model.settled <= set(found), "lost"
+
+
+# a model of rotation
+
+ROTATIONS = ["rename", "copytruncate", "remove"]
+ROTATES = st.one_of(
+    GROWS,
+    GROWS,
+    HARMLESS.filter(lambda one: one[0] != "rename"),
+    st.tuples(st.sampled_from(ROTATIONS), st.integers(0, 40)),
+    st.tuples(st.sampled_from([f"down {each}" for each in ROTATIONS[:2]]), st.integers(0, 40)),
+    st.tuples(st.just("gzip"), st.just(0)),
+)
+
+
+class Rotated(Model):
+    """As logrotate does it, also while walflow is down. Lines are written before and after; what was read last may be compressed or
+    removed once the checkpoint has it."""
+
+    names = "app.log*"
+
+    async def do(self, action: str, of: int) -> None:
+        down, _, rotation = action.rpartition(" ")
+        if rotation not in (*ROTATIONS, "gzip"):
+            await super().do(action, of)
+        elif self._rest or not self.log.exists():
+            return
+        elif down:
+            self.note()
+            await self.row.crash()
+            self._rotate(rotation, of)
+            await self.begin()
+        elif rotation == "gzip":
+            await self._gzip()
+        else:
+            if rotation == "remove":
+                await self.row.passing(0.4)  # it is open by now
+            self._rotate(rotation, of)
+            await self.row.passing(0.4)
+
+    def _rotate(self, rotation: str, of: int) -> None:
+        if of:
+            self.write(of)
+        if rotation == "remove":
+            self.log.unlink()
+        else:
+            self._names += 1
+            target = self.log.with_name(f"app.log.{self._names}")
+            if rotation == "rename":
+                self.log.rename(target)
+            else:
+                shutil.copyfile(self.log, target)
+                os.truncate(self.log, 0)
+        if of % 2:
+            self.write(of)
+
+    async def _gzip(self) -> None:
+        self.row.checkpoints.stuck = False
+        await self.row.passing(2)
+        for path in self.log.parent.glob("app.log.?"):
+            packed = path.with_name(path.name + ".gz")
+            packed.write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+            await self.row.passing(0.1)
+            break
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.sampled_from(ROWS), st.integers(0, 1 << 16), st.lists(ROTATES, max_size=20))
+def test_each_line_of_rotated_files_is_in_the_log_once(
+    row: tuple[str, int, int], seed: int, what: list[tuple[str, int]]
+) -> None:
+    body, by, without = row
+    with TemporaryDirectory() as directory:
+        model = Rotated(Path(directory), body, seed)
+        found = asyncio.run(lived(model, what))
+    assert len(found) == len(set(found)), "twice"
+    assert set(found) == {id for id in model.written if id % by != without}, "lost"

@@ -184,6 +184,32 @@ def numbers_so_far(directory: Path) -> bytes:
 
 
 @pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
+@pytest.mark.parametrize("options", [[], ["compress", "delaycompress"]], ids=["plain", "delaycompress"])
+def test_copytruncate_what_was_not_read_before_the_cut_is_read_from_the_copy(
+    directory: Path, options: list[str]
+) -> None:
+    """logrotate itself loses what is written between its copy and its cut, so the writer rests meanwhile."""
+    with running(flow(directory, "incoming/app.log*"), directory) as daemon, writing(directory):
+        daemon.wait_for("ready")
+        for _ in range(5):
+            wait_until(lambda: (directory / "incoming" / "app.log").stat().st_size > 100_000)
+            wait_until(lambda: newest_is_there(directory))
+            (directory / "paused").unlink(missing_ok=True)
+            (directory / "pause").touch()
+            wait_until(lambda: (directory / "paused").exists() and (directory / "paused").read_text())
+            rotate(directory, "copytruncate", *options)
+            (directory / "pause").unlink()
+        (directory / "stop").touch()
+        wait_until(lambda: (directory / "written").exists() and (directory / "written").read_text())
+        written = int((directory / "written").read_text())
+        packed = [*(directory / "incoming").glob("*.gz")]
+        wait_until(lambda: len(numbers_so_far(directory)) >= written, "lines are missing")
+        wait_until(lambda: inflated(daemon) == len(packed), "each is looked through once")
+        assert daemon.terminate() == 0
+    assert Counter(numbers(directory)) == Counter(range(written))
+
+
+@pytest.mark.skipif(not os.path.exists(LOGROTATE), reason="logrotate is missing (apt install logrotate)")
 def test_copytruncate_no_line_is_missing_that_was_read_before_the_cut(directory: Path) -> None:
     """logrotate itself loses what is written between its copy and its cut, so the writer rests meanwhile."""
     with running(flow(directory, "incoming/app.log"), directory) as daemon, writing(directory):

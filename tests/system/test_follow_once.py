@@ -1,12 +1,14 @@
 """kill -9 of a daemon that follows files into a log: each line is in the log once, and in the file behind it."""
 
 import json
+import os
+import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import running, wait_until
+from tests.system.daemon import Daemon, running, wait_until
 
 FLOW = """\
 define flow main
@@ -17,7 +19,7 @@ flow
   with
     codec = "json",
     preprocessors = ["separate"],
-    config = {"path": "in/*.log", "mode": "read", "follow": true, "poll_interval": 50000000}
+    config = {"path": "in/*.log", "mode": "read", "follow": true, "poll_interval": 50000000, "rotate_wait": 300000000}
   end;
   define connector log from wal with config = {"path": "log", "chunk_size": 262144, "max_chunks": 256} end;
   define connector out from file
@@ -88,3 +90,68 @@ def test_killed_twice(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_killed_again_and_again(tmp_path: Path) -> None:
     killed_again_and_again(tmp_path, 10, 20_000)
+
+
+# files that are rotated meanwhile
+
+
+def copytruncate(workdir: Path, name: str) -> None:
+    """Of each file a copy that matches the pattern."""
+    for number in range(FILES):
+        file = workdir / "in" / f"app{number}.log"
+        shutil.copyfile(file, file.with_name(f"app{number}-{name}.log"))
+        os.truncate(file, 0)
+
+
+def test_killed_around_copytruncate(tmp_path: Path) -> None:
+    """The copy is found by a running walflow, or by the next start."""
+    flow, out, count = tmp_path / "follow.troy", tmp_path / "out.log", 10_000
+    flow.write_text(FLOW)
+    (tmp_path / "in").mkdir()
+    for life in range(3):
+        first = life * 3 * count
+        add(tmp_path, first, count)
+        with running(flow, tmp_path):  # killed at its end
+            wait_until(partial(has, out, size_of(first) + 1000), "nothing is written")
+            add(tmp_path, first + count, count)
+            copytruncate(tmp_path, f"{life}a")
+            add(tmp_path, first + 2 * count, count)
+            wait_until(partial(has, out, size_of(first + 2 * count) + 1000), "nothing is written")
+        copytruncate(tmp_path, f"{life}b")
+    with running(flow, tmp_path) as daemon:
+        wait_until(partial(has, out, size_of(9 * count)), "events are missing")
+        assert daemon.terminate() == 0
+    assert sorted(ids(out)) == [*range(9 * count)]
+
+
+def forgotten(daemon: Daemon) -> int:
+    return sum("followed no more" in str(line.get("event")) for line in [*daemon.lines])
+
+
+def test_killed_where_new_files_have_the_inodes_of_files_that_are_gone(tmp_path: Path) -> None:
+    """On ext4, for example: an inode is given away again at once."""
+    flow, out, directory = tmp_path / "follow.troy", tmp_path / "out.log", tmp_path / "in"
+    flow.write_text(FLOW)
+    directory.mkdir()
+    wanted = 0
+    for _ in range(4):
+        with running(flow, tmp_path) as daemon:  # killed at its end
+            add(tmp_path, wanted, 400)
+            wanted += 400
+            wait_until(partial(has, out, size_of(wanted)), "events are missing")
+            before = forgotten(daemon)
+            for number in (2, 0, 3, 1):
+                (directory / f"app{number}.log").unlink()
+                wait_until(lambda before=before: forgotten(daemon) > before)  # type: ignore[misc]
+                before += 1
+            add(tmp_path, wanted, 400)
+            wanted += 400
+            wait_until(partial(has, out, size_of(wanted)), "events are missing")
+        add(tmp_path, wanted, 400)
+        wanted += 400
+        with running(flow, tmp_path) as daemon:
+            wait_until(partial(has, out, size_of(wanted)), "events are missing")
+            assert daemon.terminate() == 0
+        for number in range(FILES):
+            (directory / f"app{number}.log").unlink()
+    assert sorted(ids(out)) == [*range(wanted)]

@@ -6,14 +6,17 @@ from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
-from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.followed import FollowedFile, open_file
+from connectors.file.follow.growing import Elsewhere, Rewritten
 
 
 class Disposed(NamedTuple):
-    """`grown`: it is longer than what was read, so it stays. `trouble`: why it could not be deleted or moved."""
+    """`grown`: it is longer than what was read, so it stays. `rewritten`: it has other bytes. `trouble`: why it could not be
+    deleted or moved."""
 
     file: FollowedFile
     grown: bool = False
+    rewritten: bool = False
     trouble: str = ""
 
 
@@ -30,12 +33,15 @@ def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed
             if status.st_size > (each.packed if each.compressed else each.position):
                 results.append(Disposed(each, grown=True))
                 continue
+            _look_into(each)
             directories.add(os.path.dirname(each.path) or ".")
             if move_to is None:
                 os.unlink(each.path)
             else:
                 directories.add(move_to)
                 _move(each.path, move_to)
+        except Rewritten:
+            results.append(Disposed(each, rewritten=True))
         except FileNotFoundError:
             results.append(Disposed(each))
         except OSError as error:
@@ -46,6 +52,12 @@ def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed
         with suppress(OSError):  # after a power cut the file may be there again: then it is read again
             _sync(directory)
     return results
+
+
+def _look_into(each: FollowedFile) -> None:
+    """It may have been waiting for its acks for hours. Raises OSError, and Rewritten where it is not what was read."""
+    with suppress(Elsewhere):
+        open_file(each).close()
 
 
 def _move(path: str, directory: str) -> None:

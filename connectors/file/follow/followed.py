@@ -17,7 +17,16 @@ from walflow import Backoff, Marked, Origin, Stream
 FIRST_DELAY = 0.1
 LAST_DELAY = 10.0
 EARLIER = 32  # seconds of a file that is written to all the time
-TAIL_BYTES = 4096  # kept of each read: the bytes before an event that has not ended may be in it
+TAIL_BYTES = 4096  # kept of each file: the bytes before `position`
+HALF_BYTES = (
+    64 << 10
+)  # kept of each read on its way: the bytes before an event that has not ended are in it, unless that is longer
+
+
+def open_file(each: "FollowedFile", path: str | None = None) -> GrowingFile | InflatedFile:
+    """It blocks. Raises OSError, Elsewhere, and Rewritten."""
+    of = InflatedFile if each.compressed else GrowingFile
+    return of.open(path or each.path, each.identity, each.position, each.head, each.before)
 
 
 class _Fed:
@@ -45,6 +54,7 @@ class FollowedFile:
         "changed_ns",
         "compressed",
         "covered",
+        "cut",
         "earlier",
         "ended",
         "failed",
@@ -55,6 +65,7 @@ class FollowedFile:
         "identity",
         "last",
         "not_before",
+        "originals",
         "packed",
         "path",
         "position",
@@ -83,7 +94,9 @@ class FollowedFile:
         self.last = b""  # the bytes before `position`
         self.compressed = is_compressed(path)
         self.packed = 0
-        self.untried: list[Guess] | None = None  # what this may be, compressed; None: not looked for yet
+        self.untried: list[Guess] | None = None  # what this may be, compressed or copied; None: not looked for yet
+        self.originals: dict[FollowedFile, Guess] = {}  # what this may be a copy of, and how far that was read then
+        self.cut = False  # what was read is not in it any more; a copy is looked for
         self.covered = False  # all that is in it was read
         self.earlier = deque[tuple[int, int]](
             (), EARLIER
@@ -130,7 +143,15 @@ class FollowedFile:
     def unread(self) -> bool:
         """A file that has become shorter, too, or was written to and is as long as before: reading it shows what it is."""
         grown = self.changed or self.size != self.position + self.half
-        return grown and self.failed is None and not self.ended
+        return grown and self.failed is None and not self.ended and not self.cut
+
+    @property
+    def before(self) -> Head:
+        """The bytes before `position`. No length: not known."""
+        if self.last:
+            last = self.last[-LAST_BYTES:]
+            return Head(len(last), crc32c(last))
+        return self.tail if self.position == self.acked else Head()
 
     @property
     def settled(self) -> bool:
@@ -161,6 +182,28 @@ class FollowedFile:
         self.half = 0
         self.changed = True
 
+    def end_at(self, place: Guess) -> None:
+        """What is behind it was read of a file that does not have it any more. Only once all is settled."""
+        if self.stream is not None:
+            self.stream.close()  # half an event leaves by err
+            self.stream = None
+        saved = self.saved
+        self.begin_behind(place)
+        self.saved = min(saved, place.offset)
+
+    def go_on_in(self, copy: "FollowedFile") -> None:
+        """A copy has what was read of this one, and more; another file has this one's name by now."""
+        if self.file is not None:
+            self.file.close()
+        self.path, self.identity, self.size = copy.path, copy.identity, copy.size
+        self.file, copy.file = copy.file, None
+        if self.file is not None:
+            self.head = self.file.head
+        self.gone_since, self.searched, self.quiet_since = copy.gone_since, copy.searched, copy.quiet_since
+        self.changed_ns, self.changed, self.cut, self.half = copy.changed_ns, True, False, 0
+        self.not_before = 0.0
+        self.trouble = ""
+
     def take(self, data: bytes, progress: Callable[["FollowedFile"], None]) -> None:
         """What was read. `progress` is called whenever `acked` has moved, or `failed` is set and all is settled."""
         assert self.stream is not None
@@ -169,7 +212,7 @@ class FollowedFile:
         self.size = max(self.size, self.position)
         self.stream.feed(data)
         self.last = (self.last + data[-TAIL_BYTES:])[-TAIL_BYTES:]
-        self._mark(progress, self.last)
+        self._mark(progress, data[-HALF_BYTES:] if len(data) > TAIL_BYTES else self.last)
 
     def damage(self, reason: str, progress: Callable[["FollowedFile"], None]) -> None:
         """There is no more of it, though it does not end here."""
@@ -184,7 +227,7 @@ class FollowedFile:
         self.ended = True
         if self.stream is not None:
             self.stream.eof(complete=True)
-            self._mark(progress, b"")
+            self._mark(progress, self.last)
 
     def begin_again(self) -> None:
         """What failed is read again, and what was sent behind it. Only once all is settled. The file stays open: it may

@@ -74,12 +74,11 @@ class Follower:
         self._offsets = offsets
         self._first = marks is None  # start of all
         self._wake = asyncio.Event()
-        self._files = files = FollowedFiles(marks, offsets, self._wake)
-        self._keeper = keeper = MarkKeeper(checkpoint, in_thread, out, marks, self._wake.set)
+        self._files = files = FollowedFiles(config, marks, offsets, self._wake)
+        self._keeper = keeper = MarkKeeper(checkpoint, offsets, in_thread, out, marks, self._wake.set)
         self._outcomes = outcomes = FileOutcomes(config, out, files, keeper, in_thread)
-        self._reads = FileReads(config, out, files, keeper, outcomes)
-        skips = config.from_end and self._first
-        self._looks = FileLooks(config, out, files, keeper, offsets, in_thread, outcomes, skips=skips)
+        self._reads = FileReads(config, out, files, keeper, offsets, in_thread, outcomes)
+        self._looks = FileLooks(config, out, files, keeper, offsets, in_thread, outcomes, first=self._first)
         self._ready: asyncio.Task[None] | None = None
         out.gauge("followed_files", lambda: len(files.known))
         out.gauge("open_files", lambda: len(files.open))
@@ -92,6 +91,7 @@ class Follower:
         self._out.on_ready(self._wake.set)  # up: it looks for files, whether there are any or not
         await self._looks.look()
         self._offsets.free_unfound()
+        await self._reads.find_sent()
         await self._hold()
         if self._first:
             await self._keeper.save()  # from here on a restart knows what was there, and begins nothing at its end
@@ -101,7 +101,9 @@ class Follower:
             self._outcomes.see_to()
             await self._outcomes.dispose()
             if self._looks.due:
+                cut = list(self._files.cut.values())
                 await self._looks.look()
+                await self._reads.settle_cut(cut)
                 await self._hold()
             elif not self._wake.is_set():
                 await self._sleep_until(self._looks.next_at)
@@ -117,7 +119,9 @@ class Follower:
     async def _read(self) -> None:
         while not self._looks.due and (batch := self._batch()):
             if await self._may_send():
-                for read in await self._in_thread.run(partial(read_some, batch, self._offsets)):
+                for read in await self._in_thread.run(
+                    partial(read_some, batch, self._files.known.values(), self._offsets)
+                ):
                     self._reads.took(read)
                 self._outcomes.see_to()
 
@@ -175,7 +179,7 @@ class Follower:
         for each in self._files.open.values():
             # it ends soon, and the rest of it is sent then
             half = self._config.dropped and each.position > each.acked
-            if each.settled and not each.unread and each.gone_since is None and not half:
+            if each.settled and not each.unread and not each.cut and each.gone_since is None and not half:
                 self._files.close(each)
                 return True
         return False

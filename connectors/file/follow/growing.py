@@ -17,6 +17,10 @@ class Head(NamedTuple):
     length: int = 0
     crc: int = 0
 
+    def ends(self, data: bytes) -> bool:
+        """Whether it may be the end of `data`. Bytes without a length are not known."""
+        return not self.length or crc32c(data[-self.length :]) == self.crc
+
 
 class Rewritten(Exception):
     """The bytes that were read are not there any more: the file was cut, or its inode is another file's now."""
@@ -37,20 +41,22 @@ class Elsewhere(Exception):
 class GrowingFile:
     """`read` gives what follows `position`."""
 
-    __slots__ = ("_fd", "head", "last", "position")
+    __slots__ = ("_fd", "first", "head", "last", "position")
 
     def __init__(self, fd: int, position: int, head: Head, last: bytes) -> None:
         self._fd = fd
         self.position = position
         self.head = head
+        self.first = b""  # those of `head`: after a cut they are here only
         self.last = last  # the bytes before `position`
 
     def __repr__(self) -> str:
         return f"<GrowingFile at {self.position}>"
 
     @classmethod
-    def open(cls, path: str, identity: Identity, position: int, head: Head) -> Self:
-        """Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`, or is shorter than `position`."""
+    def open(cls, path: str, identity: Identity, position: int, head: Head, before: Head) -> Self:
+        """`before`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`,
+        is shorter than `position`, or has other bytes before it."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             status = os.fstat(fd)
@@ -60,7 +66,7 @@ class GrowingFile:
                 raise Rewritten
             file = cls(fd, position, head, b"")
             file.look_at_head()
-            file.seek(position)
+            file.seek(position, before)
         except BaseException:
             os.close(fd)
             raise
@@ -71,14 +77,17 @@ class GrowingFile:
         length, crc = self.head
         if len(first) < length or crc32c(first[:length]) != crc:
             raise Rewritten
+        self.first = first
         self.head = Head(len(first), crc32c(first))
 
-    def seek(self, position: int) -> None:
+    def seek(self, position: int, before: Head) -> None:
+        """`before`: the bytes before `position` as they were read. Raises Rewritten where others are there now."""
         kept = min(LAST_BYTES, position)
-        self.position = position
-        self.last = os.pread(self._fd, kept, position - kept)
-        if len(self.last) < kept:
+        last = os.pread(self._fd, kept, position - kept)
+        if len(last) < kept or not before.ends(last):
             raise Rewritten
+        self.position = position
+        self.last = last
 
     def ready(self) -> bool:
         return True

@@ -76,8 +76,7 @@ class InflatedFile:
             file = cls(fd, ALGORITHMS[os.path.splitext(path)[1]])
             if len(file.first) < head.length or crc32c(file.first[: head.length]) != head.crc:
                 raise Rewritten
-            file.seek(position)
-            file._tail = tail
+            file.seek(position, tail)
         except BaseException:
             os.close(fd)
             raise
@@ -87,11 +86,12 @@ class InflatedFile:
     def head(self) -> Head:
         return Head(len(self.first), crc32c(self.first))
 
-    def seek(self, position: int) -> None:
+    def seek(self, position: int, before: Head) -> None:
+        """`before`: the bytes before `position`. `ready` looks at them."""
         if position < self.position:
             self._begin()
         self._to = position
-        self._tail = Head()
+        self._tail = before
 
     def ready(self) -> bool:
         """False: it is on its way to the position. Raises Rewritten where it ends before, or has other bytes there."""
@@ -101,9 +101,8 @@ class InflatedFile:
                 raise TooShort(self.position)
         if self.position < self._to:
             return False
-        length, crc = self._tail
-        self._tail = Head()
-        if length and crc32c(self.last[-length:]) != crc:
+        tail, self._tail = self._tail, Head()
+        if not tail.ends(self.last):
             raise Rewritten
         return True
 

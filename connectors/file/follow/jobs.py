@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from connectors.file.follow.copies import Originals, is_intact
 from connectors.file.follow.finding import FilesNow, Identity, compare, find_again, scan
-from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.followed import FollowedFile, open_file
 from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten, TooShort
 from connectors.file.follow.inflating import InflatedFile
 from connectors.file.follow.sent import Sent, SentOffsets, after
@@ -49,7 +50,8 @@ class Jobs:
 
 class FileRead(NamedTuple):
     """What one file gave. `ended`: it has no more now; `damage`: because it is damaged there. `trouble`: it could not be read. `rewritten`: it is not
-    what it was; with `ends_at` because it ends there."""
+    what it was; with `ends_at` because it ends there. `originals`: what it may be a copy of, so it waits; `cut`: those of them that were
+    cut meanwhile."""
 
     file: FollowedFile
     parts: Sequence[bytes] = ()
@@ -58,17 +60,20 @@ class FileRead(NamedTuple):
     rewritten: bool = False
     ends_at: int | None = None
     damage: str = ""
+    originals: Sequence[FollowedFile] = ()
+    cut: Sequence[FollowedFile] = ()
 
 
-def read_some(files: Sequence[FollowedFile], offsets: SentOffsets) -> list[FileRead]:
-    """In a thread, BATCH_BYTES at most. Opens those that are not open."""
+def read_some(files: Sequence[FollowedFile], known: Iterable[FollowedFile], offsets: SentOffsets) -> list[FileRead]:
+    """In a thread, BATCH_BYTES at most. Opens those that are not open. `known`: what new ones may be copies of."""
+    originals = Originals(known)
     each_may = max(1, BATCH_READS // max(1, len(files)))
     left = BATCH_READS
     reads: list[FileRead] = []
     for file in files:
         if left <= 0:
             break
-        read = _read(file, each_may)
+        read = _read(file, each_may, originals)
         left -= len(read.parts)
         reads.append(read)
         if read.parts and isinstance(file.file, GrowingFile):
@@ -88,15 +93,22 @@ def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
         each.sent = sent
 
 
-def _read(each: FollowedFile, most: int) -> FileRead:
+def _read(each: FollowedFile, most: int, originals: Originals | None) -> FileRead:
+    """Without `originals` it is not looked whether it is a copy, and nothing is read."""
     parts: list[bytes] = []
     try:
         if each.file is None:
-            each.file = _open(each)
+            each.file = open_file(each)
         elif each.file.position != each.position:
-            each.file.seek(each.position)
+            each.file.seek(each.position, each.before)
         if isinstance(each.file, InflatedFile) and (each.untried is None or not each.file.ready()):
             return FileRead(each)
+        if isinstance(each.file, GrowingFile) and each.untried is None:
+            if originals is None or not each.file.size():
+                return FileRead(each, ended=True)
+            if alike := originals.of(each, each.file):
+                return FileRead(each, originals=alike, cut=[one for one in alike if not is_intact(one)])
+            each.untried = []
         if each.covered:
             return FileRead(each, ended=True)
         if not each.last:
@@ -120,19 +132,13 @@ def _read(each: FollowedFile, most: int) -> FileRead:
         return FileRead(each, parts, trouble=error.strerror or str(error))
 
 
-def _open(each: FollowedFile) -> GrowingFile | InflatedFile:
-    if each.compressed:
-        return InflatedFile.open(each.path, each.identity, each.position, each.head, each.tail)
-    return GrowingFile.open(each.path, each.identity, each.position, each.head)
-
-
 def open_all(files: Iterable[FollowedFile]) -> list[FileRead]:
     """In a thread. An open file can be read to its end, also if its name is changed or removed."""
-    return [_read(each, 0) for each in files]
+    return [_read(each, 0, None) for each in files]
 
 
 class Look(NamedTuple):
-    """`sizes`: of open files that no name leads to. `moved`: where others are that have gone from their names."""
+    """`sizes`: of open files that no name leads to. `moved`: where files are that have gone from their names."""
 
     scan: FilesNow
     sizes: dict[Identity, int]
@@ -144,5 +150,17 @@ def look(pattern: str, known: dict[Identity, FollowedFile]) -> Look:
     seen = scan(pattern)
     gone = [known[identity] for identity in compare(known, seen.files).gone]
     sizes = {each.identity: each.file.size() for each in gone if each.file is not None}
-    lost = {each.identity: each.path for each in gone if each.file is None and not each.searched}
-    return Look(seen, sizes, find_again(lost) if lost else {})
+    sought = [each for each in gone if each.gone_since is None or (each.file is None and not each.searched)]
+    moved = find_again({each.identity: each.path for each in sought}) if sought else {}
+    return Look(seen, sizes, {each: path for each, path in moved.items() if _is_at(known[each], path)})
+
+
+def _is_at(each: FollowedFile, path: str) -> bool:
+    """Another file may have its inode, under a name that nobody wants to be read."""
+    if each.file is not None:
+        return True
+    try:
+        open_file(each, path).close()
+    except (OSError, Elsewhere, Rewritten):
+        return False
+    return True

@@ -11,6 +11,7 @@ from connectors.file.follow.finding import Identity
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.inflating import is_compressed
 from connectors.file.follow.jobs import Jobs
+from connectors.file.follow.sent import SentOffsets
 from walflow import Backoff, Outlet, Timer
 
 SAVE_SECONDS: Final = 0.5  # from an ack to its checkpoint
@@ -23,12 +24,14 @@ class MarkKeeper:
     def __init__(
         self,
         checkpoint: FollowCheckpoint,
+        offsets: SentOffsets,
         in_thread: Jobs,
         out: Outlet,
         marks: FollowMarks | None,
         saved: Callable[[], None],
     ) -> None:
         self._checkpoint = checkpoint
+        self._offsets = offsets
         self._in_thread = in_thread
         self._scheduler = out.scheduler
         self._log = out.log
@@ -55,6 +58,14 @@ class MarkKeeper:
     def acked(self, each: FollowedFile) -> None:
         self.know(each)
         self.save_soon(at_once=each.acked - each.saved >= SAVE_BYTES)
+
+    def move(self, each: FollowedFile, before: Identity) -> None:
+        """It was followed as `before`, and goes on in a copy. Another file is followed as `before` by now."""
+        if self._unsaved.get(before) is each:
+            del self._unsaved[before]
+        if each.position != each.saved or not each.settled:
+            self._unsaved[each.identity] = each
+        self.acked(each)
 
     def drop(self, each: FollowedFile) -> None:
         """What was sent of it counts no more: another file has its inode."""
@@ -88,7 +99,7 @@ class MarkKeeper:
     async def save(self) -> None:
         """Now. Raises OSError."""
         marks = self._now()
-        await self._in_thread.run(lambda: self._checkpoint.save(marks))
+        await self._in_thread.run(partial(self._write, marks))
         self._changed = False
 
     async def close(self) -> None:
@@ -112,12 +123,16 @@ class MarkKeeper:
         self._saving = True
         self._changed = False
         marks = self._now()
-        self._scheduler.submit(lambda: self._checkpoint.save(marks), partial(self._saved, marks.files))
+        self._scheduler.submit(partial(self._write, marks), partial(self._saved, marks.files, dict(self._unsaved)))
+
+    def _write(self, marks: FollowMarks) -> None:
+        self._checkpoint.save(marks)
+        self._offsets.wipe()
 
     def _now(self) -> FollowMarks:
         return FollowMarks(list(self._marks.values()), list(self._past))
 
-    def _saved(self, marks: list[FileMark], error: BaseException | None) -> None:
+    def _saved(self, marks: list[FileMark], ahead: dict[Identity, FollowedFile], error: BaseException | None) -> None:
         self._saving = False
         if isinstance(error, OSError):
             self._changed = True
@@ -127,17 +142,20 @@ class MarkKeeper:
         if error is not None:
             raise error
         self._backoff.reset()
-        self._note(marks)
+        self._note(marks, ahead)
         self._tell()
         if self._changed:
             self.save_soon()
 
-    def _note(self, marks: list[FileMark]) -> None:
+    def _note(self, marks: list[FileMark], ahead: dict[Identity, FollowedFile]) -> None:
+        """`ahead`: whose marks these are. Another file may have the inode by now."""
         for mark in marks:
             each = self._unsaved.get(mark.identity)
-            if each is not None and mark is self._marks.get(mark.identity):
+            if each is None or each is not ahead.get(mark.identity):
+                continue
+            if mark is self._marks.get(mark.identity):
                 each.saved = mark.offset
                 if each.position == each.saved:
                     del self._unsaved[mark.identity]
-            elif each is not None and mark.offset <= each.acked:
+            elif mark.offset <= each.acked:
                 each.saved = mark.offset

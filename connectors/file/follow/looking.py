@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from connectors.file.checksum import crc32c
 from connectors.file.follow.finding import NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.following import FollowedFiles, Following
+from connectors.file.follow.growing import GrowingFile, Head
 from connectors.file.follow.inflating import is_compressed
 from connectors.file.follow.jobs import Jobs, Look, look, open_all
 from connectors.file.follow.keeping import MarkKeeper
@@ -16,8 +18,7 @@ SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time
 
 
 class FileLooks:
-    """`next_at`: when the next look is due, by the scheduler's time. `skips`: what the first look of all finds is read from
-    its end on."""
+    """`next_at`: when the next look is due, by the scheduler's time. `first`: no run was before this one."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class FileLooks:
         in_thread: Jobs,
         outcomes: FileOutcomes,
         *,
-        skips: bool,
+        first: bool,
     ) -> None:
         self._config = config
         self._scheduler = out.scheduler
@@ -39,7 +40,7 @@ class FileLooks:
         self._offsets = offsets
         self._in_thread = in_thread
         self._outcomes = outcomes
-        self._skips = skips
+        self._first = first
         self._refused: dict[str, str] = {}
         self._waiting = False
         self.next_at = 0.0
@@ -49,10 +50,11 @@ class FileLooks:
 
     @property
     def due(self) -> bool:
-        return self._scheduler.time() >= self.next_at
+        return self._files.look_at_once or self._scheduler.time() >= self.next_at
 
     async def look(self) -> None:
         files = self._files
+        files.look_at_once = False
         known = dict(files.known)
 
         def timed() -> tuple[Look, float]:
@@ -65,21 +67,34 @@ class FileLooks:
         self._tell_refused(seen.scan.refused)
         changes = compare(files.known, seen.scan.files)
         names = {files.known[identity].path: files.known[identity] for identity in changes.gone}
+        named = {each.path for each in files.known.values() if changes.new}
         for identity in changes.gone:
             self._gone(files.known[identity], seen, now)
         for found in changes.still:
             self._still(files.known[found.identity], found, now)
         for found in changes.new:
             self._new(found, names.get(found.path), now)
+            if found.path in named:
+                self._log.info(f"{shown(found.path)} is a new file, which is read from its beginning")
         if self._skips:
-            self._skips = False
             known = dict(files.known)
             for read in await self._in_thread.run(lambda: open_all(known.values())):
-                read.file.let_go()
-                self._keeper.know(read.file)
+                self._skip(read.file)
+        self._first = False
         if not files.known and not self._waiting:
             self._log.info(f"waiting for {shown(self._config.pattern)}: no such file yet")
         self._waiting = not files.known
+
+    @property
+    def _skips(self) -> bool:
+        return self._first and self._config.from_end
+
+    def _skip(self, each: FollowedFile) -> None:
+        if isinstance(each.file, GrowingFile):
+            last = each.file.last
+            each.tail = Head(len(last), crc32c(last))
+        each.let_go()
+        self._keeper.know(each)
 
     def _new(self, found: NamedFile, before: FollowedFile | None, now: float) -> None:
         each = FollowedFile.found(found)
@@ -89,6 +104,8 @@ class FileLooks:
         each.packed, each.ended = found.size if each.compressed else 0, self._skips and each.compressed
         if each.compressed:
             each.not_before = now + self._config.rotate_wait  # it may be written yet
+        elif self._first or not self._config.may_match_copies:
+            each.untried = []  # nothing was read that it could be a copy of
         each.changed_ns = found.changed_ns
         each.after = before
         each.quiet_since = now
@@ -100,6 +117,7 @@ class FileLooks:
             self._new(found, None, now)
             return
         if each.path != found.path:
+            self._tell_renamed(each, found.path)
             each.path = found.path
             self._keeper.acked(each)
         each.gone_since = None
@@ -137,6 +155,11 @@ class FileLooks:
         if each.gone_since is None:
             each.gone_since = each.quiet_since = now
             self._keeper.acked(each)
+            path = seen.moved.get(each.identity)
+            if path is not None:
+                self._tell_renamed(each, path)
+            elif each.file is not None:
+                self._log.info(f"{shown(each.path)} was removed: it is read on from byte {each.position}")
         if each.identity in seen.sizes:
             self._grown(each, seen.sizes[each.identity], now)
         elif each.compressed and each.finished:
@@ -155,8 +178,12 @@ class FileLooks:
 
     def _end_if_quiet(self, each: FollowedFile, now: float) -> None:
         waited = now - each.quiet_since >= self._config.rotate_wait
-        if waited and not each.unread and not each.ended and each.failed is None:
+        if waited and not each.unread and not each.ended and not each.cut and each.failed is None:
             self._outcomes.end(each)
+
+    def _tell_renamed(self, each: FollowedFile, path: str) -> None:
+        rest = "it is read" if each.compressed and each.ended else f"it is read on from byte {each.position}"
+        self._log.info(f"{shown(each.path)} was renamed to {shown(path)}: {rest}")
 
     def _missing(self, each: FollowedFile) -> None:
         unread = each.size - each.acked

@@ -11,6 +11,7 @@ go on with other bytes. So after a boot each file gets a new name.
 import os
 import secrets
 import struct
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -49,14 +50,22 @@ class SentSlot(NamedTuple):
     sent: Sent
 
 
+class FreedSlot(NamedTuple):
+    identity: Identity
+    number: int
+
+
 class SentOffsets:
     """A slot for each file. Only the connector's one thread writes."""
 
-    def __init__(self, disk: Disk, fd: int, slots: int, found: dict[Identity, SentSlot]) -> None:
+    def __init__(
+        self, disk: Disk, fd: int, slots: int, found: dict[Identity, SentSlot], freed: list[FreedSlot]
+    ) -> None:
         self._disk = disk
         self._fd = fd
         self._slots = slots
         self._free: list[int] = []
+        self._freed = deque(freed)  # and on disk they still say whose they were
         self._found = found
 
     def __repr__(self) -> str:
@@ -70,14 +79,12 @@ class SentOffsets:
         try:
             size = disk.stat(fd).size
             header = _checked(HEADER, MAGIC, boot.encode().ljust(36)[:36], crc32c(form.encode()))
-            found: dict[Identity, SentSlot] = {}
             if known and boot and disk.read(fd, HEADER.size, 0) == header:
                 data = disk.read(fd, size, HEADER.size)
-                found = _decoded(data)
-                return cls(disk, fd, len(data) // SLOT.size, found)
+                return cls(disk, fd, len(data) // SLOT.size, *_decoded(data))
             disk.truncate(fd, 0)
             disk.write(fd, [header], 0)
-            return cls(disk, fd, 0, found)
+            return cls(disk, fd, 0, {}, [])
         except BaseException:
             disk.close(fd)
             raise
@@ -89,21 +96,42 @@ class SentOffsets:
     def write(self, slot: int, identity: Identity, sent: Sent) -> int:
         """The slot. Raises OSError."""
         if slot < 0:
-            slot = self._free.pop() if self._free else self._slots
+            slot = self._for(identity)
         data = _checked(SLOT, *identity, bytes.fromhex(sent.name), sent.offset, *sent.tail, *sent.head)
         self._disk.write(self._fd, [data], HEADER.size + slot * SLOT.size)
         self._slots = max(self._slots, slot + 1)
         return slot
 
-    def free(self, slot: int) -> None:
+    def free(self, slot: int, identity: Identity) -> None:
+        """Of a file that is followed no more."""
         if slot >= 0:
-            self._free.append(slot)
+            self._freed.append(FreedSlot(identity, slot))
 
     def free_unfound(self) -> None:
         """Files that were looked for, and are not there any more."""
-        for slot, _ in self._found.values():
-            self.free(slot)
+        for identity, (slot, _) in self._found.items():
+            self.free(slot, identity)
         self._found.clear()
+
+    def wipe(self) -> None:
+        """Slots that are free, once the checkpoint says that their files are not followed: another file may get the inode, even
+        one with the same bytes. What cannot be wiped is tried again, and is not used for another inode until then."""
+        for _ in range(len(self._freed)):
+            freed = self._freed.popleft()  # the loop may add some meanwhile
+            try:
+                self._disk.write(self._fd, [bytes(SLOT.size)], HEADER.size + freed.number * SLOT.size)
+            except OSError:
+                self._freed.append(freed)
+            else:
+                self._free.append(freed.number)
+
+    def _for(self, identity: Identity) -> int:
+        """Never a second one for an inode."""
+        for freed in list(self._freed):
+            if freed.identity == identity:
+                self._freed.remove(freed)
+                return freed.number
+        return self._free.pop() if self._free else self._slots
 
     def close(self) -> None:
         self._disk.close(self._fd)
@@ -136,12 +164,16 @@ def _checked(layout: struct.Struct, *fields: object) -> bytes:
     return data + crc32c(data).to_bytes(CHECKSUM, "little")
 
 
-def _decoded(data: bytes) -> dict[Identity, SentSlot]:
+def _decoded(data: bytes) -> tuple[dict[Identity, SentSlot], list[FreedSlot]]:
+    """An earlier walflow left two slots for an inode, one of them of a file that was gone. Which one is not known."""
     found: dict[Identity, SentSlot] = {}
+    freed: list[FreedSlot] = []
     for number in range(len(data) // SLOT.size):
         slot = data[number * SLOT.size :][: SLOT.size]
         if crc32c(slot[:-CHECKSUM]) == int.from_bytes(slot[-CHECKSUM:], "little"):
             device, inode, name, offset, tail_length, tail_crc, head_length, head_crc, _ = SLOT.unpack(slot)
             sent = Sent(name.hex(), offset, Head(tail_length, tail_crc), Head(head_length, head_crc))
+            if (before := found.get((device, inode))) is not None:
+                freed.append(FreedSlot((device, inode), before.number))
             found[device, inode] = SentSlot(number, sent)
-    return found
+    return found, freed

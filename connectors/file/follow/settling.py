@@ -33,6 +33,8 @@ class FileOutcomes:
                 self._log.error(
                     f"events of {shown(each.path)} failed, and are not in it any more", cause=str(each.failed)
                 )
+            elif each.settled:
+                self._keeper.remember(each)  # compressed, it may come again
             return
         if each.failed is None:
             self._keeper.acked(each)
@@ -94,6 +96,11 @@ class FileOutcomes:
                 each.begin_again()
                 each.quiet_since = now
                 files.unread[each.identity] = each
+            elif result.rewritten:
+                self._log.warning(
+                    f"{shown(each.path)} is another file than the one that was read: it is read from its beginning"
+                )
+                files.begin_anew(each, self._keeper, now)
             elif result.trouble:
                 if result.trouble != each.trouble:
                     verb = "delete" if self._config.move_to is None else "move"

@@ -1,21 +1,31 @@
 """What a read gave: events on their way, a file that was cut or compressed, or trouble."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from connectors.file.follow.copies import CutFile, find_copies, find_sent
 from connectors.file.follow.finding import shown
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.following import FollowedFiles, Following
 from connectors.file.follow.inflating import InflatedFile
-from connectors.file.follow.jobs import FileRead
+from connectors.file.follow.jobs import FileRead, Jobs
 from connectors.file.follow.keeping import MarkKeeper
 from connectors.file.follow.recognising import NOTHING_READ, Guess, guesses, left
+from connectors.file.follow.sent import SentOffsets
 from connectors.file.follow.settling import FileOutcomes
 from walflow import Outlet
 
 
 class FileReads:
     def __init__(
-        self, config: Following, out: Outlet, files: FollowedFiles, keeper: MarkKeeper, outcomes: FileOutcomes
+        self,
+        config: Following,
+        out: Outlet,
+        files: FollowedFiles,
+        keeper: MarkKeeper,
+        offsets: SentOffsets,
+        in_thread: Jobs,
+        outcomes: FileOutcomes,
     ) -> None:
         self._config = config
         self._out = out
@@ -23,6 +33,8 @@ class FileReads:
         self._log = out.log
         self._files = files
         self._keeper = keeper
+        self._offsets = offsets
+        self._in_thread = in_thread
         self._outcomes = outcomes
         self._cut = out.counter("truncated_files_total")
         self._damaged = out.counter("damaged_files_total")
@@ -41,7 +53,9 @@ class FileReads:
             each.untried = []
         if read.parts and each.failed is None:  # otherwise it is read again, this too
             self._take(each, read.parts)
-        if read.rewritten and each.untried:
+        if read.originals:
+            self._wait(each, read)
+        elif read.rewritten and each.untried:
             self._guess(each, left(each.untried, read.ends_at))
         elif read.rewritten:
             self._rewritten(each)
@@ -64,7 +78,7 @@ class FileReads:
 
     def _recognise(self, each: FollowedFile, file: InflatedFile) -> None:
         """It may be one that was followed, compressed. That one is read first, as long as it can be."""
-        known = [*self._keeper.known]
+        known = [] if self._config.dropped else [*self._keeper.known]
         alike = guesses(file.first, known)
         offsets = {guess.offset for guess in alike}
         busy = [self._files.known.get(mark.identity) for mark in known if mark.offset in offsets]
@@ -119,7 +133,20 @@ class FileReads:
             each.trouble = trouble
 
     def _rewritten(self, each: FollowedFile) -> None:
+        if self._config.may_match_copies and not each.compressed and each.position:
+            each.cut = True
+            self._files.unread.pop(each.identity, None)
+            self._files.cut[each.identity] = each
+            self._files.look_at_once = True
+        else:
+            self._begin_anew(each)
+
+    def _begin_anew(self, each: FollowedFile) -> None:
         self._cut.value += 1
+        self._tell_lost(each)
+        self._files.begin_anew(each, self._keeper, self._scheduler.time())
+
+    def _tell_lost(self, each: FollowedFile) -> None:
         lost = (
             ""
             if each.acked == each.position
@@ -129,16 +156,54 @@ class FileReads:
             f"{shown(each.path)} was cut, or written anew: it is read from its beginning. What was in it behind byte "
             f"{each.position} is not read.{lost}"
         )
-        if each.stream is not None:
-            each.stream.close()
-            each.stream = None
-        self._files.close(each)
-        self._keeper.drop(each)
-        self._keeper.remember(each)
-        self._files.unread.pop(each.identity, None)
-        fresh = FollowedFile(each.path, each.identity, each.size)
-        fresh.slot = each.slot
-        fresh.packed = each.packed
-        fresh.gone_since, fresh.searched, fresh.quiet_since = each.gone_since, each.searched, self._scheduler.time()
-        self._files.add(fresh, self._keeper)
-        self._keeper.save_soon()
+
+    def _wait(self, each: FollowedFile, read: FileRead) -> None:
+        """It may be a copy of others. Once one of them is cut, `find_copies` says so."""
+        now = self._scheduler.time()
+        for one in read.originals:
+            each.originals.setdefault(one, Guess(one.acked, one.tail))
+        for one in read.cut:
+            one.changed = True
+            if one.unread:
+                self._files.unread.setdefault(one.identity, one)
+        each.not_before = now + self._config.poll_interval
+        if not read.cut and now - each.quiet_since >= self._config.rotate_wait:
+            names = ", ".join(sorted(shown(one.path) for one in read.originals))
+            self._log.info(f"{shown(each.path)} begins as {names}, which is not cut: it is read from its beginning")
+            each.untried, each.originals = [], {}
+            each.not_before = now
+
+    async def find_sent(self) -> None:
+        """In a start, before anything is read."""
+        files = self._files
+        if new := files.new:
+            known = [each for each in files.known.values() if each.slot >= 0]
+            await self._in_thread.run(partial(find_sent, known, new, self._offsets))
+            files.open.update((each.identity, each) for each in new if each.file is not None)
+
+    async def settle_cut(self, before: Sequence[FollowedFile]) -> None:
+        """Of files that were cut before the last look: a copy was made before, and was found."""
+        files, now = self._files, self._scheduler.time()
+        cut = [CutFile(each, files.in_place_of(each, now)) for each in before if files.cut.get(each.identity) is each]
+        if not cut:
+            return
+        new = files.new
+        found = await self._in_thread.run(partial(find_copies, cut, new, self._offsets))
+        files.open.update((each.identity, each) for each in new if each.file is not None)
+        taken = [each.copy for each in found]
+        settled = [each for each in found if not each.unsettled or each.anew in taken]
+        for each in found:
+            if each not in settled and each.anew.file is not None:
+                each.anew.file.close()
+        for each in settled:
+            self._tell_cut(each)
+        files.settle_cut(settled, self._keeper)
+
+    def _tell_cut(self, cut: CutFile) -> None:
+        self._cut.value += 1
+        if cut.copy is None:
+            self._tell_lost(cut.file)
+            return
+        path, copy = shown(cut.file.path), shown(cut.copy.path)
+        place = "the copy has no more" if cut.ends_at else f"the copy is read on from byte {cut.file.position}"
+        self._log.info(f"{path} was copied to {copy}, and cut: {place}, and {path} is read from its beginning")
