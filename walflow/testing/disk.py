@@ -275,12 +275,18 @@ class MemoryDisk:
     def sync_directory(self, path: str) -> None:
         self._begin("sync_directory", path)
 
-    def hold_directory(self, path: str) -> None:
-        """Nothing is kept: syncing one never needs a descriptor here."""
+    def hold_directory(self, path: str) -> int:
+        inode = self.inodes.get(path)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         if self.fault is not None:
             MemoryDisk._begin(self, "open", path)
+        self._last_fd += 1
+        self._fds[self._last_fd] = path, inode
+        return self._last_fd
 
-    def let_go(self, path: str) -> None: ...
+    def let_go(self, fd: int) -> None:
+        self.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
@@ -334,6 +340,9 @@ class MemoryDisk:
     def look(self, path: str) -> Stat | None:
         inode = self.inodes.get(path)
         return None if inode is None or inode.data is None else self._stat(inode)
+
+    def is_named(self, path: str, fd: int) -> bool:
+        return self.inodes.get(path) is self._fds[fd][1]
 
     def find(self, directory: str, inode: int) -> list[str]:
         start = directory.rstrip("/") + "/"
