@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.wal.conftest import Open
-from tests.wal.tools import FaultyDisk, checkpoint, commit, payloads, put, works
+from tests.wal.tools import FaultyDisk, checkpoint, payloads, put, works
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DirectoryLocked, DiskFull, FailStop
 from walflow.lock import HeldDirectory, LockFile
@@ -99,9 +99,23 @@ def another_log(disk: MemoryDisk) -> None:
 LOSSES = [moved, replaced, another_log]
 
 
+def a_commit(log: Log) -> None:
+    put(log, b"new")
+
+
+def a_chunk(log: Log) -> None:
+    put(log, bytes(4000))
+
+
+def a_checkpoint(log: Log) -> None:
+    checkpoint(log, force=True)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("work", ["commit", "chunk", "checkpoint", "read"])
-def test_work_at_a_directory_that_is_another_one_ends_the_log(loss: Callable[[MemoryDisk], None], work: str) -> None:
+@pytest.mark.parametrize("work", [a_commit, a_chunk, a_checkpoint, payloads])
+def test_work_at_a_directory_that_is_another_one_ends_the_log(
+    loss: Callable[[MemoryDisk], None], work: Callable[[Log], object]
+) -> None:
     disk = SimulatedDisk()
     log = Log(OPTIONS, disk)
     put(log, *[bytes(1000)] * 6)  # so that there is a chunk to be dropped
@@ -109,16 +123,7 @@ def test_work_at_a_directory_that_is_another_one_ends_the_log(loss: Callable[[Me
     loss(disk)
     there = {path: disk.content(path) for path in disk.sizes() if path.startswith("/log/")}
     with pytest.raises(FailStop, match="was moved, replaced or removed"):
-        if work == "commit":
-            log.append(b"", b"new", 1, 7)
-            commit(log)
-        elif work == "chunk":
-            log.append(b"", bytes(4000), 1, 7)
-            commit(log)
-        elif work == "checkpoint":
-            checkpoint(log, force=True)
-        else:
-            payloads(log)
+        work(log)
     assert log.gaps == [], "what went with the directory is not lost"
     log.close()
     assert {path: disk.content(path) for path in disk.sizes() if path.startswith("/log/")} == there
