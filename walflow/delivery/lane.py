@@ -73,6 +73,10 @@ class Lane:
         """Events that are durable and not acked by every sink of the lane."""
         return self._mark.behind(self._log.durable)
 
+    def received_ns(self) -> int:
+        """The stamp of the oldest event that is not acked by every sink of the lane. 0: none was read."""
+        return self._ahead.received_ns()
+
     def oldest_seconds(self) -> float:
         """The age of the oldest event that is durable and not acked by every sink of the lane, by the wall clock."""
         received_ns = self._ahead.received_ns() if self.backlog() else 0
