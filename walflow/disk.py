@@ -89,7 +89,7 @@ class Disk(Protocol):
 
     def hold_directory(self, path: str) -> int:
         """Opens it until `let_go`, so that syncing it needs no descriptor that there may not be then. The descriptor is for
-        `lock` and `is_named`."""
+        `lock` and `stat`."""
         ...
 
     def let_go(self, fd: int) -> None: ...
@@ -117,8 +117,8 @@ class Disk(Protocol):
         """Of the file that now has this name. None: there is none, or it is no regular file."""
         ...
 
-    def is_named(self, path: str, fd: int) -> bool:
-        """Whether `path` names the open file or directory now."""
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Of the file or directory that now has this name, as `stat` gives it. None: there is none."""
         ...
 
     def find(self, directory: str, inode: int) -> list[str]:
@@ -253,11 +253,12 @@ class RealDisk:
             return None
         return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
 
-    def is_named(self, path: str, fd: int) -> bool:
+    def identity(self, path: str) -> tuple[int, int] | None:
         try:
-            return os.path.samestat(os.stat(path), os.fstat(fd))
+            found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return None
+        return found.st_dev, found.st_ino
 
     def find(self, directory: str, inode: int) -> list[str]:
         with os.scandir(directory) as entries:

@@ -20,6 +20,7 @@ class HeldDirectory:
         self.locked = locked
         self._disk = disk
         self._fd = fd
+        self._identity = disk.stat(fd).identity
 
     def __repr__(self) -> str:
         return f"<HeldDirectory {self.path}{'' if self.locked else ', not locked'}>"
@@ -38,7 +39,7 @@ class HeldDirectory:
 
     def is_in_place(self) -> bool:
         """Whether the path still names this directory. False: it was moved, replaced or removed."""
-        return self._disk.is_named(self.path, self._fd)
+        return self._disk.identity(self.path) == self._identity
 
     def release(self) -> None:
         self._disk.let_go(self._fd)
@@ -51,6 +52,7 @@ class LockFile:
         self.path = path
         self.fd = fd
         self._disk = disk
+        self._identity = disk.stat(fd).identity
 
     def __repr__(self) -> str:
         return f"<LockFile {self.path}>"
@@ -63,7 +65,7 @@ class LockFile:
 
     def is_in_place(self) -> bool:
         """Whether it is still the file that another process would try to lock."""
-        return self._disk.is_named(self.path, self.fd)
+        return self._disk.identity(self.path) == self._identity
 
     def renew(self) -> bool:
         """Locks the file that has its name now, and makes it if there is none. False: another process has that one. Raises
@@ -73,6 +75,7 @@ class LockFile:
             return False
         self._disk.close(self.fd)
         self.fd = fd
+        self._identity = self._disk.stat(fd).identity
         return True
 
     def release(self) -> None:
@@ -101,7 +104,7 @@ def _locked(disk: Disk, path: str) -> int | None:
             if not disk.lock(fd):
                 disk.close(fd)
                 return None
-            if disk.is_named(path, fd):
+            if disk.identity(path) == disk.stat(fd).identity:
                 return fd
         except BaseException:
             disk.close(fd)

@@ -41,7 +41,7 @@ class KvStore:
         except OSError as error:
             raise CannotStore(f"cannot open {directory}/{FILE}: {error}") from error
         if place is None:  # SQLite's lock is the file's: it keeps out nobody who finds another file there, or none
-            raise CannotStore(f"cannot open {directory}/{FILE}: another process has the directory")
+            raise CannotStore(f"cannot open {directory}/{FILE}: the directory is locked, another process has it")
         try:
             return cls(_opened(directory), place)
         except BaseException:

@@ -125,7 +125,7 @@ def test_bad_commands(command: object, says: str) -> None:
 def test_a_store_whose_file_was_removed_is_one_connectors_and_answers_nothing(tmp_path: Path) -> None:
     store = KvStore.open(str(tmp_path))
     (tmp_path / FILE).unlink()
-    with pytest.raises(CannotStore, match="another process has the directory"):
+    with pytest.raises(CannotStore, match="the directory is locked, another process has it"):
         KvStore.open(str(tmp_path))
     store.begin()
     store.put(b"a", b"1")
