@@ -87,13 +87,12 @@ class Disk(Protocol):
         """The names in it."""
         ...
 
-    def hold_directory(self, path: str) -> None:
-        """Keeps it open until `let_go`, once, so that syncing it needs no descriptor that there may not be then."""
+    def hold_directory(self, path: str) -> int:
+        """Opens it until `let_go`, so that syncing it needs no descriptor that there may not be then. The descriptor is for
+        `lock` and `stat`."""
         ...
 
-    def let_go(self, path: str) -> None:
-        """No error if it is not held."""
-        ...
+    def let_go(self, fd: int) -> None: ...
 
     def allocate(self, fd: int, size: int) -> None:
         """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync."""
@@ -118,6 +117,10 @@ class Disk(Protocol):
         """Of the file that now has this name. None: there is none, or it is no regular file."""
         ...
 
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Of the file or directory that now has this name, as `stat` gives it. None: there is none."""
+        ...
+
     def find(self, directory: str, inode: int) -> list[str]:
         """Paths of the regular files in it with that number, links to them left out."""
         ...
@@ -127,7 +130,7 @@ class Disk(Protocol):
         ...
 
     def lock(self, fd: int) -> bool:
-        """For this descriptor alone, until it is closed. False: another one has it."""
+        """For this descriptor alone, until it is closed. False: another one has it. OSError: this file system cannot."""
         ...
 
     def filesystem(self, path: str) -> str:
@@ -207,14 +210,14 @@ class RealDisk:
         finally:
             os.close(fd)
 
-    def hold_directory(self, path: str) -> None:
-        self._held = {**self._held, path: _open_directory(path)}
+    def hold_directory(self, path: str) -> int:
+        fd = _open_directory(path)
+        self._held = {**self._held, path: fd}
+        return fd
 
-    def let_go(self, path: str) -> None:
-        fd = self._held.get(path)
-        if fd is not None:
-            self._held = {held: other for held, other in self._held.items() if held != path}
-            os.close(fd)
+    def let_go(self, fd: int) -> None:
+        self._held = {path: held for path, held in self._held.items() if held != fd}
+        os.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
         os.posix_fallocate(fd, 0, size)
@@ -249,6 +252,13 @@ class RealDisk:
         if not stat.S_ISREG(result.st_mode):
             return None
         return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return found.st_dev, found.st_ino
 
     def find(self, directory: str, inode: int) -> list[str]:
         with os.scandir(directory) as entries:

@@ -298,6 +298,11 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_oldest_seconds": Family(
         "gauge", "Age of the oldest event that is not acked, to one second. 0: all are acked."
     ),
+    "wal_clock_lead_seconds": Family(
+        "gauge",
+        "How far the time by which the log stamps its events is ahead of the wall clock, because that was set back. Windows and ages "
+        "are right all the same.",
+    ),
     "wal_chunks": Family("gauge", "Number of files with records."),
     "wal_used_bytes": Family("gauge", "Bytes that count in the budget, with preallocated and spare files."),
     "wal_budget_bytes": Family("gauge", "The budget: bytes that the log may take on disk, chunk_size x max_chunks."),

@@ -74,15 +74,29 @@ def _may_write(path: str) -> None:
 
 
 def _may_lock(path: str) -> None:
+    lock = os.path.join(path, "LOCK")
+    if not (_is_free(path) and _is_free(lock)):
+        raise NotAvailable(f"it is in use by {_holder(lock)}")
+
+
+def _is_free(path: str) -> bool:
     try:
-        fd = os.open(os.path.join(path, "LOCK"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return  # a new log
+        return True  # a new log, or one whose LOCK was removed
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until it is closed below
     except BlockingIOError:
-        holder = os.read(fd, 32).strip()
-        who = f"process {holder.decode()}" if holder.isdigit() else "another process"
-        raise NotAvailable(f"it is in use by {who}") from None
+        return False
     finally:
         os.close(fd)
+    return True
+
+
+def _holder(lock: str) -> str:
+    try:
+        with open(os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            pid = file.read(32).strip()
+    except OSError:
+        return "another process"
+    return f"process {pid.decode()}" if pid.isdigit() else "another process"

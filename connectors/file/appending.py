@@ -151,6 +151,7 @@ class Appending(Output):
             self._ranges.forget_parts_below(log, position)
         data = b"".join(parts)
         before = self._current(fd)
+        self._sidecar.keep(before)
         self._sidecar.write(replace(before, intent=intend(data, self.size, batch.adds)))
         end = super()._put(fd, [data], batch)
         ranges = self._ranges.copy()

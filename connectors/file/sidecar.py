@@ -16,6 +16,7 @@ from connectors.file.checksum import crc32c
 from connectors.file.output import CannotWrite, explain
 from walflow import Unusable
 from walflow.disk import Disk
+from walflow.lock import LockFile
 from walflow.positions import Range, WrittenPositions
 
 SLOT: Final = 4096
@@ -58,10 +59,11 @@ class State(msgspec.Struct, frozen=True):
 class Sidecar:
     """The sidecar, open and locked."""
 
-    def __init__(self, disk: Disk, fd: int, path: str, slots: list[tuple[int, State | None]]) -> None:
-        self.path = path
+    def __init__(self, disk: Disk, lock: LockFile, output: str, slots: list[tuple[int, State | None]]) -> None:
+        self.path = lock.path
+        self._output = output
         self._disk = disk
-        self._fd = fd
+        self._lock = lock
         self._generation, self.state = max(slots, key=_generation)
         self._written = self._synced = max(range(SLOTS), key=lambda slot: slots[slot][0])
 
@@ -73,34 +75,50 @@ class Sidecar:
         """Raises CannotWrite: it cannot be made, or another process has it."""
         path = sidecar_path(output)
         try:
-            fd = disk.open(path, create=True)
+            lock = LockFile.take(disk, path)
         except OSError as error:
             raise CannotWrite(f"cannot append to {output} without its sidecar: {explain(path, error)}") from error
+        if lock is None:
+            raise _taken(disk, path, output)
         try:
-            slots = _load(disk, fd, path, output)
+            slots = _load(disk, lock.fd, path)
             # Which slot was synced last is not known, and the highest may have been written by a process that died
             # before its sync: then the slot that a power cut would leave is another one, and not to be overwritten.
-            disk.sync(fd)
-            return cls(disk, fd, path, slots)
+            disk.sync(lock.fd)
+            return cls(disk, lock, output, slots)
         except BaseException:
-            disk.close(fd)
+            lock.release()
             raise
 
     def write(self, state: State) -> None:
         slot = next(slot for slot in range(SLOTS) if slot not in (self._written, self._synced))
         generation = self._generation + 1
-        self._disk.write(self._fd, [_encode(state, generation)], slot * SLOT)
+        self._disk.write(self._lock.fd, [_encode(state, generation)], slot * SLOT)
         self._generation, self._written, self.state = generation, slot, state
 
     def sync(self) -> None:
-        self._disk.sync(self._fd)
+        self._disk.sync(self._lock.fd)
         self._synced = self._written
 
     def is_there(self) -> bool:
-        return self._disk.is_file(self.path)
+        return self._lock.is_in_place()
+
+    def keep(self, state: State) -> None:
+        """Makes it anew with this state, if it was removed or replaced. Raises CannotWrite: another process has the new one."""
+        if self._lock.is_in_place():
+            return
+        if not self._lock.renew():
+            raise _taken(self._disk, self.path, self._output)
+        fd = self._lock.fd
+        self._disk.truncate(fd, 0)
+        self._disk.write(fd, [bytes(SLOT * SLOTS)], 0)
+        self._written = self._synced = 0
+        self.write(state)
+        self.sync()
+        self._disk.sync_directory(os.path.dirname(self.path) or ".")
 
     def close(self) -> None:
-        self._disk.close(self._fd)
+        self._lock.release()
 
 
 def sidecar_path(output: str) -> str:
@@ -112,14 +130,23 @@ def _generation(slot: tuple[int, State | None]) -> int:
     return slot[0]
 
 
-def _load(disk: Disk, fd: int, path: str, output: str) -> list[tuple[int, State | None]]:
-    locked = disk.lock(fd)
+def _taken(disk: Disk, path: str, output: str) -> CannotWrite:
+    fd = disk.open(path)
+    try:
+        holder = max(_slots(disk.read(fd, SLOT * SLOTS, 0), path), key=_generation)[1]
+    finally:
+        disk.close(fd)
+    who = f"process {holder.pid}" if holder else "another process"
+    return CannotWrite(f"cannot append to {output}: {who} does, and holds {path}")
+
+
+def _slots(data: bytes, path: str) -> list[tuple[int, State | None]]:
+    return [_decode(data[slot * SLOT :][:SLOT], path) for slot in range(SLOTS)]
+
+
+def _load(disk: Disk, fd: int, path: str) -> list[tuple[int, State | None]]:
     data = disk.read(fd, SLOT * SLOTS, 0)
-    slots = [_decode(data[slot * SLOT :][:SLOT], path) for slot in range(SLOTS)]
-    if not locked:
-        holder = max(slots, key=_generation)[1]
-        who = f"process {holder.pid}" if holder else "another process"
-        raise CannotWrite(f"cannot append to {output}: {who} does, and holds {path}")
+    slots = _slots(data, path)
     if len(data) < SLOT * SLOTS:
         disk.write(fd, [bytes(SLOT * SLOTS - len(data))], len(data))
         disk.sync(fd)

@@ -283,7 +283,7 @@ async def _read(response: aiohttp.ClientResponse) -> HttpAnswer:
         reason += f": it redirects to {_line(response.headers.get('Location', 'nowhere'))}, put that into url"
     elif data.strip():
         reason += f": {_line(data.strip().splitlines()[0].decode(errors='replace'))}"
-    return HttpAnswer(response.status, reason, _seconds(response.headers.get("Retry-After", "")))
+    return HttpAnswer(response.status, reason, _seconds(response.headers))
 
 
 async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer:
@@ -304,12 +304,15 @@ async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer
     return HttpAnswer(response.status, "", response=Response(bytes(data[:most]), headers, problem))
 
 
-def _seconds(retry_after: str) -> float:
-    """A number of them, or a date."""
+def _seconds(headers: Mapping[str, str]) -> float:
+    """A number of them, or a date: by the server's clock, and so is `Date`. Ours may be another."""
+    retry_after = headers.get("Retry-After", "")
     if retry_after.isascii() and retry_after.isdigit():
         return float(retry_after[:9])
     with suppress(ValueError, TypeError, OverflowError):
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+        until = email.utils.parsedate_to_datetime(retry_after).timestamp()
+        now = email.utils.parsedate_to_datetime(headers["Date"]).timestamp() if "Date" in headers else time.time()
+        return max(0.0, until - now)
     return 0.0
 
 

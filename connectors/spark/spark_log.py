@@ -8,6 +8,7 @@ from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
 from walflow.delivery import Arriving, Checkpoints, LogSink, measure
+from walflow.delivery.ages import BacklogAge
 from walflow.delivery.tag import Tags
 from walflow.wal import Commit, Log
 
@@ -42,7 +43,7 @@ class SparkLog:
         self.served = ServedLog(log, DurableEnd(log), known)
         self._look_seconds = LOOK if admission is None else min(LOOK, admission.seconds / 2)
         self.ranges = LogRanges(log, self.served.durable_end, out)
-        measured = measure(log, inlet, _Unread(log))
+        measured = measure(log, inlet, _Unread(log, inlet))
 
         def committed(commit: Commit) -> None:
             measured(commit)
@@ -86,8 +87,9 @@ class _Unread:
 
     first_ingest_ns = 0
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, inlet: Inlet) -> None:
         self._log = log
+        self.ages = BacklogAge(log, inlet.scheduler.time)
 
     def backlog(self) -> int:
         log = self._log

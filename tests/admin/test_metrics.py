@@ -7,7 +7,7 @@ import pytest
 
 from walflow.admin import reference
 from walflow.admin.rates import OVER, Rates
-from walflow.delivery.measures import MARKS, Ages
+from walflow.delivery.ages import MARKS, Ages
 from walflow.metrics import CATALOGUE, BucketedValues, Metrics, exposed
 
 ROOT = Path(__file__).parents[2]
@@ -111,10 +111,3 @@ def test_a_backlog_of_days_is_remembered_in_little_and_its_oldest_exactly() -> N
     assert ages.oldest(10.0 * MARKS, low=0) == 10.0 * MARKS
     middle = 5 * MARKS
     assert ages.oldest(10.0 * MARKS, low=middle) == pytest.approx(10.0 * MARKS - middle, abs=32)
-
-
-def test_what_an_earlier_process_left_is_as_old_as_it_is() -> None:
-    ages = Ages()
-    ages.note(0.0, durable=100, low=50)
-    ages.backdate(3600.0)
-    assert ages.oldest(1.0, low=50) == 3601.0

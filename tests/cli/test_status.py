@@ -101,6 +101,14 @@ def test_a_sink_below_lanes_stops_its_own_alone() -> None:
     assert "log does not send to far, which lacks 1 event, 56 B: main::far: Connection refused" in lines
 
 
+@pytest.mark.parametrize(("lead", "said"), [(7200, True), (3599, False)])
+def test_a_log_that_stamps_ahead_of_the_clock_says_so(lead: int, said: bool) -> None:
+    log = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log={"clock_lead_seconds": lead})
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [log], [], [])])
+    line = "log stamps events 2 h 0 min ahead of the clock, which was set back"
+    assert (line in [str(one) for one in report(known)]) == said
+
+
 def test_each_lane_has_a_row_and_counts_once_in_the_sum() -> None:
     lanes = [LaneStatus("near", 3, 100, [], 2), LaneStatus("far", 1200, 56_000, [Shut("main::far", "away")], 200)]
     held: dict[str, int | float] = {"backlog_events": 1200, "oldest_seconds": 200.0, "used_bytes": 90_000}

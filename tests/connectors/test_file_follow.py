@@ -23,7 +23,7 @@ from walflow.disk import RealDisk
 from walflow.errors import Unusable
 from walflow.event import Block
 from walflow.plan import load
-from walflow.testing import MemoryInlet
+from walflow.testing import Fatal, MemoryInlet
 
 STEP = 0.05  # seconds of virtual time
 
@@ -540,6 +540,35 @@ async def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
     async with Run(tmp_path):
         with pytest.raises(Unusable, match="another process follows files with the checkpoint"):
             FollowCheckpoint.open(RealDisk(), str(tmp_path / "state"), "f::source", "")
+
+
+async def test_a_lock_file_that_was_removed_is_made_again_with_the_next_checkpoint(tmp_path: Path) -> None:
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path) as run:
+        await run.passing(1)
+        (lock,) = (tmp_path / "state").glob("*.lock")
+        lock.unlink()
+        append(tmp_path / "app.log", b"2\n")
+        await run.passing(2)
+        with pytest.raises(Unusable, match="another process follows files"):
+            FollowCheckpoint.open(RealDisk(), str(tmp_path / "state"), run.out.name, "boot")
+    assert run.lines == [b"1", b"2"]
+
+
+async def test_of_two_processes_with_one_checkpoint_the_one_without_the_lock_file_ends(tmp_path: Path) -> None:
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path) as run:
+        await run.passing(1)
+        (lock,) = (tmp_path / "state").glob("*.lock")
+        lock.unlink()
+        other = FollowCheckpoint.open(RealDisk(), str(tmp_path / "state"), run.out.name, "boot")
+        (saved,) = (tmp_path / "state").glob("*.json")
+        before = saved.read_bytes()
+        append(tmp_path / "app.log", b"2\n")
+        with pytest.raises(Fatal, match="another process follows files"):
+            await run.passing(2)
+        assert saved.read_bytes() == before, "it is the other one's"
+        other.close()
 
 
 async def test_a_damaged_checkpoint_is_said_and_nothing_is_read(tmp_path: Path) -> None:

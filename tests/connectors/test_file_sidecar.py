@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from connectors.file.appending import Appending
-from connectors.file.output import FileBatch
+from connectors.file.output import CannotWrite, FileBatch
 from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
 from tests.connectors.world import DeadlyDisk, Killed, appending
@@ -46,6 +46,42 @@ def test_a_sidecar_has_its_size_and_its_name_at_once() -> None:
     disk = SimulatedDisk()
     opened(disk)
     assert uncut(disk).sizes() == {PATH: 0, SIDECAR: SLOT * SLOTS}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_sidecar_that_was_removed_is_there_again_before_the_next_event(restored: bool) -> None:
+    disk = SimulatedDisk()
+    output = opened(disk)
+    old = disk.content(SIDECAR)
+    write(output, 1, b"1\n")
+    disk.unlink(SIDECAR)
+    disk.sync_directory(os.path.dirname(SIDECAR))
+    if restored:
+        fd = disk.open(SIDECAR, create=True)
+        disk.write(fd, [old], 0)
+        disk.close(fd)
+    with pytest.raises(CannotWrite, match="another writer holds it"):
+        opened(disk)
+    write(output, 2, b"2\n")
+    after = uncut(disk)
+    assert after.content(PATH) == b"1\n2\n"
+    again = opened(after, 2)
+    assert is_known(again.known, 1)
+    assert is_known(again.known, 2)
+
+
+def test_a_sidecar_that_another_process_has_instead_is_its() -> None:
+    disk = SimulatedDisk()
+    output = opened(disk)
+    write(output, 1, b"1\n")
+    disk.unlink(SIDECAR)
+    other = Sidecar.open(disk, PATH)
+    with pytest.raises(CannotWrite, match=f"another process does, and holds {SIDECAR}"):
+        write(output, 2, b"2\n")
+    assert disk.content(PATH) == b"1\n"
+    other.close()
+    write(output, 2, b"2\n")
+    assert disk.content(PATH) == b"1\n2\n"
 
 
 def test_a_sidecar_that_was_cut_gets_its_size_back_and_keeps_what_it_says() -> None:

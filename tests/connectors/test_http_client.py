@@ -258,6 +258,17 @@ async def test_retry_after_is_waited_for() -> None:
         assert asyncio.get_running_loop().time() - begun >= 1.0
 
 
+@pytest.mark.test
+async def test_retry_after_is_by_the_servers_clock() -> None:
+    year = "Thu, 01 Jan 1970 00:00:0"
+    peer = Peer(web.Response(status=503, headers={"Date": f"{year}1 GMT", "Retry-After": f"{year}2 GMT"}))
+    async with peer.listening() as port, posting(port) as inlet:
+        begun = asyncio.get_running_loop().time()
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.acked)
+        assert asyncio.get_running_loop().time() - begun >= 1.0
+
+
 async def test_no_answer_in_time() -> None:
     peer = Peer()
     peer.hold = asyncio.Event()

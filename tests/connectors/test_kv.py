@@ -120,3 +120,27 @@ def test_a_store_is_one_connectors_and_no_other_programs(tmp_path: Path) -> None
 def test_bad_commands(command: object, says: str) -> None:
     with pytest.raises(BadCommand, match=says):
         command_of({"kv": command}, 1)
+
+
+def test_a_store_whose_file_was_removed_is_one_connectors_and_answers_nothing(tmp_path: Path) -> None:
+    store = KvStore.open(str(tmp_path))
+    (tmp_path / FILE).unlink()
+    with pytest.raises(CannotStore, match="the directory is locked, another process has it"):
+        KvStore.open(str(tmp_path))
+    store.begin()
+    store.put(b"a", b"1")
+    with pytest.raises(CannotStore, match="was moved, replaced or removed while it was in use"):
+        store.commit()
+    store.close()
+    KvStore.open(str(tmp_path)).close()
+
+
+def test_a_store_in_a_directory_that_was_moved_answers_nothing(tmp_path: Path) -> None:
+    store = KvStore.open(str(tmp_path / "store"))
+    (tmp_path / "store").rename(tmp_path / "aside")
+    other = KvStore.open(str(tmp_path / "store"))
+    store.begin()
+    with pytest.raises(CannotStore, match="was moved, replaced or removed while it was in use"):
+        store.commit()
+    store.close()
+    other.close()

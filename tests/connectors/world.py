@@ -51,7 +51,7 @@ class Sink:
     def die(self) -> None:
         """kill -9: the descriptors close, and nothing else happens. What was not acked is the log's again."""
         sidecar = getattr(self.output, "_sidecar", None)
-        for fd in (self.output._fd, sidecar and sidecar._fd):
+        for fd in (self.output._fd, sidecar and sidecar._lock.fd):
             if fd is not None:
                 os.close(fd)
         held = [*(self.writer._batch.blocks if self.writer._batch else ()), *self.writer._waiting]

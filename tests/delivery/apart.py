@@ -13,7 +13,7 @@ from walflow.codecs import JSON
 from walflow.framing import LINES
 from walflow.nodes.build import build
 from walflow.receipt import Receipt
-from walflow.testing import MemoryDisk
+from walflow.testing import MemoryDisk, VirtualClock
 from walflow.wal import Log
 
 FLOW = """
@@ -42,9 +42,11 @@ class Apart:
         disk: MemoryDisk | None = None,
         config: str = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 8',
         away: Sequence[str] = (),
+        wall_ns: int | None = None,
     ) -> None:
         self.world = World()
         self.scheduler = self.world.scheduler
+        self.clock = VirtualClock(self.scheduler) if wall_ns is None else VirtualClock(self.scheduler, wall_ns)
         self.disk = disk or MemoryDisk()
         creates = "".join(f"create connector {name} from null;" for name in sinks if "/" not in name)
         nodes = build(assembled(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
@@ -62,7 +64,7 @@ class Apart:
         self.nodes.sink.begin(context)
         self.outlet = self.nodes.source.begin(context)
         self._given: list[Receipt] = []
-        self.log = Log(wal.options(), self.disk)
+        self.log = Log(wal.options(), self.disk, self.clock)
         self.running = RunningLog(wal, self.log, self.nodes.sink, self.outlet)
         for name, sink in self.sinks.items():
             if name not in away:

@@ -3,7 +3,8 @@
 from connectors.wal import RunningLog, Wal
 from walflow import Block
 from walflow.receipt import Receipt
-from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
+from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualClock, VirtualScheduler
+from walflow.testing.clock import START_NS
 from walflow.wal import Log
 
 LOST = ConnectionError("gone")
@@ -12,13 +13,14 @@ LOST = ConnectionError("gone")
 class Whole:
     """One life of a log. What it sends stands in `sent` until the test settles it."""
 
-    def __init__(self, config: Wal, disk: MemoryDisk) -> None:
+    def __init__(self, config: Wal, disk: MemoryDisk, wall_ns: int = START_NS) -> None:
         self.config = config
         self.disk = disk
         self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
-        self.log = Log(config.options(), disk)
+        self.clock = VirtualClock(self.scheduler, wall_ns)
+        self.log = Log(config.options(), disk, self.clock)
         self.running = RunningLog(config, self.log, self.inlet, self.outlet)
         self.scheduler.run()
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.operators.flows import LOST, Running
-from tests.receipts import had_by
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES

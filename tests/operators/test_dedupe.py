@@ -255,6 +255,33 @@ def test_a_directory_has_one_owner() -> None:
     held.close()
 
 
+def test_a_directory_whose_lock_file_was_removed_has_one_owner() -> None:
+    held = SeenFile("keys", 10)
+    os.unlink("keys/lock")
+    with pytest.raises(DirectoryLocked, match="keys is in use"):
+        SeenFile("keys", 10)
+    held.write_anew([b"1" * 16])
+    assert os.path.exists("keys/lock")
+    held.close()
+
+
+def test_keys_of_a_directory_that_is_another_one_are_held_until_it_is_back() -> None:
+    log = Log(', dir = "keys"')
+    receipt = log.give(1)
+    os.rename("keys", "aside")
+    os.mkdir("keys")
+    log.sink.ack()
+    log.work()
+    assert receipt.pending
+    assert os.listdir("keys") == []
+    os.rmdir("keys")
+    os.rename("aside", "keys")
+    log.world.scheduler.advance(1.0)
+    log.work()
+    assert not receipt.pending
+    log.end()
+
+
 def test_two_in_one_flow_with_one_directory_are_refused() -> None:
     body = BODY.format(more=', dir = "keys"').replace(
         "create operator dedupe;", "create operator dedupe; create operator b from dedupe;"

@@ -102,6 +102,16 @@ def test_time_goes_on_from_the_last_event() -> None:
     assert [one.cause for one in stand.acked] == [None, None]
 
 
+@pytest.mark.parametrize("behind", [0, 1, 3600])
+def test_a_clock_that_is_set_back_makes_no_window_shorter(behind: int) -> None:
+    stand = Stand()
+    for second in range(60):
+        stand.send(second if second < 15 else second - behind)
+        stand.scheduler.advance(1)
+    stand.scheduler.advance(20)
+    assert [count for _, count in stand.sink.counts] == [10] * 6
+
+
 def test_old_events_of_a_log_are_not_told_by_the_clock() -> None:
     """A log that catches up sends an hour's events within a second."""
     stand = Stand()

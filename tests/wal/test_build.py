@@ -71,8 +71,8 @@ class Disk(FaultyDisk):
     def die(self) -> None:
         for fd in list(self.fds):
             self.close(fd)
-        for path in list(self._held):
-            self.let_go(path)
+        for fd in list(self._held.values()):
+            self.let_go(fd)
 
 
 @pytest.mark.parametrize("failure", [errno.ENOSPC, errno.EIO, 0], ids=["full", "broken", "killed"])

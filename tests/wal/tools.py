@@ -127,9 +127,9 @@ class FaultyDisk(RecordingDisk):
         self._maybe("sync_directory", path)
         super().sync_directory(path)
 
-    def hold_directory(self, path: str) -> None:
+    def hold_directory(self, path: str) -> int:
         self._maybe("open", path)
-        super().hold_directory(path)
+        return super().hold_directory(path)
 
     def allocate(self, fd: int, size: int) -> None:
         self._maybe("allocate", self._paths[fd])

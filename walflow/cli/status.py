@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WATCHED_EVERY = 1.0  # seconds
 SOON = 86_400  # seconds: no line about a log that will be full later
+LEAD = 3600  # seconds: from so far ahead on a log's time is something to see to
 
 
 def status(
@@ -157,6 +158,8 @@ def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
         held = "".join(f"; {printable(line)}" for line in [*connector.held_by, *shut])
         when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
         lines.append(Text(f"{name} {when}{held}", "yellow"))
+    if (lead := known.get("clock_lead_seconds", 0)) >= LEAD:
+        lines.append(Text(f"{name} stamps events {duration(lead)} ahead of the clock, which was set back", "yellow"))
     if connector.reason:
         lines.append(Text(f"{name} is {connector.state}: {printable(connector.reason)}", "red"))
     if connector.breaker is not None:

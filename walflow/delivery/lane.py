@@ -1,6 +1,5 @@
 """One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked them."""
 
-import time
 from collections.abc import Callable
 
 from msgspec import MsgspecError
@@ -60,10 +59,9 @@ class Lane:
         """Events that are durable and not acked by every sink of the lane."""
         return self._mark.behind(self._log.durable)
 
-    def oldest_seconds(self) -> float:
-        """The age of the oldest event that is durable and not acked by every sink of the lane, by the wall clock."""
-        received_ns = self._ahead.received_ns() if self.backlog() else 0
-        return max(0.0, (time.time_ns() - received_ns) / 1e9) if received_ns else 0.0
+    def received_ns(self) -> int:
+        """The stamp of the oldest event that is not acked by every sink of the lane. 0: none was read."""
+        return self._ahead.received_ns()
 
     @property
     def low(self) -> int:

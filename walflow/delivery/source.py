@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from walflow.contract import Outlet
+from walflow.delivery.ages import BacklogAge
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.lane import Lane
 from walflow.delivery.measures import backlog_bytes
@@ -35,6 +36,7 @@ class LogSource:
         self._log = log
         self._out = out
         self._checkpoints = checkpoints
+        self.ages = BacklogAge(log, out.scheduler.time)
         self._outcomes = Outcomes(out)
         self._gaps_told = 0
         several = len(out.lanes) > 1
@@ -84,7 +86,9 @@ class LogSource:
     def _measure(self, name: str, lane: Lane) -> None:
         self._out.gauge("wal_lane_backlog_events", lane.backlog, lane=name)
         self._out.gauge("wal_lane_backlog_bytes", lambda: backlog_bytes(self._log, lane.low), lane=name)
-        self._out.gauge("wal_lane_oldest_seconds", lane.oldest_seconds, lane=name)
+        self._out.gauge(
+            "wal_lane_oldest_seconds", lambda: self.ages.since_receipt(lane.low, lane.received_ns()), lane=name
+        )
         self._out.gauge("wal_lane_dropped_events", lambda: lane.dropped_events, lane=name)
 
     def _tell_gaps(self) -> None:

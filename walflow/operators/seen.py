@@ -16,6 +16,7 @@ import google_crc32c
 from walflow.disk import Disk, RealDisk, remedy
 from walflow.durable import DiskFolder, replace_and_keep
 from walflow.errors import DirectoryLocked, Unusable
+from walflow.lock import HeldDirectory, LockFile
 
 HEADER: Final = b"walflow seen keys 1\n"
 DIGEST: Final = 16
@@ -50,22 +51,20 @@ class SeenKeys:
 
 
 class SeenFile:
-    """Of one directory, which is its own. Every call but the constructor may fail with OSError; what was to be written
-    is then to be written again, whole."""
+    """Of one directory, which is its own. Every call but the constructor may fail with OSError, and with Unusable while the
+    directory is not where it was; what was to be written is then to be written again, whole."""
 
     def __init__(self, directory: str, most: int, disk: Disk | None = None) -> None:
         """Raises DirectoryLocked, and Unusable where there can be no such directory."""
         self._disk = disk = disk or RealDisk()
         self._folder = DiskFolder(disk, directory)
+        self._directory = directory
         self._path = os.path.join(directory, "seen")
         self._most = most
         self._fd: int | None = None
         try:
             disk.makedir(directory)
-            self._lock = disk.open(os.path.join(directory, "lock"), create=True)
-            if not disk.lock(self._lock):
-                disk.close(self._lock)
-                raise DirectoryLocked(f"{directory} is in use by another walflow")
+            self._place, self._lock = _lock(disk, directory)
             self.keys, self.damage = self._read()
         except OSError as error:
             otherwise = "give qos::dedupe another `dir`"
@@ -82,6 +81,7 @@ class SeenFile:
         """They are on disk when it returns."""
         assert self._fd is not None
         self._sound = False
+        self._check()
         self._disk.write(self._fd, [_packed(fresh)], len(HEADER) + SIZE * self._stored)
         self._disk.sync(self._fd)
         self._stored += len(fresh)
@@ -90,10 +90,18 @@ class SeenFile:
     def close(self) -> None:
         if self._fd is not None:
             self._disk.close(self._fd)
-        self._disk.close(self._lock)
+        self._lock.release()
+        self._place.release()
+
+    def _check(self) -> None:
+        if not self._place.is_in_place():
+            raise Unusable(f"{self._directory} was moved, replaced or removed while it was in use; move it back")
+        if not self._lock.is_in_place() and not self._lock.renew():
+            raise Unusable(f"{self._lock.path} was replaced, and another process has locked the new one")
 
     def write_anew(self, keys: Sequence[bytes]) -> None:
         """These and no others, as `write`."""
+        self._check()
         fd = replace_and_keep(self._folder, "seen", [HEADER + _packed(keys)], temporary="seen.new")
         if self._fd is not None:
             self._disk.close(self._fd)
@@ -116,6 +124,20 @@ class SeenFile:
         if header == HEADER and not bad:
             return keys[-self._most :], None
         return keys[-self._most :], f"{self._path} is damaged: {len(keys)} keys of it can be read"
+
+
+def _lock(disk: Disk, directory: str) -> tuple[HeldDirectory, LockFile]:
+    place = HeldDirectory.take(disk, directory)
+    if place is not None:
+        try:
+            lock = LockFile.take(disk, os.path.join(directory, "lock"))
+        except BaseException:
+            place.release()
+            raise
+        if lock is not None:
+            return place, lock
+        place.release()
+    raise DirectoryLocked(f"{directory} is in use by another walflow")
 
 
 def _packed(keys: Iterable[bytes]) -> bytes:

@@ -2,6 +2,9 @@
 
 Between events the region's time is that of its last event and the time since then: no clock is asked for the date. It goes on
 while the sources upstream have nothing that they have not sent, as an older event might be among it.
+
+An event that a log upstream sends has the log's time, which never goes back. Other sources stamp by the wall clock. If that was
+set back, an event counts at the region's time.
 """
 
 from typing import Final
@@ -16,6 +19,9 @@ from walflow.operators.stateful import LENT_BYTES, StatefulSelect
 from walflow_kernel.state import Room, State
 from walflow_kernel.windows.frame import COUNT
 
+SET_BACK: Final = (
+    1_000_000_000  # nanoseconds: no event waits so long between its source and a region without a log before it
+)
 LOG_DELAY: Final = 1_000_000_000  # nanoseconds that an event may need through a log upstream
 RETRY: Final = 0.1  # seconds
 TICK_BYTES: Final = 2048  # what a tick without results takes of a turn: the loop has its turn after some 2,000
@@ -45,6 +51,9 @@ class WindowSelect(StatefulSelect):
         return f"<WindowSelect {self._place.name} {len(open_windows)} windows, {self.waiting} waiting>"
 
     def take(self, block: Block) -> Block | None:
+        if block.ingest_ns < self._last - SET_BACK and not self._delay():
+            block = block.with_frames(block.frames, block.codec)
+            block.ingest_ns = self._time()
         if not self._tick(block.ingest_ns):
             if not self._gate.shut:
                 self._rest()

@@ -1,6 +1,7 @@
 """For tests, a stranger's too: the world a connector runs in (`world`), disks in memory (`disk`), and what a power cut
 may leave of one (`cuts`). What proves the log with them is no part of the package: `tests/proof`, beside the source."""
 
+from walflow.testing.clock import VirtualClock
 from walflow.testing.cuts import images
 from walflow.testing.disk import Image, MemoryDisk, PowerCut, SimulatedDisk
 from walflow.testing.world import Fatal, MemoryCounter, MemoryInlet, MemoryOutlet, MemoryStream, VirtualScheduler
@@ -15,6 +16,7 @@ __all__ = [
     "MemoryStream",
     "PowerCut",
     "SimulatedDisk",
+    "VirtualClock",
     "VirtualScheduler",
     "images",
 ]

@@ -275,12 +275,18 @@ class MemoryDisk:
     def sync_directory(self, path: str) -> None:
         self._begin("sync_directory", path)
 
-    def hold_directory(self, path: str) -> None:
-        """Nothing is kept: syncing one never needs a descriptor here."""
+    def hold_directory(self, path: str) -> int:
+        inode = self.inodes.get(path)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         if self.fault is not None:
             MemoryDisk._begin(self, "open", path)
+        self._last_fd += 1
+        self._fds[self._last_fd] = path, inode
+        return self._last_fd
 
-    def let_go(self, path: str) -> None: ...
+    def let_go(self, fd: int) -> None:
+        self.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
@@ -327,13 +333,15 @@ class MemoryDisk:
         return sorted([name[end + 1 :] for name in self.inodes if name.rfind("/") == end and name.startswith(path)])
 
     def stat(self, fd: int) -> Stat:
-        inode = self._fds[fd][1]
-        assert inode.data is not None
-        return self._stat(inode)
+        return self._stat(self._fds[fd][1])
 
     def look(self, path: str) -> Stat | None:
         inode = self.inodes.get(path)
         return None if inode is None or inode.data is None else self._stat(inode)
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        inode = self.inodes.get(path)
+        return None if inode is None else (1, inode.number)
 
     def find(self, directory: str, inode: int) -> list[str]:
         start = directory.rstrip("/") + "/"
@@ -344,9 +352,8 @@ class MemoryDisk:
         return None if inode.data is None else inode.number
 
     def _stat(self, inode: Inode) -> Stat:
-        assert inode.data is not None
         links = sum([other is inode for other in self.inodes.values()])
-        return Stat(len(inode.data), (1, inode.number), links)
+        return Stat(len(inode.data or b""), (1, inode.number), links)
 
     def is_file(self, path: str) -> bool:
         inode = self.inodes.get(path)

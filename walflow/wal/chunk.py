@@ -79,6 +79,8 @@ class Chunk:
 
     def create(self, directory: Directory, *, preallocate: bool) -> int:
         """Makes the file, from a spare or new. May be called again after DiskFull."""
+        if self.fd is None:
+            directory.check_place()
         if self.fd is None and self.spare is not None:
             self.fd = directory.open(self.spare)
         if self.fd is None:

@@ -119,7 +119,7 @@ class Commit:
 
     def flush(self) -> None:
         """Writes and syncs; in a relaxed log, only writes. Raises DiskFull (flush it again later: it writes to the same
-        place) or FailStop."""
+        place) or FailStop. What it has written is where a start would look for it."""
         started = time.perf_counter()
         self._make_room()
         for part in self.parts:
@@ -131,6 +131,7 @@ class Commit:
             sync_names(self._directory, [part.chunk for part in self.parts])
         elif self.overdue is not None:
             self.overdue.flush()
+        self._directory.check_place()
         self.seconds = time.perf_counter() - started
         self.flushed = True
 

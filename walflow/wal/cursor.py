@@ -132,6 +132,8 @@ class Checkpoint:
 
     def flush(self) -> None:
         """Raises DiskFull (flush it again later) or FailStop."""
+        self._directory.check_place()  # files are deleted by their names
+        self._directory.check_lock()
         for slot in self._slots:
             self._directory.write("cursor", self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
             self._directory.sync("cursor", self._fd)

@@ -9,10 +9,12 @@ import errno
 import os
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from walflow.disk import Disk, remedy
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, Unusable
+from walflow.lock import HeldDirectory, LockFile, holder
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
@@ -26,7 +28,8 @@ class Directory:
         self.path = path
         self.disk = disk
         self._start = os.path.join(path, "")
-        self._lock: int | None = None
+        self._place: HeldDirectory | None = None
+        self._lock: LockFile | None = None
         self._stopped: FailStop | None = None
 
     def __repr__(self) -> str:
@@ -41,23 +44,19 @@ class Directory:
         return self._start + name if name else self.path
 
     def acquire(self) -> None:
-        """Makes the directory if it is missing, and locks it for this process."""
+        """Makes the directory if it is missing, and locks it for this process: the directory itself, and LOCK, which older
+        versions lock alone."""
         try:
             self.disk.makedir(self.path)
             self._sync_path()
         except OSError as error:
             raise self._no_directory(error) from error
         try:
-            lock = self.disk.open(self.file("LOCK"), create=True)
-        except OSError as error:
-            raise self.cannot_open("LOCK", error) from error
-        try:
-            self._take(lock)
             self._hold()
+            self._take()
         except BaseException:
-            self.disk.close(lock)
+            self.release()
             raise
-        self._lock = lock
 
     def _sync_path(self) -> None:
         """Syncs the directory and its parents: a process that was killed may have made or removed names and not synced
@@ -71,27 +70,76 @@ class Directory:
         except PermissionError:
             pass  # not ours, so it was there before
 
-    def _take(self, lock: int) -> None:
-        if not self.disk.lock(lock):
-            holder = self.disk.read(lock, 32, 0).strip()
-            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
-            raise DirectoryLocked(f"{self.path} is in use by {who}")
-        pid = b"%d\n" % os.getpid()
-        self.write("LOCK", lock, [pid], 0)
-        self.truncate("LOCK", lock, len(pid))
-
     def _hold(self) -> None:
         """Keeps the directory open, so that acked chunks can be deleted even if no descriptor is left."""
         try:
-            self.disk.hold_directory(self.path)
+            self._place = HeldDirectory.take(self.disk, self.path)
         except OSError as error:
             raise self.cannot_open("", error) from error
+        if self._place is None:
+            raise self._locked()
+
+    def _take(self) -> None:
+        try:
+            self._lock = lock = LockFile.take(self.disk, self.file("LOCK"))
+        except OSError as error:
+            raise self.cannot_open("LOCK", error) from error
+        if lock is None:
+            raise self._locked()
+        pid = _pid()
+        self.write("LOCK", lock.fd, [pid], 0)
+        self.truncate("LOCK", lock.fd, len(pid))
+
+    def _locked(self) -> DirectoryLocked:
+        return DirectoryLocked(f"{self.path} is in use by {holder(self.disk, self.file('LOCK'))}")
 
     def release(self) -> None:
+        if self._place is not None:
+            self._place.release()
+            self._place = None
         if self._lock is not None:
-            self.disk.let_go(self.path)
-            self.disk.close(self._lock)
+            self._lock.release()
             self._lock = None
+
+    def check_place(self) -> None:
+        """Raises FailStop if the path names another directory by now, or none: nobody would find what is written. For any
+        thread."""
+        if self._place is None:
+            return
+        try:
+            there = self._place.is_in_place()
+        except OSError as error:
+            raise self._stop("stat", "", error) from error
+        if not there:
+            self._stopped = FailStop(
+                f"{self.path} was moved, replaced or removed while the log was in use: the log is where the directory is now; "
+                "move it back and start again"
+            )
+            raise self._stopped
+
+    def check_lock(self) -> None:
+        """Locks LOCK again if it was removed or replaced. Raises FailStop if another process has locked the new one. One thread
+        at a time."""
+        place, lock = self._place, self._lock
+        if place is None or lock is None:
+            return
+        try:
+            if lock.is_in_place():
+                return
+            kept = lock.renew()
+        except OSError as error:
+            if place.locked:  # that is enough; the next checkpoint may find room for the file
+                return
+            raise self._failed("create", "LOCK", error) from error
+        if not kept:
+            who = holder(self.disk, lock.path)
+            self._stopped = FailStop(
+                f"{lock.path} was replaced while the log was in use, and {who} has locked the new one"
+            )
+            raise self._stopped
+        with suppress(OSError):  # for people
+            self.disk.write(lock.fd, [_pid()], 0)
+            self.disk.truncate(lock.fd, len(_pid()))
 
     def unusable(self, name: str, what: str) -> Unusable:
         return Unusable(f"{self.file(name)}: {what}; run: walflow wal repair {shlex.quote(self.path)}")
@@ -136,7 +184,8 @@ class Directory:
 
     def open_to_read(self, name: str) -> int:
         """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not lost: raises
-        DiskFull, or FailStop, because another start may be able to open it."""
+        DiskFull, or FailStop, because another start may be able to open it. The same for one that went with the directory."""
+        self.check_place()
         try:
             return self.disk.open(self.file(name))
         except FileNotFoundError:
@@ -215,3 +264,7 @@ class Directory:
         remedy = self._permit(error)
         self._stopped = FailStop(f"{said}; {remedy}" if remedy else said)
         return self._stopped
+
+
+def _pid() -> bytes:
+    return b"%d\n" % os.getpid()

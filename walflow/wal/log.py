@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
+from walflow.clock import Clock, SystemClock
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DiskFull, FailStop, LogFull
 from walflow.wal.arrivals import UpstreamPositions
@@ -55,6 +56,7 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.log_time import LogTime
 from walflow.wal.mark_file import MarkFile
 from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery, recover
@@ -96,10 +98,11 @@ class Dropped(NamedTuple):
 class Log:
     """Raises DirectoryLocked if a process has it, Unusable if its files are not what they must be."""
 
-    def __init__(self, options: LogOptions, disk: Disk | None = None) -> None:
+    def __init__(self, options: LogOptions, disk: Disk | None = None, clock: Clock | None = None) -> None:
         if options.chunk_size < 1024 or options.max_chunks < 1:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or RealDisk()
+        self._clock: Clock = clock or SystemClock()
         self.directory = Directory(options.path, self.disk)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget
@@ -133,7 +136,7 @@ class Log:
         self.dropped_events, self.dropped_bytes = found.dropped
         self.chunks = found.chunks
         self._number = found.commit
-        self._last_ns = found.last_ns
+        self.time = LogTime(self._clock, found.last_ns)
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
@@ -200,8 +203,8 @@ class Log:
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Appends a record and returns its first position. Raises LogFull: nothing was written; ack some positions,
-        write a checkpoint, append again. A record is never stamped older than the one before it, also when the clock went
-        back between two starts: windows are closed by these stamps."""
+        write a checkpoint, append again. The stamp is that of log time (log_time.py): never older than the one before it,
+        also when the clock went back between two starts, because windows are closed by these stamps."""
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
@@ -220,10 +223,11 @@ class Log:
             part = commit.begin_part(chunk)
         seed = chunk.seed
         position = self.next
-        if ingest_ns < self._last_ns:
-            ingest_ns = self._last_ns
+        time = self.time
+        if time.lead_ns or ingest_ns < time.last_ns:
+            ingest_ns = time.stamp(ingest_ns)
         else:
-            self._last_ns = ingest_ns
+            time.last_ns = ingest_ns
         body_crc = crc(crc(seed, tag), payload)
         header = _pack_header(SYNC, length, position, ingest_ns, commit.number, count, 0, len(tag), body_crc)
         slices = part.slices
@@ -285,6 +289,7 @@ class Log:
     def _begin_commit(self) -> Commit:
         if self._open is not None:
             self._close_commit()
+        self.time.look()
         self._open = commit = Commit(
             self.directory, self._number, preallocate=self.space.preallocate, relaxed=self.relaxed
         )

@@ -12,6 +12,7 @@ from connectors.file.follow.growing import Head
 from walflow import Unusable, WalflowError
 from walflow.disk import Disk
 from walflow.durable import DiskFolder, replace
+from walflow.lock import LockFile
 
 VERSION: Final = 2  # 1 has no `past`, and no bytes before the offset
 PAST: Final = 1000  # files that are remembered when they are followed no more
@@ -67,7 +68,7 @@ class FollowMarks(NamedTuple):
 class FollowCheckpoint:
     """The file, held by this process alone."""
 
-    def __init__(self, disk: Disk, directory: str, name: str, lock: int, boot: str) -> None:
+    def __init__(self, disk: Disk, directory: str, name: str, lock: LockFile, boot: str) -> None:
         self.path = os.path.join(directory, name)
         self._disk = disk
         self._folder = DiskFolder(disk, directory)
@@ -84,12 +85,11 @@ class FollowCheckpoint:
         name = f"{quote(owner, safe=':')}.json"
         try:
             disk.makedir(directory)
-            lock = disk.open(os.path.join(directory, f"{name}.lock"), create=True)
+            lock = LockFile.take(disk, os.path.join(directory, f"{name}.lock"))
         except OSError as error:
             raise NoCheckpoint(f"cannot keep a checkpoint in {directory}: {error.strerror}") from error
-        if not disk.lock(lock):
-            disk.close(lock)
-            raise Unusable(f"another process follows files with the checkpoint {os.path.join(directory, name)}")
+        if lock is None:
+            raise _taken(os.path.join(directory, name))
         return cls(disk, directory, name, lock, boot)
 
     def load(self) -> FollowMarks | None:
@@ -111,12 +111,19 @@ class FollowCheckpoint:
         return FollowMarks(saved.files, saved.past)
 
     def save(self, marks: FollowMarks) -> None:
-        """Raises OSError: the old ones are on disk, or the new ones."""
+        """Raises OSError: the old ones are on disk, or the new ones. Raises Unusable: the lock file was removed, and another
+        process follows the files now, from this checkpoint."""
+        if not self._lock.is_in_place() and not self._lock.renew():
+            raise _taken(self.path)
         data = msgspec.json.encode(_Saved(VERSION, self._boot, *marks))
         replace(self._folder, self._name, [data])
 
     def close(self) -> None:
-        self._disk.close(self._lock)
+        self._lock.release()
+
+
+def _taken(path: str) -> Unusable:
+    return Unusable(f"another process follows files with the checkpoint {path}")
 
 
 def _with_device_of_now(mark: FileMark) -> FileMark:

@@ -12,7 +12,7 @@ from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.inflating import is_compressed
 from connectors.file.follow.jobs import Jobs
 from connectors.file.follow.sent import SentOffsets
-from walflow import Backoff, Outlet, Timer
+from walflow import Backoff, Outlet, Timer, WalflowError
 
 SAVE_SECONDS: Final = 0.5  # from an ack to its checkpoint
 SAVE_BYTES: Final = 8 << 20  # acked bytes after which it is written at once
@@ -35,6 +35,7 @@ class MarkKeeper:
         self._in_thread = in_thread
         self._scheduler = out.scheduler
         self._log = out.log
+        self._fatal = out.fatal
         self._tell = saved
         self._marks = {mark.identity: mark for mark in (marks.files if marks else ())}
         self._past = deque[FileMark](marks.past if marks else (), PAST)
@@ -139,6 +140,8 @@ class MarkKeeper:
             self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}; trying again")
             self._timer = self._scheduler.call_later(self._backoff.next(), self._submit)
             return
+        if isinstance(error, WalflowError):
+            self._fatal(error)
         if error is not None:
             raise error
         self._backoff.reset()

@@ -10,10 +10,12 @@ import os
 import shlex
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from walflow.disk import Disk, RealDisk
 from walflow.errors import DirectoryLocked, Unusable
+from walflow.lock import HeldDirectory, holder
 from walflow.wal.arrivals import MAGIC as ARRIVALS_MAGIC, NAME as ARRIVALS
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
@@ -49,11 +51,13 @@ class RepairStep(NamedTuple):
 
 
 class Hold:
-    """The log's lock, taken as soon as there is a file to lock."""
+    """The log's locks: the directory's as soon as it can be opened, and that of LOCK as soon as there is such a file."""
 
     def __init__(self, path: str, disk: Disk | None = None) -> None:
+        self._directory = path
         self._path = os.path.join(path, "LOCK")
         self._disk: Disk = disk or RealDisk()
+        self._place: HeldDirectory | None = None
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -63,10 +67,12 @@ class Hold:
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:
             os.close(self._fd)
+        if self._place is not None:
+            self._place.release()
 
     def take(self, *, create: bool) -> None:
-        """Takes the lock. Raises DirectoryLocked. A file that cannot be opened cannot be locked by another process
-        either."""
+        """Takes the locks. Raises DirectoryLocked. What cannot be opened cannot be locked by another process either."""
+        self._take_directory()
         if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
             return
         try:
@@ -76,11 +82,20 @@ class Hold:
         except OSError:
             return
         if not self._disk.lock(fd):
-            holder = os.pread(fd, 32, 0).strip()
             os.close(fd)
-            who = f"process {holder.decode()}" if holder.isdigit() else "another process"
-            raise DirectoryLocked(f"{os.path.dirname(self._path)} is in use by {who}; stop it first")
+            raise self._locked()
         self._fd = fd
+
+    def _take_directory(self) -> None:
+        if self._place is not None or not os.path.isdir(self._directory):
+            return
+        with suppress(OSError):
+            self._place = HeldDirectory.take(self._disk, self._directory)
+            if self._place is None:
+                raise self._locked()
+
+    def _locked(self) -> DirectoryLocked:
+        return DirectoryLocked(f"{self._directory} is in use by {holder(self._disk, self._path)}; stop it first")
 
 
 def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[RepairStep]:

@@ -1,6 +1,7 @@
 """What the next start would find in a directory, and which process uses it now."""
 
 import os
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -104,8 +105,11 @@ def _expect_log(path: str) -> None:
 def holder(path: str) -> str:
     """The process that has locked it, as text; empty if there is none. Read from /proc/locks: even a short attempt to
     lock could make a daemon that is just starting fail."""
+    locked: list[os.stat_result] = []
+    for name in ("LOCK", ""):
+        with suppress(OSError):  # LOCK may have been removed; the directory is locked as well
+            locked.append(os.stat(os.path.join(path, name), follow_symlinks=not name))
     try:
-        lock = os.stat(os.path.join(path, "LOCK"), follow_symlinks=False)
         with open("/proc/locks", encoding="ascii", errors="replace") as lines:
             entries = [fields for line in lines if len(fields := line.split()) >= 6 and fields[1] == "FLOCK"]
     except OSError:
@@ -114,7 +118,8 @@ def holder(path: str) -> str:
         major, minor, inode = file.split(":")
         device = os.makedev(int(major, 16), int(minor, 16))
         # btrfs and overlays show a device here that stat does not
-        if int(inode) == lock.st_ino and (device == lock.st_dev or pid == _pid(path)):
+        of_it = [one for one in locked if one.st_ino == int(inode) and (one.st_dev == device or pid == _pid(path))]
+        if of_it:
             return f"process {pid}" if int(pid) > 0 else "another process"
     return ""
 

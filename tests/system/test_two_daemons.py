@@ -1,0 +1,87 @@
+"""A second daemon, or another directory, where one is running: two real processes on a real file system."""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.system.daemon import Client, echo_flow, running, wait_until
+from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL
+
+
+@pytest.mark.parametrize("removed", ["LOCK", "nothing"])
+def test_a_second_daemon_on_a_log_is_refused(tmp_path: Path, removed: str) -> None:
+    flow = echo_flow(tmp_path)
+    with running(flow, tmp_path) as first:
+        with closing(Client(first.port())) as client:
+            echo(client, 1)
+            if removed == "LOCK":
+                (tmp_path / "state/LOCK").unlink()
+            with running(flow, tmp_path) as second:
+                assert "state is in use by" in str(second.wait_for("fatal")["error"])
+                assert second.wait() == EX_TEMPFAIL
+            echo(client, 2)
+        wait_until(lambda: (tmp_path / "state/LOCK").exists(), "the lock file that was removed")
+        assert (tmp_path / "state/LOCK").read_text() == f"{first.pid}\n"
+        assert first.terminate() == 0
+
+
+def moved(state: Path) -> None:
+    state.rename(state.with_name("aside"))
+
+
+def replaced(state: Path) -> None:
+    moved(state)
+    state.mkdir()
+
+
+def restored(state: Path) -> None:
+    """From a copy, as a backup would be."""
+    shutil.copytree(state, state.with_name("copy"))
+    moved(state)
+    state.with_name("copy").rename(state)
+
+
+def removed(state: Path) -> None:
+    shutil.rmtree(state)
+
+
+@pytest.mark.parametrize("loss", [moved, replaced, restored, removed])
+def test_a_log_whose_directory_is_another_one_acks_nothing(tmp_path: Path, loss: Callable[[Path], None]) -> None:
+    flow, state = echo_flow(tmp_path), tmp_path / "state"
+    with running(flow, tmp_path) as daemon, closing(Client(daemon.port())) as client:
+        echo(client, 1)
+        loss(state)
+        before = entries(state)
+        with suppress(ConnectionError):  # a checkpoint may have noticed it first
+            client.send(b'{"n":2}\n')
+        error = str(daemon.wait_for("fatal")["error"])
+        assert error.startswith("state was moved, replaced or removed while the log was in use: ")
+        assert daemon.wait() == EX_IOERR
+        assert rest(client) == b"", "the second event was answered"
+        assert entries(state) == before, "it wrote where another log is"
+        assert not [line for line in daemon.raw if "Traceback" in line]
+
+
+def entries(directory: Path) -> dict[str, int] | None:
+    if not directory.exists():
+        return None
+    return {entry.name: os.stat(entry).st_mtime_ns for entry in directory.iterdir()}
+
+
+def echo(client: Client, number: int) -> None:
+    line = b'{"n":%d}' % number
+    client.send(line + b"\n")
+    assert client.lines(1) == [line]
+
+
+def rest(client: Client) -> bytes:
+    """All that still comes."""
+    data = b""
+    with suppress(ConnectionError):
+        while more := client.socket.recv(1 << 16):
+            data += more
+    return data

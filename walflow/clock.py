@@ -1,0 +1,28 @@
+"""The clocks of the machine. What needs one is given a `Clock`, so that a test can turn it.
+
+The wall clock says what time it is, for people and for stamps. It is set: by NTP, by hand, when a machine wakes up. The
+monotonic clock is not, so it measures ages and deadlines. It means nothing in another process.
+"""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def wall_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since some moment before the process began."""
+        ...
+
+
+class SystemClock:
+    """The operating system's."""
+
+    def wall_ns(self) -> int:
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
