@@ -132,6 +132,7 @@ class MemoryDisk:
         self.inodes: dict[str, Inode] = {}
         self.fault: Callable[[str, str], int | None] | None = None
         self.bad_from: Mapping[str, int] = {}  # of which files, and from which byte on, nothing can be read
+        self.bad_to: Mapping[str, int] = {}  # up to which byte; if nothing is said, to the end
         self.failures = 0  # operations that raised because of it, or because the disk was full
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._last_fd = 1000
@@ -238,7 +239,11 @@ class MemoryDisk:
         path, inode = self._fds[fd]
         if self.fault is not None:
             MemoryDisk._begin(self, "read", path)
-        if self.bad_from and offset + size > self.bad_from.get(path, offset + size):
+        if (
+            self.bad_from
+            and offset + size > self.bad_from.get(path, offset + size)
+            and offset < self.bad_to.get(path, 1 << 63)
+        ):
             raise self._failure(errno.EIO, path)
         assert inode.data is not None
         piece = inode.data[offset : offset + size]

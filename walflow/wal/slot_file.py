@@ -105,10 +105,7 @@ class SlotFile:
         return fd
 
     def _slot(self, offset: int) -> tuple[int, Stored]:
-        try:
-            data = self._directory.disk.read(self._fd, MARKS_SLOT, offset)
-        except OSError:
-            data = b""
+        data = self._directory.read(self._name, self._fd, MARKS_SLOT, offset)
         return unpack(self._uuid, data, self._magic)
 
 
