@@ -289,10 +289,22 @@ class MemoryDisk:
 
     def allocate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
-        self._begin("allocate", path)
         assert inode.data is not None
+        before = len(inode.data)
+        try:
+            self._begin("allocate", path)
+        except OSError as error:
+            if error.errno == errno.ENOSPC and size > before:  # as on ext4, what was found is kept
+                self._resize(inode, before + self._room((size - before) // 2))
+            raise
+        if size > before:
+            self._resize(inode, before + self._room(size - before))
         if size > len(inode.data):
-            self._resize(inode, size)
+            raise self._failure(errno.ENOSPC, path)
+
+    def _room(self, growth: int) -> int:
+        """So many bytes of it there is space for."""
+        return growth
 
     def truncate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
@@ -454,6 +466,9 @@ class SimulatedDisk(MemoryDisk):
         else:  # behind what was synced there are zeros anyway
             self._touch(inode, before, min(size, len(inode.synced)))
         self._resized(inode, before)
+
+    def _room(self, growth: int) -> int:
+        return growth - self._missing(growth)
 
     def _missing(self, growth: int) -> int:
         """How many bytes of it there is no space for."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from walflow.disk import Disk
-from walflow.errors import CannotRead
+from walflow.errors import CannotRead, DiskFull
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
@@ -29,6 +29,7 @@ from walflow.wal.format import (
 
 WINDOW: Final = 256 << 10  # read at a time
 PAGE: Final = 4096
+LESS: Final = 4  # so many times less is reserved if the disk has no room
 MOST_BAD: Final = 4  # pages of one read: with more, the disk fails, and not a sector
 
 
@@ -37,6 +38,7 @@ class Chunk:
     been charged for it. `fd` is the writer's, open while there is something to write; readers have their own."""
 
     __slots__ = (
+        "_step",
         "before",
         "begins",
         "capacity",
@@ -48,8 +50,8 @@ class Chunk:
         "mended",
         "name",
         "named",
-        "preallocated",
         "relaxed",
+        "reserved",
         "salt",
         "seed",
         "skipped",
@@ -73,14 +75,15 @@ class Chunk:
         self.capacity = capacity
         self.fd: int | None = None
         self.spare: str | None = None  # the file it will be made of
-        self.preallocated = False
+        self.reserved = 0  # bytes that the disk has for it, where they are preallocated
+        self._step = capacity  # bytes to reserve at a time
         self.named = False  # its name is on disk too
         self.mended: bytes | None = None  # its header, where the file has no sound one
 
     def __repr__(self) -> str:
         return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"
 
-    def create(self, directory: Directory, *, preallocate: bool) -> int:
+    def create(self, directory: Directory) -> int:
         """Makes the file, from a spare or new. May be called again after DiskFull."""
         if self.fd is None and self.spare is not None:
             self.fd = directory.open(self.spare)
@@ -89,13 +92,36 @@ class Chunk:
         if self.spare is not None:
             directory.rename(self.spare, self.name)
             self.spare = None
-            self.preallocated = True
+            self.reserved = directory.disk.stat(self.fd).size
             if self.capacity == self.end:  # sealed already: the budget was given back what lies behind
-                directory.truncate(self.name, self.fd, self.capacity)
-        if preallocate and not self.preallocated:
-            directory.allocate(self.name, self.fd, self.capacity)
-            self.preallocated = True
+                self.cut(directory, self.capacity)
         return self.fd
+
+    def reserve(self, directory: Directory, fd: int, needed: int) -> None:
+        """Room on the disk for all that the chunk may ever have. If the disk has less, for less, down to `needed`."""
+        while True:
+            wanted = min(self.capacity, max(needed, self.reserved + self._step))
+            try:
+                directory.allocate(self.name, fd, wanted)
+            except DiskFull:
+                if wanted == needed:
+                    raise
+                self._step //= LESS
+            else:
+                self.reserved = wanted
+                self._step = max(self._step * LESS, PAGE)
+                return
+
+    def cut(self, directory: Directory, size: int) -> None:
+        """Gives back what the file has behind `size`."""
+        assert self.fd is not None
+        directory.truncate(self.name, self.fd, size)
+        self.reserved = min(self.reserved, size)
+
+    @property
+    def is_whole(self) -> bool:
+        """All that it may have is reserved, so its file is as good as any spare."""
+        return self.reserved >= self.capacity
 
     @property
     def wanted(self) -> int:

@@ -177,12 +177,18 @@ class Directory:
         )
 
     def allocate(self, name: str, fd: int, size: int) -> None:
+        """Raises DiskFull: then the file is as it was, for what was reserved would be missing elsewhere."""
         self._check()
+        before = self.disk.stat(fd).size
         try:
             self.disk.allocate(fd, size)
         except OSError as error:
-            if error.errno not in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
-                raise self._failed("allocate", name, error) from error
+            if error.errno in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
+                return
+            failed = self._failed("allocate", name, error)
+            if isinstance(failed, DiskFull):
+                self.truncate(name, fd, before)
+            raise failed from error
 
     def write(self, name: str, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._check()
