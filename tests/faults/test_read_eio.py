@@ -102,7 +102,7 @@ def test_a_start_that_cannot_read_ends_with_74_and_a_line_and_gives_nothing_up(
 def test_what_stays_unreadable_is_given_up_by_repair_alone(behind: tuple[Path, int], tmp_path: Path) -> None:
     flow, port = behind
     state = tmp_path / "state"
-    path = sorted(state.glob("*.wal"))[0]
+    path = min(state.glob("*.wal"))
     given = options("pread64:error=EIO", path=[path], calls=[])
     command = ["strace", "-f", "-o", str(tmp_path / "strace"), *given, *WALFLOW, "wal", "repair", str(state), "--yes"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -40,7 +40,9 @@ def test_a_disk_with_less_room_than_a_chunk_takes_events_all_the_same(image: Ima
         assert daemon.terminate() == 0
 
 
-def test_a_disk_that_gets_full_is_used_to_its_end_and_goes_on_when_there_is_room(image: Image, tmp_path: Path) -> None:
+def test_a_disk_that_gets_full_is_used_to_its_end_and_goes_on_when_there_is_room(
+    image: Image, tmp_path: Path
+) -> None:
     image.fill(3 * MIB)
     flow = echo_flow(tmp_path, chunk_size=64 * MIB, max_chunks=4)
     with running(flow, tmp_path) as daemon:

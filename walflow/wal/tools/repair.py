@@ -41,7 +41,7 @@ from walflow.wal.slot_file import MARKS_SLOT, newest
 from walflow.wal.tools.inspect import Finding, Read, View, removed
 
 PIECE: Final = 8 << 20
-PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "meta.tmp")  # nothing but a file will do
+PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "consumers", "meta.tmp")  # nothing but a file will do
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
 
