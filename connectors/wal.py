@@ -9,7 +9,7 @@ the block until every sink that the pipelines choose for it has acked or rejecte
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
@@ -27,6 +27,7 @@ from walflow.delivery import (
     recall,
 )
 from walflow.delivery.tag import Tags
+from walflow.log_thread import on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
@@ -220,9 +221,9 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
         return
     found: dict[str, Sequence[Recalled]] = {}
     try:
-        error = await _on_thread(out, lambda: found.update(recall(log, wanted)))
+        error = await read_on_thread(out, lambda: found.update(recall(log, wanted)))
     except BaseException:
-        await _on_thread(out, log.close)  # behind the job
+        await on_thread(out, log.close)  # behind the job
         raise
     if isinstance(error, FailStop):
         out.fatal(error)
@@ -238,9 +239,9 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
         return None
     arriving = Arriving(log, inlet)
     try:
-        error = await _on_thread(out, arriving.open)
+        error = await read_on_thread(out, arriving.open)
     except BaseException:
-        await _on_thread(out, log.close)  # behind the job
+        await on_thread(out, log.close)  # behind the job
         raise
     arriving.tell(out, error)
     return arriving
@@ -249,22 +250,8 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
     """Waits for the thread's work and for the runtime to see its result. Then writes the last cursor, and closes the
     files."""
-    await _on_thread(out, lambda: None)
+    await on_thread(out, lambda: None)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
-    await _on_thread(out, log.close)
+    await on_thread(out, log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)
-
-
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
-    """The job's error."""
-    done = asyncio.Event()
-    errors: list[BaseException | None] = []
-
-    def ended(error: BaseException | None) -> None:
-        errors.append(error)
-        done.set()
-
-    out.scheduler.submit(job, ended)
-    await done.wait()
-    return errors[0]

@@ -65,12 +65,13 @@ class Code:
     BELOW_FLOOR: Final = "below-floor"
     BEYOND_HEAD: Final = "beyond-head"
     NO_SPACE: Final = "no-space"
+    CANNOT_READ: Final = "cannot-read"
     TOO_LARGE: Final = "too-large"
     UNKNOWN_STAGE: Final = "unknown-stage"
     STOPPING: Final = "stopping"
     INTERNAL: Final = "internal"
 
-    RETRY: Final = frozenset({LEASED, TAKEN, NO_SPACE, STOPPING})
+    RETRY: Final = frozenset({LEASED, TAKEN, NO_SPACE, CANNOT_READ, STOPPING})
 
 
 class Right:

@@ -31,7 +31,16 @@ from walflow.contract import (
     Stream,
     Timer,
 )
-from walflow.errors import CannotDecode, CannotEncode, DiskFull, FailStop, Misconfigured, Unusable, WalflowError
+from walflow.errors import (
+    CannotDecode,
+    CannotEncode,
+    CannotRead,
+    DiskFull,
+    FailStop,
+    Misconfigured,
+    Unusable,
+    WalflowError,
+)
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, StreamId, Verdict
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
@@ -48,6 +57,7 @@ __all__ = [
     "Block",
     "CannotDecode",
     "CannotEncode",
+    "CannotRead",
     "Claim",
     "Codec",
     "CodecUse",

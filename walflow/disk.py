@@ -95,7 +95,8 @@ class Disk(Protocol):
     def let_go(self, fd: int) -> None: ...
 
     def allocate(self, fd: int, size: int) -> None:
-        """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync."""
+        """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync. Then some of it may be reserved all the same, and
+        the file larger (ext4)."""
         ...
 
     def truncate(self, fd: int, size: int) -> None: ...

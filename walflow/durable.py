@@ -7,9 +7,11 @@ sync could leave the name with half of the bytes, and without the last step the 
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from walflow.disk import Disk
+from walflow.errors import WalflowError
 
 
 class Folder(Protocol):
@@ -65,8 +67,8 @@ class DiskFolder:
 
 def replace(folder: Folder, name: str, pieces: Iterable[bytes], *, temporary: str | None = None) -> None:
     """Durable when it returns. When it raises, the name has the old bytes or the new ones, and either may be gone at
-    the next power cut: replace it again. `temporary` (by default `<name>.tmp`) may be left behind; the next call with
-    the same one removes it."""
+    the next power cut: replace it again. `temporary` (by default `<name>.tmp`) is removed then: on a full disk
+    it would keep what was left. A crash may leave it behind, and the next call with the same one removes it."""
     folder.close(replace_and_keep(folder, name, pieces, temporary=temporary))
 
 
@@ -85,5 +87,7 @@ def replace_and_keep(folder: Folder, name: str, pieces: Iterable[bytes], *, temp
         folder.sync_names()
     except BaseException:
         folder.close(fd)
+        with suppress(OSError, WalflowError):
+            folder.unlink(temporary)
         raise
     return fd

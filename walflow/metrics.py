@@ -264,6 +264,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "wal_unsynced_seconds": Family("gauge", "Seconds for which the oldest of these events has waited for its sync."),
     "wal_full": Family("gauge", "1 while the log's budget is used, or almost used."),
     "wal_disk_full": Family("gauge", "1 while the disk is full, or no file can be opened."),
+    "wal_cannot_read": Family(
+        "gauge", "Lanes for which the disk fails to read the next events. It is tried again; no event is given up."
+    ),
+    "wal_read_failures_total": Family("counter", "Reads of the log that the disk failed."),
     "wal_sync_seconds": Family(
         "histogram", 'Time to write and sync a commit; with sync = "interval", time of a sync.'
     ),

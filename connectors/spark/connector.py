@@ -1,7 +1,7 @@
 """The connector `spark`: its guarantees, and the parts of one run."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from connectors.spark.config import SparkConfig
@@ -15,6 +15,7 @@ from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
 from walflow.delivery import Arriving
+from walflow.log_thread import on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
 from walflow.net import Address, SocketOptions
 from walflow.net.needs import to_listen, to_read
@@ -114,9 +115,9 @@ class Spark(SparkConfig):
         try:
             await self._serve(log, inlet, out)
         finally:
-            await _on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
+            await on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
             out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
-            await _on_thread(out, log.close)
+            await on_thread(out, log.close)
             if log.failure is not None:  # nothing is lost, and the disk has failed all the same
                 out.fatal(log.failure)
 
@@ -129,7 +130,7 @@ class Spark(SparkConfig):
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
         arriving = Arriving(log, inlet) if inlet.straight or inlet.straight_files else None
         if arriving is not None:
-            arriving.tell(out, await _on_thread(out, arriving.open))
+            arriving.tell(out, await read_on_thread(out, arriving.open))
         events = SparkLog(log, names, admission, inlet, out, arriving)
         results: Results | None = None
         try:
@@ -174,17 +175,3 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first failure, because an operator wants to read that one."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
-    """The job's error."""
-    done = asyncio.Event()
-    errors: list[BaseException | None] = []
-
-    def ended(error: BaseException | None) -> None:
-        errors.append(error)
-        done.set()
-
-    out.scheduler.submit(job, ended)
-    await done.wait()
-    return errors[0]

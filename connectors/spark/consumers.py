@@ -1,9 +1,6 @@
 """How far each consumer is. The log is acked up to the slowest of them, and never before the file says so too.
 
-`<path>/consumers` is one line of JSON and one with its checksum, written anew at each commit:
-
-    {"log": "…", "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000", "scan": "…"}}}
-    crc32 1a2b3c4d
+`<path>/consumers` says so (consumer_file.py).
 
 A scan is one checkpoint's way through the log: its name is in that checkpoint's offsets. The last one that committed
 has the consumer, and another is refused until it says that it knows: it has not seen what was committed before it.
@@ -14,20 +11,16 @@ the log itself knows that all before was committed.
 
 import asyncio
 import datetime
-import json
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from connectors.spark.consumer_file import NAME, ConsumerFile
 from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow import DiskFull, Half
-from walflow.durable import replace
+from walflow import CannotRead, DiskFull, Half, Unusable
 from walflow.wal import Log
 
-FILE: Final = "consumers"
-LARGEST: Final = 1 << 20
 PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
 
 
@@ -64,7 +57,7 @@ class Consumers:
         self._log = log
         self._half = half
         self._acked = acked
-        self._directory = log.directory
+        self._file = ConsumerFile(log.directory, log.uuid)
         self._turns = SerialTasks()
         self._closed = False
         self._served: dict[str, int] = {}
@@ -137,6 +130,7 @@ class Consumers:
         """The consumer has processed all positions below `position`. This is durable when the call returns. A position
         below an earlier commit changes nothing. Raises RequestRefused."""
         self._check(name, position)
+        self._silent.pop(name, None)  # it is not silent, also if the disk has no room
         if position > self.committed(name):
             await self._turns.take(lambda: self._commit(name, position, peer, scan))
         return self.committed(name)
@@ -236,7 +230,11 @@ class Consumers:
 
     async def _forget(self, silent: Mapping[str, tuple[int, float]], now: float) -> None:
         cursors = self._cursors
-        gone = [name for name, (position, _) in silent.items() if cursors[name].position == position]
+        gone = [
+            name
+            for name, (position, _) in silent.items()
+            if name in self._silent and cursors[name].position == position
+        ]
         if self._closed or not gone:
             return
         lags = {name: self.lag(name) for name in gone}
@@ -259,15 +257,18 @@ class Consumers:
 
     async def _replace(self, cursors: dict[str, Cursor]) -> None:
         """They are those of the file before they are ours. Raises RequestRefused."""
-        text = self._text(cursors)
+        fields = _fields(cursors)
+        if not self._file.fits(fields):
+            raise RequestRefused(Code.TOO_LARGE, f"the positions of {len(cursors)} consumers do not fit their file")
         try:
-            await on_log_thread(self._half, lambda: self._write(text))
+            await on_log_thread(self._half, lambda: self._file.write(fields))
         except DiskFull as error:
             raise RequestRefused(Code.NO_SPACE, str(error)) from error
         self._cursors = cursors
 
     async def _close(self) -> None:
         self._closed = True
+        self._file.close()
 
     def _ack(self) -> None:
         """Acks the log, after the file is written: events that a crash would repeat must still be there."""
@@ -275,20 +276,12 @@ class Consumers:
             self._log.ack(1, self.floor - 1)
             self._acked()
 
-    def _text(self, cursors: dict[str, Cursor]) -> bytes:
-        consumers = {name: cursor._asdict() for name, cursor in cursors.items()}
-        line = json.dumps({"log": self._log.uuid, "consumers": consumers}).encode() + b"\n"
-        return line + b"crc32 %08x\n" % zlib.crc32(line)
-
-    def _write(self, text: bytes) -> None:
-        replace(self._directory, FILE, [text])
-
     def _load(self) -> dict[str, Cursor]:
         log, floor, after = self._half.log, self._log.low + 1, self._log.durable + 1
         try:
             known = self._read()
         except ValueError as error:
-            log.error("consumers not read", file=self._directory.file(FILE), error=str(error), starts_at=floor)
+            log.error("consumers not read", file=self._log.directory.file(NAME), error=str(error), starts_at=floor)
             known = {}
         names = self._declared
         if self._admission is not None:
@@ -304,37 +297,31 @@ class Consumers:
             elif cursor.position > after:
                 log.error("consumer beyond the log", consumer=name, committed=cursor.position, starts_at=after)
                 cursor = cursor._replace(position=after)
+            elif cursor.position < floor:  # an older slot counts, and the log knows better
+                cursor = cursor._replace(position=floor)
             found[name] = cursor
-        if (
-            found != known
-        ):  # written now: the log acks what it has lost, and a consumer that has not committed it must know
-            self._write(self._text(found))
+        # written now: the log acks what it has lost, and a consumer that has not committed it must know
+        if found != known:
+            self._file.write(_fields(found))
+        else:
+            self._file.make_slots(_fields(found))
         return found
 
     def _read(self) -> dict[str, Cursor]:
-        """Raises ValueError."""
-        disk, path = self._directory.disk, self._directory.file(FILE)
-        if FILE not in disk.names(self._directory.path):
-            return {}
+        """Raises ValueError, DiskFull, FailStop."""
         try:
-            fd = disk.open(path)
-            try:
-                data = disk.read(fd, LARGEST, 0)
-            finally:
-                disk.close(fd)
-        except OSError as error:
-            raise ValueError(error.strerror) from error
-        line, _, checksum = data.partition(b"\n")
-        if checksum != b"crc32 %08x\n" % zlib.crc32(line + b"\n"):
-            raise ValueError("damaged: its checksum is wrong")
-        fields = json.loads(line)
-        if fields["log"] != self._log.uuid:
-            raise ValueError("of another log")
-        return {str(name): Cursor(**cursor) for name, cursor in fields["consumers"].items()}
+            known = self._file.read()
+        except CannotRead as error:  # the next start may read it; this one would begin at the floor
+            raise Unusable(str(error)) from error
+        return {name: Cursor(**cursor) for name, cursor in known.items()}  # type: ignore[arg-type]
 
     def _measure(self, name: str) -> None:
         self._half.gauge("spark_lag_events", lambda: self.lag(name), consumer=name)
         self._half.gauge("spark_owed_events", lambda: self.owed(name), consumer=name)
+
+
+def _fields(cursors: Mapping[str, Cursor]) -> dict[str, dict[str, object]]:
+    return {name: cursor._asdict() for name, cursor in cursors.items()}
 
 
 def _when(cursor: Cursor) -> str:

@@ -7,7 +7,7 @@ from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
-from walflow.delivery import Arriving, Checkpoints, LogSink, measure
+from walflow.delivery import Arriving, Checkpoints, LogSink, measure, measure_writer
 from walflow.delivery.ages import BacklogAge
 from walflow.delivery.tag import Tags
 from walflow.wal import Commit, Log
@@ -59,6 +59,7 @@ class SparkLog:
             on_full=self._tell_full,
             arriving=arriving,
         )
+        measure_writer(self._writer, inlet)
 
     def begin(self) -> None:
         self._inlet.serve(self._writer.accept)

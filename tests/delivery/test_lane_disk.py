@@ -11,6 +11,7 @@ from tests.delivery.apart import Apart
 from tests.delivery.test_lanes import FAN
 from walflow.delivery.ahead import SLOW_READ
 from walflow.testing import Fatal, MemoryDisk
+from walflow.wal.chunk import PAGE
 
 SINKS = ["near", "far"]
 SMALL = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 96'
@@ -30,6 +31,10 @@ def behind(disk: MemoryDisk) -> Apart:
     flow = Apart(FAN, SINKS, disk=disk, config=SMALL, away=["far"])
     assert flow.lanes() == {"near": 0, "far": BEHIND}
     return flow
+
+
+def counted(flow: Apart, wanted: str) -> int:
+    return sum(value for name, _, value in flow.world.metrics if name == wanted)
 
 
 def fails(operation: str, number: int, when: Callable[[int], bool]) -> Callable[[str, str], int | None]:
@@ -121,6 +126,68 @@ def test_a_read_that_fails_now_and_then_is_tried_again_page_by_page_and_nothing_
     assert flow.ids("near") == list(NEW)
     assert flow.ids("far") == [*range(BEHIND), *NEW]
     assert flow.log.gaps == []
+    flow.close()
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_second_in_which_nothing_can_be_read_stops_the_lane_alone_that_reads_and_loses_nothing(cold: bool) -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.cold = cold
+    flow.disk.fault = fails("read", errno.EIO, lambda call: True)
+    with capture_logs() as lines:
+        flow.sinks["far"].start()
+        flow.settle()
+        for number in NEW:
+            flow.give(number, size=SIZE)
+            flow.ack("near", "far")
+            assert flow.ids("near")[-1] == number, "at once"
+    had = flow.ids("far")
+    assert had == list(range(len(had))), "what a cache had"
+    assert flow.log.gaps == []
+    assert (flow.gauges["wal_cannot_read", ""](), counted(flow, "wal_read_failures_total")) == (1, 1)
+    (said,) = [line for line in lines if line["event"] == "log not read"]
+    chunk = next(chunk for chunk in flow.log.chunks if chunk.last > len(had))
+    assert chunk.name in said["reason"]
+    assert "at byte" in said["reason"]
+    assert said["reason"].endswith("walflow wal repair /log")
+    flow.disk.fault = None
+    flow.scheduler.advance(1.0)
+    flow.settle()
+    for _ in NEW:
+        flow.ack("far")
+    assert flow.ids("far") == [*range(BEHIND), *NEW]
+    assert flow.gauges["wal_cannot_read", ""]() == 0
+    flow.close()
+
+
+def test_a_page_that_stays_bad_is_asked_for_less_and_less_often_and_what_comes_before_it_is_delivered() -> None:
+    flow = behind(MemoryDisk())
+    flow.disk.cold = True
+    chunk = flow.log.chunks[BEHIND // 2]
+    path = flow.log.directory.file(chunk.name)
+    flow.disk.bad_from = {path: PAGE}
+    flow.sinks["far"].start()
+    flow.settle()
+    for _ in range(BEHIND):
+        flow.ack("far")
+    assert flow.ids("far") == list(range(chunk.first - 1))
+    reads = 0
+
+    def count_reads(operation: str, read: str) -> None:
+        nonlocal reads
+        reads += operation == "read" and read == path
+
+    flow.disk.fault = count_reads
+    for _ in range(120):
+        flow.scheduler.advance(1.0)
+        flow.settle()
+    assert 0 < reads < 120, "a few pages each time, and on the thread for reads alone"
+    assert flow.log.gaps == []
+    flow.disk.bad_from = {}
+    for _ in range(30):
+        flow.scheduler.advance(1.0)
+        flow.ack("far")
+    assert flow.ids("far") == list(range(BEHIND))
     flow.close()
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from tests.proof.judge import Broken, LogPromises, OpenLog, checkpoint
 from tests.proof.proof import DEEP, Effort, Story
 from tests.proof.stories import Life, Once
-from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, WalflowError
+from walflow.errors import CannotRead, DirectoryLocked, DiskFull, FailStop, LogFull, Unusable, WalflowError
 from walflow.testing.disk import Kept, SimulatedDisk
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import (
@@ -53,12 +53,18 @@ class Script:
 
 
 def script(
-    chunk_size: int, max_chunks: int, *, effort: Effort = SHALLOW, path: str = "/log", sync: Sync = "always"
+    chunk_size: int,
+    max_chunks: int,
+    *,
+    effort: Effort = SHALLOW,
+    path: str = "/log",
+    sync: Sync = "always",
+    gives_up: bool = False,
 ) -> Callable[[Body], Body]:
     """Of a log of so many bytes a chunk, and so many chunks."""
 
     def register(body: Body) -> Body:
-        options = LogOptions(path, chunk_size, max_chunks, 0, sync)
+        options = LogOptions(path, chunk_size, max_chunks, 0, sync, gives_up)
         SCRIPTS.append(lambda seed, open_log: Script(body, options, seed, open_log, effort))
         return body
 
@@ -544,7 +550,7 @@ def a_name_is_a_directory(files: Files) -> None:
     files[f"{chunk_name(50)}/file"] = b"inside"
 
 
-# the disk cannot read
+# the disk cannot read, and an operator gives up what that is
 
 
 def _unreadable(life: Life, bad: dict[str, int]) -> None:
@@ -557,7 +563,7 @@ def _nine(life: Life) -> None:
         life.put(bytes([number + 1]) * 300)
 
 
-@script(1024, 8, effort=DAMAGED)
+@script(1024, 8, effort=DAMAGED, gives_up=True)
 def an_unreadable_tail(life: Life) -> None:
     _nine(life)
     life.close()
@@ -565,7 +571,7 @@ def an_unreadable_tail(life: Life) -> None:
     must(life.log.gaps, "it is reported")
 
 
-@script(1024, 8, effort=DAMAGED)
+@script(1024, 8, effort=DAMAGED, gives_up=True)
 def unreadable_records(life: Life) -> None:
     """Of a chunk whose header can be read."""
     _nine(life)
@@ -574,7 +580,7 @@ def unreadable_records(life: Life) -> None:
     must([(gap.first, gap.last) for gap in life.log.gaps] == [(9, 9), (3, 4)], f"it is reported: {life.log.gaps}")
 
 
-@script(1024, 8, effort=DAMAGED)
+@script(1024, 8, effort=DAMAGED, gives_up=True)
 def an_unreadable_chunk_of_the_last_commit(life: Life) -> None:
     """The chunk behind it tells how many records it had."""
     life.put(*(bytes([number + 1]) * 300 for number in range(6)))
@@ -583,7 +589,7 @@ def an_unreadable_chunk_of_the_last_commit(life: Life) -> None:
     must([(gap.first, gap.last) for gap in life.log.gaps] == [(3, 4)], f"it is reported: {life.log.gaps}")
 
 
-@script(8192, 8, effort=DAMAGED)
+@script(8192, 8, effort=DAMAGED, gives_up=True)
 def an_unreadable_page_of_a_commit_without_a_cursor(life: Life) -> None:
     """What lies around it is synced where it is: a copy would have nothing in that place."""
     life.put(*(bytes([number + 1]) * 3000 for number in range(4)))
@@ -592,7 +598,7 @@ def an_unreadable_page_of_a_commit_without_a_cursor(life: Life) -> None:
     must([(gap.first, gap.last) for gap in life.log.gaps] == [(2, 2)], f"it is reported: {life.log.gaps}")
 
 
-@script(1024, 8, effort=DAMAGED)
+@script(1024, 8, effort=DAMAGED, gives_up=True)
 def an_unreadable_chunk(life: Life) -> None:
     _nine(life)
     log = life.log
@@ -603,7 +609,34 @@ def an_unreadable_chunk(life: Life) -> None:
     must("3 to 4 are lost" in str(log.gaps[0]), "in words, too")
 
 
-@script(1024, 8)
+@script(1024, 8, effort=DAMAGED)
+def a_disk_that_does_not_read_for_a_while(life: Life) -> None:
+    """At work, and at a start: nothing is given up."""
+    _nine(life)
+    for name in CHUNKS[1:5]:
+        life.disk.bad_from = {f"/log/{name}": 0}
+        try:
+            life.read_again()
+            life.read(1 << 20)
+        except CannotRead:
+            pass
+        life.disk.bad_from = {}
+    life.read_again()
+    life.read(1 << 20)
+    must(not life.log.gaps, f"nothing is lost: {life.log.gaps}")
+    life.close()
+    for name in (*CHUNKS[:5], "cursor", "meta"):
+        life.disk.bad_from = {f"/log/{name}": 0}
+        try:
+            Log(life.promises.options, life.disk).close()
+        except Unusable as error:
+            must(name in str(error), f"the file is named: {error}")
+        life.disk.bad_from = {}
+    must(not life.log.gaps, f"nothing is lost: {life.log.gaps}")
+    life.put(b"more")
+
+
+@script(1024, 8, gives_up=True)
 def no_room_for_evidence(life: Life) -> None:
     """The log goes on, and says that it kept none."""
     _nine(life)

@@ -1,14 +1,29 @@
-"""What the disk cannot read costs the records that lie on it and no more, each is named, and none of their positions is
-given out again: every page of every file, one at a time. The page with the last file's header costs that file."""
+"""What the disk cannot read is not given up: every page of every file, one at a time. If an operator gives it up, it costs the
+records that lie on it and no more, each is named, and none of their positions is given out again. The page with the last file's
+header costs that file."""
 
 import errno
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.wal.conftest import Open
-from tests.wal.tools import BadDisk, FaultyDisk, checkpoint, chunk_files, put, read, works
+from tests.wal.tools import (
+    EVERYTHING,
+    BadDisk,
+    FaultyDisk,
+    checkpoint,
+    chunk_files,
+    files_of,
+    put,
+    read,
+    restore,
+    works,
+)
+from walflow.errors import CannotRead, Unusable
 from walflow.wal import Log
 from walflow.wal.chunk import PAGE
 from walflow.wal.format import CHUNK_START, RECORD_START, SKIP, record_size
@@ -58,7 +73,8 @@ def test_a_page_costs_what_lies_on_it(open_log: Open, directory: Path, commits: 
 
 def expect_that_it_costs_what_lies_on_it(log: Log, open_log: Open, path: str, page: int) -> None:
     bad = on_page(log, path, page)
-    again = open_log(CHUNK, disk=BadDisk(path, page, page + PAGE))
+    expect_that_a_start_gives_nothing_up(open_log, path, page)
+    again = open_log(CHUNK, disk=BadDisk(path, page, page + PAGE), gives_up=True)
     found = {record.position for record in read(again)}
     gone = set(range(1, len(SIZES) + 1)) - found
     told = again.recovery.lines()
@@ -72,6 +88,34 @@ def expect_that_it_costs_what_lies_on_it(log: Log, open_log: Open, path: str, pa
     assert again.next > len(SIZES), where
 
 
+def expect_that_a_start_gives_nothing_up(open_log: Open, path: str, page: int) -> None:
+    """It ends, or it opens the log and delivers what is not on that page. When the disk is well again, all is there."""
+    files = files_of(os.path.dirname(path))
+    disk = BadDisk(path, page, page + PAGE)
+    refusal = rf"{path}: the disk cannot read it at byte {page}: .* run: walflow wal repair {os.path.dirname(path)}"
+    log: Log | None = None
+    try:
+        log = open_log(CHUNK, disk=disk)
+    except Unusable as error:
+        told = str(error)
+    if log is None:
+        assert re.fullmatch(refusal, told)
+    else:
+        reader = log.reader()
+        with suppress(CannotRead):
+            reader.read(EVERYTHING)
+        with suppress(CannotRead):
+            reader.read(EVERYTHING)
+        assert not log.gaps
+        disk.heal()
+        found = [record.position for record in reader.read(EVERYTHING)]
+        assert found == list(range(len(SIZES) - len(found) + 1, len(SIZES) + 1))
+    assert [record.position for record in read(open_log(CHUNK))] == list(range(1, len(SIZES) + 1))
+    assert not (Path(path).parent / "quarantine").exists()
+    open_log(CHUNK).abandon()
+    restore(os.path.dirname(path), files)
+
+
 def test_what_a_disk_cannot_read_today_is_there_for_a_better_day(open_log: Open, directory: Path) -> None:
     """Of a log that was killed, the last commit is written again: not with zeros where it was not read."""
     log = open_log(CHUNK)
@@ -79,7 +123,7 @@ def test_what_a_disk_cannot_read_today_is_there_for_a_better_day(open_log: Open,
     log.abandon()
     (path,) = chunk_files(str(directory))
     before = Path(path).read_bytes()
-    log = open_log(CHUNK, disk=BadDisk(path, PAGE, 2 * PAGE))
+    log = open_log(CHUNK, disk=BadDisk(path, PAGE, 2 * PAGE), gives_up=True)
     assert [gap.first for gap in log.gaps] == [2, 3]
     assert [record.position for record in read(log)] == [1, 4]
     log.close()
@@ -100,7 +144,7 @@ def test_a_tail_that_the_disk_cannot_read_is_lost_aloud(open_log: Open, director
         return errno.EIO if path_read == path and operation == "read" and tries > 1 else None
 
     disk.fault = second_half
-    log = open_log(disk=disk)
+    log = open_log(disk=disk, gives_up=True)
     assert [(gap.first, gap.reason) for gap in log.recovery.gaps] == [(1, UNREADABLE_END)]
     assert log.next > 2, "given out already, and not to be read"
     disk.fault = lambda operation, path: None
@@ -108,7 +152,7 @@ def test_a_tail_that_the_disk_cannot_read_is_lost_aloud(open_log: Open, director
     log.abandon()
     first = log.next
     disk.fault = lambda operation, path_read: errno.EIO if path_read == path and operation == "read" else None
-    assert open_log(disk=disk).next == first, "what is known is not passed a second time"
+    assert open_log(disk=disk, gives_up=True).next == first, "what is known is not passed a second time"
 
 
 def test_what_an_unreadable_page_held_is_lost_aloud_and_its_positions_are_not_given_out_again(
@@ -120,7 +164,7 @@ def test_what_an_unreadable_page_held_is_lost_aloud_and_its_positions_are_not_gi
     put(log, *[b"-" * 100] * 3)
     log.abandon()
     (path,) = chunk_files(str(directory))
-    log = open_log(chunk_size=1 << 16, disk=BadDisk(path, 4096))
+    log = open_log(chunk_size=1 << 16, disk=BadDisk(path, 4096), gives_up=True)
     assert [(gap.first, gap.last, gap.reason) for gap in log.recovery.gaps] == [
         (2, 2, "the disk cannot read them"),
         (3, 3, UNREADABLE_END),
@@ -134,7 +178,7 @@ def test_what_an_unreadable_end_takes_ends_where_the_next_chunk_begins(open_log:
     put(log, *[b"." * 2000] * 6)
     log.close()
     first, _ = chunk_files(str(directory))
-    log = open_log(chunk_size=1 << 13, disk=BadDisk(first, 4096))
+    log = open_log(chunk_size=1 << 13, disk=BadDisk(first, 4096), gives_up=True)
     assert [(gap.first, gap.last) for gap in log.recovery.gaps] == [(2, 2), (3, 3)]
     assert [record.position for record in read(log)] == [1, 4, 5, 6]
 
@@ -156,7 +200,7 @@ def test_the_positions_of_a_last_chunk_whose_header_cannot_be_read_are_not_given
         checkpoint(log, force=True)
     log.abandon()
     _, last = chunk_files(str(directory))
-    log = open_log(disk=BadDisk(last, 0, CHUNK_START))
+    log = open_log(disk=BadDisk(last, 0, CHUNK_START), gives_up=True)
     assert "has no sound header" in log.recovery.lines()[0]
     assert log.next > SKIP
     works(log)
@@ -169,7 +213,7 @@ def test_a_header_that_cannot_be_read_of_an_older_chunk_has_nothing_passed_over(
     put(log, b"." * 700)
     put(log, b"-" * 700)
     log.abandon()
-    log = open_log(1024, disk=BadDisk(chunk_files(str(directory))[0], 0, CHUNK_START))
+    log = open_log(1024, disk=BadDisk(chunk_files(str(directory))[0], 0, CHUNK_START), gives_up=True)
     assert [record.position for record in read(log)] == [1, 2]
     assert log.next == 3
 

@@ -2,6 +2,7 @@
 
 from walflow.testing import MemoryDisk
 from walflow.wal.chunk import PAGE, Pages
+from walflow.wal.directory import Directory
 
 FILE = "/file"
 
@@ -9,7 +10,7 @@ FILE = "/file"
 def pages_of(size: int, bad_from: int) -> Pages:
     disk = MemoryDisk({FILE: b"x" * size})
     disk.bad_from = {FILE: bad_from}
-    return Pages(disk, disk.open(FILE), size)
+    return Pages(Directory("/", disk), FILE[1:], disk.open(FILE), size)
 
 
 def test_what_cannot_be_read_is_known_by_the_page() -> None:

@@ -73,7 +73,8 @@ def test_a_report_is_written_once(tmp_path: Path) -> None:
 def reports(disk: SimulatedDisk) -> None:
     """Bytes 10 to 3009 of a file are kept, and told of."""
     fd = disk.open("/log/chunk")
-    Quarantine(Directory("/log", disk)).report(Gap(3, 5, "chunk", 10, 3000, "corrupt"), Pages(disk, fd, 4000))
+    directory = Directory("/log", disk)
+    Quarantine(directory).report(Gap(3, 5, "chunk", 10, 3000, "corrupt"), Pages(directory, "chunk", fd, 4000))
 
 
 def test_a_report_is_whole_or_not_there_whenever_the_power_goes() -> None:

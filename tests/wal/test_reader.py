@@ -7,11 +7,12 @@ import pytest
 
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
-from walflow.errors import DiskFull, FailStop
+from walflow.errors import CannotRead, DiskFull, FailStop
 from walflow.testing import MemoryDisk
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
 from walflow.wal.chunk import WINDOW
+from walflow.wal.format import record_size
 
 
 def overwrite(path: str, offset: int, data: bytes) -> None:
@@ -92,7 +93,7 @@ def test_what_is_being_written_is_not_remembered(open_log: Open) -> None:
 @pytest.mark.parametrize("what", ["body", "header", "both", "rest", "file", "unreadable"])
 def test_what_cannot_be_read_is_reported_and_stepped_over(open_log: Open, directory: Path, what: str) -> None:
     disk = FaultyDisk()
-    log = open_log(16384, 16, disk, cache_bytes=0)
+    log = open_log(16384, 16, disk, cache_bytes=0, gives_up=what == "unreadable")
     put(log, *(b"%02d" % i * 1000 for i in range(24)), count=2)
     paths = chunk_files(str(directory))
     assert len(paths) == 4
@@ -157,8 +158,17 @@ def test_no_descriptor_left_is_waited_out(open_log: Open) -> None:
     assert reader.gaps == []
 
 
-@pytest.mark.parametrize(("number", "before"), [(errno.EMFILE, [b"0", b"1"]), (errno.EIO, [])])
-def test_a_file_that_cannot_be_opened_costs_no_record(open_log: Open, number: int, before: list[bytes]) -> None:
+@pytest.mark.parametrize(
+    ("number", "before", "error"),
+    [
+        (errno.EMFILE, [b"0", b"1"], DiskFull),
+        (errno.EIO, [b"0", b"1"], CannotRead),
+        (errno.EACCES, [], FailStop),
+    ],
+)
+def test_a_file_that_cannot_be_opened_costs_no_record(
+    open_log: Open, number: int, before: list[bytes], error: type[Exception]
+) -> None:
     """Neither those in it nor those that were read before it, by this reader or by the next process's."""
     disk = FaultyDisk()
     log = open_log(1024, 16, disk, cache_bytes=0)
@@ -168,7 +178,7 @@ def test_a_file_that_cannot_be_opened_costs_no_record(open_log: Open, number: in
     disk.fault = lambda operation, path: number if (operation, path) == ("open", third) else None
     if before:
         assert [record.payload[:1] for record in reader.read(EVERYTHING)] == before
-    with pytest.raises(DiskFull if before else FailStop, match=os.path.basename(third)):
+    with pytest.raises(error, match=os.path.basename(third)):
         reader.read(EVERYTHING)
     disk.fault = lambda operation, path: None
     reader = reader if before else open_log(1024, 16).reader()
@@ -231,14 +241,73 @@ def test_records_of_all_shapes_are_read_from_disk(open_log: Open) -> None:
     assert log.recovery.lines() == []
 
 
-def test_a_bad_page_costs_what_lies_on_it_and_no_more() -> None:
+def test_a_bad_page_that_is_given_up_costs_what_lies_on_it_and_no_more() -> None:
     disk = MemoryDisk()
-    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0), disk)
+    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0, gives_up=True), disk)
     put(log, *[b"%02d" % number * 490 for number in range(20)])  # 1,028 bytes each
     disk.bad_from = {f"/log/{1:020d}.wal": 8192}
     assert [record.payload[:2] for record in read(log)] == [b"%02d" % number for number in range(7)]
     assert [(gap.first, gap.last) for gap in log.gaps] == [(8, 8), (9, 20)]
     assert {gap.reason for gap in log.gaps} == {"the disk cannot read them"}
+
+
+def test_what_the_disk_cannot_read_now_is_read_later_and_only_what_was_read_and_is_wrong_is_given_up() -> None:
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0), disk)
+    put(log, *[b"%02d" % number * 490 for number in range(20)])  # 1,028 bytes each
+    path = f"/log/{1:020d}.wal"
+    fd = disk.open(path)
+    disk.write(fd, [b"?"], 160 + record_size(980) * 2 + 500)
+    disk.close(fd)
+    disk.bad_from = {path: 8192}
+    reader = log.reader()
+    assert [record.position for record in reader.read(EVERYTHING)] == [1, 2, 4, 5, 6, 7]
+    for _ in range(3):
+        with pytest.raises(CannotRead, match=rf"{path}: the disk cannot read it at byte 8192: "):
+            reader.read(EVERYTHING)
+    assert [(gap.first, gap.last) for gap in log.gaps] == [(3, 3)]
+    disk.bad_from = {}
+    assert [record.position for record in reader.read(EVERYTHING)] == list(range(8, 21))
+    assert [(gap.first, gap.last, gap.reason) for gap in log.gaps] == [(3, 3, "corrupt")]
+
+
+def test_what_is_wrong_is_not_given_up_before_its_bytes_are_copied() -> None:
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0), disk)
+    put(log, *[b"%02d" % number * 490 for number in range(20)])
+    path = f"/log/{1:020d}.wal"
+    fd = disk.open(path)
+    disk.write(fd, [b"?"], 160 + record_size(980) * 2 + 500)
+    disk.close(fd)
+    reader = log.reader()
+    reads = 0
+
+    def first_alone(operation: str, read: str) -> int | None:
+        nonlocal reads
+        reads += operation == "read" and read == path
+        return errno.EIO if operation == "read" and read == path and reads > 1 else None
+
+    disk.fault = first_alone
+    assert [record.position for record in reader.read(EVERYTHING)] == [1, 2]
+    with pytest.raises(CannotRead):
+        reader.read(EVERYTHING)
+    assert log.gaps == []
+    disk.fault = None
+    assert [record.position for record in reader.read(EVERYTHING)] == list(range(4, 21))
+    assert [gap.first for gap in log.gaps] == [3]
+    kept = next(name for name in disk.inodes if name.endswith(".bytes"))
+    assert disk.content(kept) == disk.content(path)[160 + record_size(980) * 2 : 160 + record_size(980) * 3]
+
+
+def test_a_bad_page_of_what_is_acked_stands_in_nobodys_way() -> None:
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 65536, 4, cache_bytes=0), disk)
+    put(log, *[b"%02d" % number * 490 for number in range(20)])
+    log.ack(1, 12)
+    path = f"/log/{1:020d}.wal"
+    disk.bad_from, disk.bad_to = {path: 4096}, {path: 8192}
+    assert [record.position for record in read(log)] == list(range(13, 21))
+    assert log.gaps == []
 
 
 @pytest.mark.parametrize("byte", [0, 20, 47])

@@ -2,6 +2,7 @@
 tests/proof/repairing.py; as a person sees it: tests/cli/test_wal.py."""
 
 import errno
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,14 @@ from tests.cli.wal_tools import flip
 from tests.proof.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
 from tests.proof.scripts import CHUNKS
 from tests.wal.conftest import Open
-from tests.wal.tools import FaultyDisk, QuickDisk, commit, payloads, put
-from walflow.errors import DirectoryLocked
+from tests.wal.tools import EVERYTHING, BadDisk, FaultyDisk, QuickDisk, commit, payloads, put, read
+from walflow.cli.wal.repair import Account, mend
+from walflow.errors import CannotRead, DirectoryLocked, Unusable
 from walflow.testing import SimulatedDisk, images
 from walflow.wal import Log, LogOptions
+from walflow.wal.chunk import PAGE
 from walflow.wal.format import CHUNK_START, SLOT, record_size
+from walflow.wal.opening.tail import UNREADABLE_END
 from walflow.wal.tools.inspect import look
 from walflow.wal.tools.repair import Hold, _allow, obstacles, overwritten, pass_over
 
@@ -189,3 +193,75 @@ def test_what_is_another_users_is_left_to_that_user(path: str, mode: int) -> Non
         (step,) = _allow(path, mode)
     advice = f"run this as user 0, or as root: chown -R {user} /etc"
     assert step == (f"{path} belongs to user 0, and you are {user}: {advice}", None)
+
+
+def bad_log(path: Path) -> Log:
+    log = Log(LogOptions(str(path), 16384, 64), QuickDisk())
+    for number in range(40):  # in three files
+        put(log, b"%02d" % number * 490)
+    log.abandon()
+    return log
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 2])
+@pytest.mark.parametrize("page", [1, 2])
+def test_a_page_that_stays_bad_is_given_up_and_no_start_stops_at_it_any_more(
+    tmp_path: Path, chunk: int, page: int
+) -> None:
+    """The file as it was is kept, for a better day."""
+    path = tmp_path / "log"
+    name = bad_log(path).chunks[chunk].name
+    disk = BadDisk(str(path / name), page * PAGE, (page + 1) * PAGE)
+    account = Account(str(path), as_json=True)
+    assert mend(str(path), account, dry_run=False, yes=True, disk=disk)
+    log = Log(LogOptions(str(path), 16384, 64), disk)
+    found = {record.position for record in read(log)}
+    log.close()
+    assert 0 < 40 - len(found) <= 6
+    told = [json.loads(each.read_text()) for each in (path / "quarantine").glob("*.json")]
+    named = {
+        at for one in told for at in range(one["first"], 41 if one["reason"] == UNREADABLE_END else one["last"] + 1)
+    }
+    assert named == set(range(1, 41)) - found
+    assert (path / "quarantine" / name).stat().st_size == (path / name).stat().st_size
+    again = Account(str(path), as_json=True)
+    assert mend(str(path), again, dry_run=False, yes=True, disk=disk)
+
+
+def test_an_error_that_has_passed_is_nothing_to_repair(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    name = bad_log(path).chunks[1].name
+    disk = BadDisk(str(path / name), PAGE)
+    log = Log(LogOptions(str(path), 16384, 64, cache_bytes=0), disk)
+    reader = log.reader()
+    assert len(reader.read(EVERYTHING)) < 40
+    with pytest.raises(CannotRead):
+        reader.read(EVERYTHING)
+    log.close()
+    disk.heal()
+    assert mend(str(path), Account(str(path), as_json=True), dry_run=True, yes=False, disk=disk)
+    log = Log(LogOptions(str(path), 16384, 64), QuickDisk())
+    assert len(payloads(log)) == 40
+    log.close()
+    assert not (path / "quarantine").exists()
+
+
+@pytest.mark.parametrize("name", ["meta", "cursor", "marks", "arrivals"])
+def test_a_small_file_that_the_disk_cannot_read_is_moved_away(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "log"
+    log = Log(LogOptions(str(path), 16384, 64), QuickDisk())
+    put(log, b"one")
+    log.remember_arrivals().make()
+    log.part([["a"], ["b"]])
+    log.checkpoint(force=True).flush()  # type: ignore[union-attr]
+    log.abandon()
+    disk = BadDisk(str(path / name), 0)
+    with pytest.raises(
+        Unusable, match=rf"{path}/{name}: the disk cannot read it at byte 0: .*; if that stays so, stop"
+    ):
+        Log(LogOptions(str(path), 16384, 64), disk)
+    assert mend(str(path), Account(str(path), as_json=True), dry_run=False, yes=True, disk=disk)
+    assert (path / "quarantine" / name).exists()
+    log = Log(LogOptions(str(path), 16384, 64), disk)
+    assert payloads(log) == [b"one"]
+    log.close()

@@ -69,22 +69,17 @@ def chunk_files(path: str) -> list[str]:
 
 
 class BadDisk(RealDisk):
-    """Cannot read one file from `first` to before `end`."""
+    """Cannot read one file from `first` to before `end`, by whatever name."""
 
     def __init__(self, path: str, first: int, end: int = sys.maxsize) -> None:
-        self._path, self._first, self._end = path, first, end
-        self._bad: set[int] = set()
+        self._inode, self._first, self._end = os.stat(path).st_ino, first, end
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
-        fd = super().open(path, create=create, exclusive=exclusive, mode=mode)
-        self._bad.discard(fd)
-        if path == self._path:
-            self._bad.add(fd)
-        return fd
+    def heal(self) -> None:
+        self._first = self._end
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
-        if fd in self._bad and offset + size > self._first and offset < self._end:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), self._path)
+        if offset + size > self._first and offset < self._end and os.fstat(fd).st_ino == self._inode:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         return super().read(fd, size, offset)
 
 

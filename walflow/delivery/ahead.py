@@ -4,15 +4,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from walflow.backoff import Backoff
 from walflow.contract import Outlet
 from walflow.delivery.log_events import LogEvents
 from walflow.delivery.sender import InFlight
-from walflow.errors import DiskFull, FailStop, WalflowError
-from walflow.wal import Log, Mark
+from walflow.errors import CannotRead, DiskFull, FailStop, WalflowError
+from walflow.wal import Fetch, Log, Mark
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
 NOTED_EVERY_NS: Final = 1_000_000_000  # the age of what a lane lacks is known to the second
 NO_DESCRIPTOR_DELAY: Final = 1.0  # seconds until a file is tried again that could not be opened
+LONGEST_RETRY: Final = 30.0  # seconds, of a disk that fails to read
 SLOW_READ: Final = 1.0  # seconds from which on the operator is told of a read
 SAID_EVERY: Final = 60.0  # seconds
 
@@ -41,14 +43,19 @@ class ReadAhead:
         self._records = log.reader(mark.low + 1)
         self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
         self._reads_later = False
+        self._failing = Backoff(NO_DESCRIPTOR_DELAY, LONGEST_RETRY, 2.0)
+        self._failures = out.counter("wal_read_failures_total")
         self._fetching: float | None = None  # since when
+        self._fetch_now: Fetch | None = None
         self._quiet_until = 0.0
         self._last_fetch = 0, 0.0  # the position of the next read then, and when it ended
         self._stopped = False
 
     def fill(self) -> bool:
         """Reads if nothing waits. False: there is nothing to send now."""
-        idle = not self.parts and self._fetching is None and not self._stopped
+        idle = (
+            not self.parts and self._fetching is None and not self._stopped and not (self.fails and self._reads_later)
+        )
         if idle and (self._is_fetched() or not self._fetch()):
             self._read()
             if self.parts:
@@ -59,6 +66,11 @@ class ReadAhead:
         """Reads no more: the log is going to be closed."""
         self._stopped = True
 
+    @property
+    def fails(self) -> bool:
+        """The disk fails to read what comes next. It is tried again."""
+        return self._failing.failures > 0
+
     def received_ns(self) -> int:
         """When the oldest event that is not acked had been received. 0: it was not read yet."""
         received, first = self._received, self._mark.low + 1
@@ -68,9 +80,10 @@ class ReadAhead:
 
     def _fetch(self) -> bool:
         """Whether the next read would wait for the disk. Then a thread does so, beginning now."""
-        cold = self._records.cold(READ_BYTES)
+        cold = self._records.cold(READ_BYTES, failing=self.fails)
         if cold is None:
             return False
+        self._fetch_now = cold
         scheduler = self._out.scheduler
         self._fetching = scheduler.time()
         scheduler.fetch(cold.run, self._fetched)
@@ -85,6 +98,8 @@ class ReadAhead:
     def _fetched(self, error: BaseException | None) -> None:
         now = self._out.scheduler.time()
         assert self._fetching is not None
+        assert self._fetch_now is not None
+        self._records.fetched(self._fetch_now)
         seconds = now - self._fetching
         self._fetching = None
         self._last_fetch = self._records.position, now
@@ -99,10 +114,16 @@ class ReadAhead:
         try:
             records = self._records.read(READ_BYTES)
         except DiskFull as error:
-            self._read_later(error)
+            self._read_later(error, NO_DESCRIPTOR_DELAY)
+            return
+        except CannotRead as error:
+            self._failures.value += 1
+            self._found_gaps()
+            self._read_later(error, self._failing.next())
             return
         except FailStop as error:
             self._out.fatal(error)
+        self._failing.reset()
         self._found_gaps()
         self.received_ns()  # forgets what is acked
         if records and not self.first_ingest_ns:
@@ -113,12 +134,12 @@ class ReadAhead:
             last = record.position + record.count - 1
             self.parts.extend(InFlight(low, high, record) for low, high in self._mark.unacked(record.position, last))
 
-    def _read_later(self, error: DiskFull) -> None:
+    def _read_later(self, error: DiskFull | CannotRead, delay: float) -> None:
         """Others ask meanwhile; one timer is enough."""
         if not self._reads_later:
             self._reads_later = True
-            self._out.log.warning("log not read", reason=str(error))
-            self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self._due)
+            self._out.log.warning("log not read", reason=str(error), position=self._records.position, again_in=delay)
+            self._out.scheduler.call_later(delay, self._due)
 
     def _due(self) -> None:
         self._reads_later = False

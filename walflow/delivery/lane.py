@@ -68,6 +68,11 @@ class Lane:
         """All positions up to this one are acked in this lane."""
         return self._mark.low
 
+    @property
+    def fails(self) -> bool:
+        """The disk fails to read what the lane sends next. It is tried again."""
+        return self._ahead.fails
+
     def forget(self, last: int, lacked: int) -> None:
         """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of them.
         A sink may still settle some of them; that has no effect."""

@@ -47,6 +47,7 @@ class LogSource:
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps)
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks), strict=True)
         }
+        out.gauge("wal_cannot_read", lambda: sum(lane.fails for lane in self._lanes.values()))
         if several:
             checkpoints.now()  # makes the file of the marks, while the log does not need the room yet
             out.backlog(self.backlog)

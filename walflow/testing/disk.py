@@ -132,6 +132,7 @@ class MemoryDisk:
         self.inodes: dict[str, Inode] = {}
         self.fault: Callable[[str, str], int | None] | None = None
         self.bad_from: Mapping[str, int] = {}  # of which files, and from which byte on, nothing can be read
+        self.bad_to: Mapping[str, int] = {}  # up to which byte; if nothing is said, to the end
         self.failures = 0  # operations that raised because of it, or because the disk was full
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._last_fd = 1000
@@ -238,7 +239,11 @@ class MemoryDisk:
         path, inode = self._fds[fd]
         if self.fault is not None:
             MemoryDisk._begin(self, "read", path)
-        if self.bad_from and offset + size > self.bad_from.get(path, offset + size):
+        if (
+            self.bad_from
+            and offset + size > self.bad_from.get(path, offset + size)
+            and offset < self.bad_to.get(path, 1 << 63)
+        ):
             raise self._failure(errno.EIO, path)
         assert inode.data is not None
         piece = inode.data[offset : offset + size]
@@ -290,10 +295,22 @@ class MemoryDisk:
 
     def allocate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
-        self._begin("allocate", path)
         assert inode.data is not None
+        before = len(inode.data)
+        try:
+            self._begin("allocate", path)
+        except OSError as error:
+            if error.errno == errno.ENOSPC and size > before:  # as on ext4, what was found is kept
+                self._resize(inode, before + self._room((size - before) // 2))
+            raise
+        if size > before:
+            self._resize(inode, before + self._room(size - before))
         if size > len(inode.data):
-            self._resize(inode, size)
+            raise self._failure(errno.ENOSPC, path)
+
+    def _room(self, growth: int) -> int:
+        """So many bytes of it there is space for."""
+        return growth
 
     def truncate(self, fd: int, size: int) -> None:
         path, inode = self._fds[fd]
@@ -456,6 +473,9 @@ class SimulatedDisk(MemoryDisk):
         else:  # behind what was synced there are zeros anyway
             self._touch(inode, before, min(size, len(inode.synced)))
         self._resized(inode, before)
+
+    def _room(self, growth: int) -> int:
+        return growth - self._missing(growth)
 
     def _missing(self, growth: int) -> int:
         """How many bytes of it there is no space for."""

@@ -5,9 +5,11 @@ or found by reading. After the end there may be zeros (preallocated) or records 
 of the checksums tells them apart.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from walflow.disk import Disk
+from walflow.errors import CannotRead, DiskFull
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
@@ -27,6 +29,8 @@ from walflow.wal.format import (
 
 WINDOW: Final = 256 << 10  # read at a time
 PAGE: Final = 4096
+LESS: Final = 4  # so many times less is reserved if the disk has no room
+MOST_BAD: Final = 4  # pages of one read: with more, the disk fails, and not a sector
 
 
 class Chunk:
@@ -34,6 +38,7 @@ class Chunk:
     been charged for it. `fd` is the writer's, open while there is something to write; readers have their own."""
 
     __slots__ = (
+        "_step",
         "before",
         "begins",
         "capacity",
@@ -45,8 +50,8 @@ class Chunk:
         "mended",
         "name",
         "named",
-        "preallocated",
         "relaxed",
+        "reserved",
         "salt",
         "seed",
         "skipped",
@@ -70,14 +75,15 @@ class Chunk:
         self.capacity = capacity
         self.fd: int | None = None
         self.spare: str | None = None  # the file it will be made of
-        self.preallocated = False
+        self.reserved = 0  # bytes that the disk has for it, where they are preallocated
+        self._step = capacity  # bytes to reserve at a time
         self.named = False  # its name is on disk too
         self.mended: bytes | None = None  # its header, where the file has no sound one
 
     def __repr__(self) -> str:
         return f"<Chunk {self.first}..{self.last}, {self.end} of {self.capacity} bytes>"
 
-    def create(self, directory: Directory, *, preallocate: bool) -> int:
+    def create(self, directory: Directory) -> int:
         """Makes the file, from a spare or new. May be called again after DiskFull."""
         if self.fd is None:
             directory.check_place()
@@ -88,13 +94,36 @@ class Chunk:
         if self.spare is not None:
             directory.rename(self.spare, self.name)
             self.spare = None
-            self.preallocated = True
+            self.reserved = directory.disk.stat(self.fd).size
             if self.capacity == self.end:  # sealed already: the budget was given back what lies behind
-                directory.truncate(self.name, self.fd, self.capacity)
-        if preallocate and not self.preallocated:
-            directory.allocate(self.name, self.fd, self.capacity)
-            self.preallocated = True
+                self.cut(directory, self.capacity)
         return self.fd
+
+    def reserve(self, directory: Directory, fd: int, needed: int) -> None:
+        """Room on the disk for all that the chunk may ever have. If the disk has less, for less, down to `needed`."""
+        while True:
+            wanted = min(self.capacity, max(needed, self.reserved + self._step))
+            try:
+                directory.allocate(self.name, fd, wanted)
+            except DiskFull:
+                if wanted == needed:
+                    raise
+                self._step //= LESS
+            else:
+                self.reserved = wanted
+                self._step = max(self._step * LESS, PAGE)
+                return
+
+    def cut(self, directory: Directory, size: int) -> None:
+        """Gives back what the file has behind `size`."""
+        assert self.fd is not None
+        directory.truncate(self.name, self.fd, size)
+        self.reserved = min(self.reserved, size)
+
+    @property
+    def is_whole(self) -> bool:
+        """All that it may have is reserved, so its file is as good as any spare."""
+        return self.reserved >= self.capacity
 
     @property
     def wanted(self) -> int:
@@ -109,16 +138,23 @@ class Chunk:
 
 class Pages:
     """A window that slides over a file up to `limit`. A page that the disk cannot read counts as zeros, which no
-    checksum accepts. So a bad sector costs only the records on it."""
+    checksum accepts. So a bad sector stands in the way of the records on it alone. Before anything is given up that is not sound,
+    `check` says whether it was read at all. `strict`: each page must be readable."""
 
-    def __init__(self, disk: Disk, fd: int, limit: int) -> None:
-        self._disk = disk
+    def __init__(self, directory: Directory, name: str, fd: int, limit: int, *, strict: bool = False) -> None:
+        self._directory = directory
+        self._disk = directory.disk
+        self._name = name
         self._fd = fd
         self._base = 0
         self._ahead = WINDOW
         self.limit = limit
         self.window = b""
-        self._unreadable: set[int] = set()  # pages
+        self._strict = strict and not directory.gives_up
+        self._unreadable: dict[int, OSError] = {}  # pages
+        self._known: Mapping[
+            int, OSError
+        ] = {}  # pages that the disk failed to read just now: it is not asked for them
 
     def find(self, offset: int, size: int) -> int:
         """The place of the `size` bytes from `offset` in `window`; -1: not all of them are below the limit."""
@@ -141,26 +177,69 @@ class Pages:
         return self.window[index : index + size]
 
     def read(self, offset: int, size: int) -> bytes:
+        """Raises CannotRead only if hardly anything can be read."""
         if size <= 0:
             return b""
-        try:
-            return self._disk.read(self._fd, size, offset)
-        except OSError:
-            end = offset + size
-            starts = [offset, *range(offset + PAGE & -PAGE, end, PAGE)]  # the file's pages, not the window's
-            return b"".join([self._page(at, min(at + PAGE & -PAGE, end) - at) for at in starts])
+        end = offset + size
+        if not _within(self._known, offset, end):
+            try:
+                data = self._disk.read(self._fd, size, offset)
+            except OSError:
+                pass
+            else:
+                for page in _within(self._unreadable, offset, end):
+                    del self._unreadable[page]
+                return data
+        starts = [offset, *range(offset + PAGE & -PAGE, end, PAGE)]  # the file's pages, not the window's
+        bad: list[int] = []
+        return b"".join([self._page(at, min(at + PAGE & -PAGE, end) - at, bad) for at in starts])
 
-    def _page(self, offset: int, size: int) -> bytes:
-        try:
-            return self._disk.read(self._fd, size, offset)
-        except OSError:
-            self._unreadable.add(offset // PAGE)
-            return bytes(size)
+    def _page(self, offset: int, size: int, bad: list[int]) -> bytes:
+        page = offset // PAGE
+        error = self._known.get(page)
+        if error is None:
+            try:
+                data = self._disk.read(self._fd, size, offset)
+            except OSError as failed:
+                error = failed
+            else:
+                self._unreadable.pop(page, None)
+                return data
+        self._unreadable[page] = error
+        bad.append(page)
+        if self._strict or (len(bad) > MOST_BAD and not self._directory.gives_up):
+            raise self._failed(page, error) from error
+        if self._directory.gives_up:
+            self._directory.given_up.add(self._name)
+        return bytes(size)
 
     def unreadable(self, offset: int, size: int) -> bool:
         """Whether the disk failed to read a page with any of these bytes."""
-        first, last = offset // PAGE, (offset + size - 1) // PAGE
-        return size > 0 and any(first <= page <= last for page in self._unreadable)
+        return bool(_within(self._unreadable, offset, offset + size))
+
+    def check(self, offset: int, size: int) -> None:
+        """Raises CannotRead if any of these bytes was not read and is not given up. The next read asks the disk again."""
+        bad = _within(self._unreadable, offset, offset + size)
+        if bad and not self._directory.gives_up:
+            error = self._unreadable[bad[0]]
+            raise self._failed(bad[0], error) from error
+
+    def avoid(self, pages: Mapping[int, OSError]) -> None:
+        """Does not ask the disk for these, which it failed to read a moment ago: each attempt may take seconds."""
+        self._known = pages
+
+    def _failed(self, page: int, error: OSError) -> CannotRead:
+        self.window = b""  # it may have zeros in the place of what was not read
+        self._unreadable.clear()
+        return self._directory.cannot_read(self._name, page * PAGE, error)
+
+
+def _within(pages: Mapping[int, OSError], offset: int, end: int) -> list[int]:
+    """Those of them with a byte from `offset` up to `end`, in order."""
+    if not pages or end <= offset:
+        return []
+    first, last = offset // PAGE, (end - 1) // PAGE
+    return sorted(page for page in pages if first <= page <= last)
 
 
 def header_at(pages: Pages, seed: int, offset: int) -> RecordHeader | None:

@@ -11,8 +11,10 @@ not at all. Then a record of a later commit proves that commit k was acked, but 
 """
 
 import time
+from contextlib import suppress
 from typing import Final
 
+from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHECKSUM, LAST, RECORD_HEADER, RECORD_START, Record, crc
@@ -123,8 +125,15 @@ class Commit:
         started = time.perf_counter()
         self._make_room()
         for part in self.parts:
-            fd = part.chunk.create(self._directory, preallocate=self._preallocate)
-            self._directory.write(part.chunk.name, fd, part.slices, part.offset)
+            fd = part.chunk.create(self._directory)
+            if self._preallocate and part.chunk.reserved < part.chunk.end:
+                part.chunk.reserve(self._directory, fd, part.offset + sum(map(len, part.slices)))
+            try:
+                self._directory.write(part.chunk.name, fd, part.slices, part.offset)
+            except DiskFull:
+                with suppress(DiskFull):
+                    part.chunk.cut(self._directory, part.offset)  # what was written of it would be missing elsewhere
+                raise
             if not self._relaxed:
                 self._directory.sync(part.chunk.name, fd)
         if not self._relaxed:
@@ -141,7 +150,7 @@ class Commit:
             self._directory.unlink(self.unneeded[-1])
             self.unneeded.pop()
         for chunk in self.sealed:
-            if chunk.preallocated and chunk.fd is not None and chunk.capacity == chunk.end:
-                self._directory.truncate(chunk.name, chunk.fd, chunk.capacity)
+            if chunk.reserved > chunk.end and chunk.fd is not None and chunk.capacity == chunk.end:
+                chunk.cut(self._directory, chunk.capacity)
                 if not self._relaxed:  # else a power cut gives it back its size, beside the chunk that has its place
                     self._directory.sync(chunk.name, chunk.fd)

@@ -152,9 +152,12 @@ class Checkpoint:
 
     def _drop(self, chunk: Chunk) -> None:
         if chunk in self.spares:
-            self._directory.rename(chunk.name, self.spares[chunk])
-        else:
-            self._directory.unlink(chunk.name)
+            try:
+                self._directory.rename(chunk.name, self.spares[chunk])
+                return
+            except DiskFull:  # a new name may need a block of the directory
+                del self.spares[chunk]
+        self._directory.unlink(chunk.name)
 
 
 class CursorFile:

@@ -13,20 +13,32 @@ from contextlib import suppress
 from typing import Final
 
 from walflow.disk import Disk, remedy
-from walflow.errors import DirectoryLocked, DiskFull, FailStop, Unusable
+from walflow.errors import CannotRead, DirectoryLocked, DiskFull, FailStop, Unusable
 from walflow.lock import HeldDirectory, LockFile, holder
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
+FAILING: Final = {
+    errno.EIO,
+    errno.ENXIO,
+    errno.EUCLEAN,
+    errno.EBADMSG,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.EREMOTEIO,
+}
 CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 class Directory:
-    """Its methods may be called from the thread that flushes; they use only descriptors and names."""
+    """Its methods may be called from the thread that flushes; they use only descriptors and names. `gives_up`: what the disk
+    cannot read counts as lost, because an operator has said so, or only looks. Otherwise it is not known, and is read again."""
 
-    def __init__(self, path: str, disk: Disk) -> None:
+    def __init__(self, path: str, disk: Disk, *, gives_up: bool = False) -> None:
         self.path = path
         self.disk = disk
+        self.gives_up = gives_up
+        self.given_up: set[str] = set()  # names of files that could not be read in full
         self._start = os.path.join(path, "")
         self._place: HeldDirectory | None = None
         self._lock: LockFile | None = None
@@ -184,7 +196,8 @@ class Directory:
 
     def open_to_read(self, name: str) -> int:
         """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not lost: raises
-        DiskFull, or FailStop, because another start may be able to open it. The same for one that went with the directory."""
+        DiskFull; CannotRead if the disk fails; or FailStop, because another start may be able to open it. The same for one that went
+        with the directory."""
         self.check_place()
         try:
             return self.disk.open(self.file(name))
@@ -193,15 +206,39 @@ class Directory:
         except OSError as error:
             if error.errno in FULL:
                 raise DiskFull(f"{name}: cannot open: {error.strerror}") from error
+            if error.errno in FAILING:
+                raise self.cannot_read(name, 0, error) from error
             raise FailStop(f"{self.file(name)}: open failed: {error.strerror}") from error
 
+    def read(self, name: str, fd: int, size: int, offset: int) -> bytes:
+        """For any thread. Raises CannotRead. If it gives up, what cannot be read is empty."""
+        try:
+            return self.disk.read(fd, size, offset)
+        except OSError as error:
+            if self.gives_up:
+                self.given_up.add(name)
+                return b""
+            raise self.cannot_read(name, offset, error) from error
+
+    def cannot_read(self, name: str, offset: int, error: OSError) -> CannotRead:
+        what = f"{self.file(name)}: the disk cannot read it at byte {offset}: {error.strerror}"
+        return CannotRead(
+            f"{what}; if that stays so, stop walflow and run: walflow wal repair {shlex.quote(self.path)}"
+        )
+
     def allocate(self, name: str, fd: int, size: int) -> None:
+        """Raises DiskFull: then the file is as it was, for what was reserved would be missing elsewhere."""
         self._check()
+        before = self.disk.stat(fd).size
         try:
             self.disk.allocate(fd, size)
         except OSError as error:
-            if error.errno not in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
-                raise self._failed("allocate", name, error) from error
+            if error.errno in CANNOT_ALLOCATE:  # where it cannot, the space is found at the write or not at all
+                return
+            failed = self._failed("allocate", name, error)
+            if isinstance(failed, DiskFull):
+                self.truncate(name, fd, before)
+            raise failed from error
 
     def write(self, name: str, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._check()

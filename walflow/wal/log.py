@@ -26,7 +26,7 @@ from typing import Final, Literal, NamedTuple
 
 from walflow.clock import Clock, SystemClock
 from walflow.disk import Disk, RealDisk
-from walflow.errors import DiskFull, FailStop, LogFull
+from walflow.errors import CannotRead, DiskFull, FailStop, LogFull, Unusable
 from walflow.wal.arrivals import UpstreamPositions
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
@@ -75,13 +75,15 @@ _pack_checksum = CHECKSUM.pack
 class LogOptions(NamedTuple):
     """`chunk_size` is the size after which a new chunk begins, not a limit for a record. Together with `max_chunks` it
     is the budget: chunks and spares on disk never have more bytes. `cache_bytes` limits the newest records in memory.
-    `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does."""
+    `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does. `gives_up`: what the
+    disk cannot read is lost, because an operator has said so."""
 
     path: str
     chunk_size: int = 64 << 20
     max_chunks: int = 16
     cache_bytes: int = 8 << 20
     sync: Literal["always", "interval", "never"] = "always"
+    gives_up: bool = False
 
 
 class Dropped(NamedTuple):
@@ -103,7 +105,7 @@ class Log:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or RealDisk()
         self._clock: Clock = clock or SystemClock()
-        self.directory = Directory(options.path, self.disk)
+        self.directory = Directory(options.path, self.disk, gives_up=options.gives_up)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget
         self.max_record = min((self.budget & ~7) - CHUNK_START - RECORD_START, MAX_LENGTH)
@@ -150,6 +152,9 @@ class Log:
             if not found.settled or self.relaxed:
                 # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
+        except CannotRead as error:
+            self.abandon()
+            raise Unusable(str(error)) from error
         except BaseException:
             self.abandon()
             raise

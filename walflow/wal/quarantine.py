@@ -88,16 +88,17 @@ class Losses:
         self.gaps: list[Gap] = []
 
     def add(self, gap: Gap, pages: Pages | None) -> bool:
-        """False: they were acked already, so nothing is lost."""
+        """False: they were acked already, so nothing is lost. Raises CannotRead if the bytes cannot be copied now: then nothing is
+        given up."""
         if gap in self.gaps:
             return True
         if self._acked.covers(gap.first, gap.last):
             return False
-        self.gaps.append(gap)
         try:
             self._quarantine.report(gap, pages)
         except OSError as error:  # going on matters more than the evidence
-            self.gaps[-1] = gap._replace(reason=f"{gap.reason} (not kept in {FOLDER}/: {error.strerror})")
+            gap = gap._replace(reason=f"{gap.reason} (not kept in {FOLDER}/: {error.strerror})")
+        self.gaps.append(gap)
         self._acked.add(gap.first, gap.last)
         return True
 
@@ -105,4 +106,6 @@ class Losses:
 def _pieces(pages: Pages, offset: int, size: int) -> Iterator[bytes]:
     end = min(offset + size, pages.limit)
     for at in range(offset, end, PIECE):
-        yield pages.read(at, min(PIECE, end - at))
+        piece = pages.read(at, min(PIECE, end - at))
+        pages.check(at, len(piece))
+        yield piece

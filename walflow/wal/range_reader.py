@@ -223,6 +223,8 @@ class RangeScan:
         self, log: Log, spans: list[ChunkSpan], first: int, end: int, window: int, empty: list[tuple[int, int]]
     ) -> None:
         self._disk = log.disk
+        self._directory = log.directory
+        self._is_acked = log.acked.covers(first, end - 1)  # all of it: nothing can be lost any more
         self._window = window
         self._open_file = log.directory.open_to_read
         self._spans = spans[::-1]
@@ -232,14 +234,14 @@ class RangeScan:
         self._place = RecordPlace(0, 0)
         self._fd = -1
         self._places: list[RecordPlace] = []  # passed since the last slice
-        self._pages = Pages(log.disk, -1, 0)
+        self._pages = Pages(log.directory, "", -1, 0)
 
     def __repr__(self) -> str:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> RecordSlice | Loss | None:
-        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, and
-        FailStop if a file cannot be opened for another reason."""
+        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, CannotRead if the disk
+        fails to read the next record, and FailStop if a file cannot be opened for another reason. Begin another scan then."""
         while self._wanted < self._end:
             if not self._spans:
                 return self._missing(self._end - 1)
@@ -264,7 +266,7 @@ class RangeScan:
         self._fd = self._open_file(span.chunk.name)
         if self._fd < 0:
             return False
-        self._pages = Pages(self._disk, self._fd, span.limit)
+        self._pages = Pages(self._directory, span.chunk.name, self._fd, span.limit)
         self._places = []
         self._place = span.place
         return True
@@ -293,17 +295,25 @@ class RangeScan:
         """The damage at the place. `last`: the last position of the record there if its header is sound, otherwise 0.
         None: the damaged part is not wanted."""
         position, offset = self._place
+        if position >= self._wanted:
+            self._check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
         if last:
             header = RECORD_PREFIX.unpack(self._pages.read(offset, RECORD_START))
             after = (offset + RECORD_START + header[1] + 7) & ~7
         else:
             found = resync(self._pages, span.chunk.seed, offset, position)
             after, last = (found[0], found[1].position - 1) if found else (span.limit, span.last)
+        if last >= self._wanted:
+            self._check(offset, after - offset)
         self._place = RecordPlace(last + 1, after)
         if last < self._wanted:
             return None
         reason = "the disk cannot read them" if self._pages.unreadable(offset, after - offset) else "corrupt"
         return self._lost(span, position, last, offset, reason)
+
+    def _check(self, offset: int, size: int) -> None:
+        if not self._is_acked:
+            self._pages.check(offset, size)
 
     def _lost(self, span: ChunkSpan, first: int, last: int, offset: int, reason: str) -> Loss:
         size = self._place.offset - offset if offset else 0

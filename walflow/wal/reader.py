@@ -7,12 +7,13 @@ unnecessary.
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.disk import Disk
-from walflow.errors import DiskFull
-from walflow.wal.chunk import WINDOW, Chunk, Pages, body_at, header_at, resync
-from walflow.wal.format import CHUNK_START, Record
+from walflow.errors import CannotRead, DiskFull
+from walflow.wal.chunk import MOST_BAD, PAGE, WINDOW, Chunk, Pages, body_at, header_at, resync
+from walflow.wal.format import CHUNK_START, RECORD_START, Record
 from walflow.wal.quarantine import Gap
 
 if TYPE_CHECKING:
@@ -30,27 +31,45 @@ class FileSpan(NamedTuple):
     size: int
 
 
-class Fetch(NamedTuple):
+class Fetch:
     """Brings what the next read needs into the page cache, so that the read does not wait for the disk. `run` is for any
-    thread: it has descriptors of its own. It does not judge what it reads, and raises nothing: the read that
-    follows meets what is wrong."""
+    thread: it has descriptors of its own. It does not judge what it reads, and raises nothing. `failed`: the pages that the disk
+    could not read, by file, up to the first few."""
 
-    disk: Disk
-    spans: list[FileSpan]
+    def __init__(self, disk: Disk, spans: list[FileSpan]) -> None:
+        self.spans = spans
+        self.failed: dict[str, dict[int, OSError]] = {}
+        self._disk = disk
 
     def run(self) -> None:
         for path, offset, size in self.spans:
             try:
-                fd = self.disk.open(path)
-            except OSError:
+                fd = self._disk.open(path)
+            except OSError:  # the read that follows meets it
                 return
             try:
                 for at in range(offset, offset + size, FETCHED):
-                    self.disk.read(fd, min(FETCHED, offset + size - at), at)
-            except OSError:
-                return
+                    if not self._is_read(path, fd, min(FETCHED, offset + size - at), at):
+                        return
             finally:
-                self.disk.close(fd)
+                self._disk.close(fd)
+
+    def _is_read(self, path: str, fd: int, size: int, offset: int) -> bool:
+        try:
+            self._disk.read(fd, size, offset)
+        except OSError:
+            return self._is_read_in_part(self.failed.setdefault(path, {}), fd, size, offset)
+        return True
+
+    def _is_read_in_part(self, failed: dict[int, OSError], fd: int, size: int, offset: int) -> bool:
+        for page in range(offset // PAGE, (offset + size - 1) // PAGE + 1):
+            try:
+                self._disk.read(fd, PAGE, page * PAGE)
+            except OSError as error:
+                failed[page] = error
+                if len(failed) > MOST_BAD:
+                    return False
+        return True
 
 
 class Reader:
@@ -64,8 +83,9 @@ class Reader:
         self._offset = 0
         self._at = 0
         self._open: Chunk | None = None  # the chunk `_pages` and `_fd` belong to
-        self._pages = Pages(log.disk, -1, 0)
+        self._pages = Pages(log.directory, "", -1, 0)
         self._fd = -1
+        self._failed: Mapping[str, Mapping[int, OSError]] = {}  # by file: pages that the disk could not read just now
 
     def __repr__(self) -> str:
         return f"<Reader at {self.position} of {self._log!r}>"
@@ -73,7 +93,8 @@ class Reader:
     def read(self, max_bytes: int) -> list[Record]:
         """At least one record if any is durable, then no more after `max_bytes`. Records whose events are all acked are
         left out; a record that is partly acked comes whole. Raises DiskFull if no file can be opened now (read again
-        later), and FailStop if a file cannot be opened for another reason: then no event is given up."""
+        later), CannotRead if the disk fails to read the next record (the same), and FailStop if a file cannot be opened for
+        another reason: then no event is given up."""
         log = self._log
         acked = log.acked
         records: list[Record] = []
@@ -86,7 +107,7 @@ class Reader:
             else:
                 try:
                     found = self._from_disk()
-                except DiskFull:
+                except (DiskFull, CannotRead):
                     if records:  # they have been passed: who is not given them now is never given them
                         return records
                     raise
@@ -100,16 +121,21 @@ class Reader:
             size += len(record.tag) + len(record.payload)
         return records
 
-    def cold(self, max_bytes: int) -> Fetch | None:
-        """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now."""
+    def cold(self, max_bytes: int, *, failing: bool = False) -> Fetch | None:
+        """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now. `failing`: the last
+        read failed, so the disk is asked for all of it."""
         # twice: `max_bytes` counts no headers, and small events have as many bytes of those
         disk, spans = self._log.disk, self._spans(2 * max_bytes + WINDOW)
         try:
-            if all(self._is_cached(disk, span) for span in spans):
+            if not failing and all(self._is_cached(disk, span) for span in spans):
                 return None
         except OSError:  # `read` meets it, and says what it is
             return None
         return Fetch(disk, spans)
+
+    def fetched(self, fetch: Fetch) -> None:
+        """Call it after its `run`, before the next read: what failed then is not asked for again, each time for seconds."""
+        self._failed = fetch.failed
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -158,13 +184,11 @@ class Reader:
         if header is None or header.position != self._at:
             self._skip(chunk, pages)
             return None
-        self._offset = offset + header.size
-        self._at = header.last + 1
-        if header.last < self.position:
-            return None
-        record = body_at(pages, chunk.seed, offset, header)
-        if record is None:
-            self._lost(header.last, chunk, pages, offset)
+        after = offset + header.size
+        record = body_at(pages, chunk.seed, offset, header) if header.last >= self.position else None
+        if record is None and header.last >= self.position:
+            self._lost(header.last, chunk, pages, offset, after)
+        self._offset, self._at = after, header.last + 1
         return record
 
     def _seek(self) -> None:
@@ -177,7 +201,7 @@ class Reader:
         first = log.chunks[at].first if at < len(log.chunks) else log.durable + 1
         wanted = log.chunks[at].wanted if at < len(log.chunks) else first
         if wanted > self.position:
-            self._lost(min(wanted - 1, log.durable), None, None, 0)
+            self._lost(min(wanted - 1, log.durable), None, None, 0, 0)
         if wanted <= self.position < first:
             self.position = first
         if self.position <= log.durable:
@@ -187,24 +211,31 @@ class Reader:
         """Skips damage: there is no sound header where the next record should be. Goes to the next sound one in this
         chunk, or to its end."""
         offset = self._offset
+        if self._at >= self.position and not self._log.acked.covers(self._at, self._at):
+            pages.check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
         found = resync(pages, chunk.seed, offset, self._at)
         if found is None:
-            self._offset, self._at = pages.limit, min(chunk.last, self._log.durable) + 1
+            after, at = pages.limit, min(chunk.last, self._log.durable) + 1
         else:
-            self._offset, self._at = found[0], found[1].position
-        self._lost(self._at - 1, chunk, pages, offset)
+            after, at = found[0], found[1].position
+        self._lost(at - 1, chunk, pages, offset, after)
+        self._offset, self._at = after, at
 
-    def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int) -> None:
-        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones."""
+    def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int, after: int) -> None:
+        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises CannotRead, if they
+        may be sound: then nothing has changed."""
         if last < self.position:
             return
         if chunk is None or pages is None:
             gap = Gap(self.position, last, "", 0, 0, "no chunk holds them")
         else:
-            reason = "the disk cannot read them" if pages.unreadable(offset, self._offset - offset) else "corrupt"
-            gap = Gap(self.position, last, chunk.name, offset, self._offset - offset, reason)
+            if not self._log.acked.covers(self.position, last):
+                pages.check(offset, after - offset)
+            reason = "the disk cannot read them" if pages.unreadable(offset, after - offset) else "corrupt"
+            gap = Gap(self.position, last, chunk.name, offset, after - offset, reason)
+        lost = self._log.lose(gap, pages)
         self.position = last + 1
-        if self._log.lose(gap, pages):
+        if lost:
             self.gaps.append(gap)
 
     def _pages_of(self, chunk: Chunk) -> Pages:
@@ -213,8 +244,9 @@ class Reader:
                 self._log.disk.close(self._fd)
             self._fd, self._open = -1, None
             self._fd = self._log.directory.open_to_read(chunk.name)
-            self._pages = Pages(self._log.disk, self._fd, 0)
+            self._pages = Pages(self._log.directory, chunk.name, self._fd, 0)
             self._open = chunk
+        self._pages.avoid(self._failed.get(self._log.directory.file(chunk.name), {}) if self._failed else {})
         # Never beyond it, not even to remember it for later: it is just being written.
         self._pages.limit = chunk.synced if self._fd >= 0 else 0
         return self._pages

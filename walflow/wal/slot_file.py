@@ -2,10 +2,11 @@
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from heapq import nlargest
 from typing import Final
 
-from walflow.errors import DiskFull
+from walflow.errors import DiskFull, FailStop
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHECKSUM, RANGE, crc
@@ -93,7 +94,7 @@ class SlotFile:
 
     def _make(self) -> int:
         """With all its bytes, so that it can be written on a full disk."""
-        self._directory.unlink(self._name)  # of an attempt for which there was no room
+        self._directory.unlink(self._name)  # of an attempt that a crash ended
         fd = self._directory.create(self._name)
         try:
             self._directory.write(self._name, fd, [bytes(2 * MARKS_SLOT)], 0)
@@ -101,14 +102,13 @@ class SlotFile:
             self._directory.sync_names()
         except BaseException:
             self._directory.disk.close(fd)
+            with suppress(DiskFull, FailStop):
+                self._directory.unlink(self._name)  # what was written of it would be missing elsewhere
             raise
         return fd
 
     def _slot(self, offset: int) -> tuple[int, Stored]:
-        try:
-            data = self._directory.disk.read(self._fd, MARKS_SLOT, offset)
-        except OSError:
-            data = b""
+        data = self._directory.read(self._name, self._fd, MARKS_SLOT, offset)
         return unpack(self._uuid, data, self._magic)
 
 

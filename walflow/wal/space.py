@@ -81,7 +81,7 @@ class Space:
         for chunk in dropped:
             if len(self._spares) + len(spares) >= self._max_spares:
                 break
-            if chunk.preallocated and chunk.capacity == self._chunk_size:
+            if chunk.is_whole and chunk.capacity == self._chunk_size:
                 spares[chunk] = f"spare.{chunk.first:020d}"
         return spares
 

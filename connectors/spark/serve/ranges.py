@@ -11,13 +11,14 @@ from typing import Final, NamedTuple, TypeVar
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
-from walflow import DiskFull, FailStop, Half
+from walflow import CannotRead, DiskFull, FailStop, Half
 from walflow.wal import Commit, Log
 from walflow.wal.format import record_size
 from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
 
 Found = TypeVar("Found")
 
+SAID_EVERY: Final = 60.0  # seconds
 THREADS: Final = 2  # readers wait for memory and the disk's cache, not for one another
 
 
@@ -62,6 +63,10 @@ class LogRanges:
         self._locating = asyncio.Lock()  # two at a time would read the same
         self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
         self._quarantined = half.counter("quarantined_events_total")
+        self._read_failures = half.counter("wal_read_failures_total")
+        self._fails = False  # the last read
+        self._quiet_until = 0.0
+        half.gauge("wal_cannot_read", lambda: int(self._fails))
         self._told = 0
         self.tell_gaps()
 
@@ -197,17 +202,33 @@ class LogRanges:
 
     async def _result(self, coming: "Future[Found]") -> Found:
         try:
-            return await asyncio.wrap_future(coming)
+            found = await asyncio.wrap_future(coming)
         except DiskFull as error:
             raise RequestRefused(Code.NO_SPACE, str(error)) from error
+        except CannotRead as error:
+            raise self._not_read(error) from error
         except FailStop as error:
             self._half.fatal(error)
+        self._fails = False
+        return found
+
+    def _not_read(self, error: CannotRead) -> RequestRefused:
+        """Who asked asks again, for some minutes."""
+        self._read_failures.value += 1
+        self._fails = True
+        now = self._half.scheduler.time()
+        if now >= self._quiet_until:
+            self._quiet_until = now + SAID_EVERY
+            self._half.log.warning("log not read", reason=str(error))
+        return RequestRefused(Code.CANNOT_READ, str(error))
 
     def _lost(self, loss: Loss) -> LostRange:
         try:
             lost = self._extract.settle(loss)
         except Trimmed as error:
             raise RequestRefused(Code.BELOW_FLOOR, str(error)) from error
+        except CannotRead as error:
+            raise self._not_read(error) from error
         if not lost:
             return LostRange(
                 loss.first, loss.last, "a crash left nothing there, and nothing there was acked", empty=True

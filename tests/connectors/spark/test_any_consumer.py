@@ -1,5 +1,6 @@
 """`"consumers": "any"`: known from its first start on, bounded in number, and in how long it may hold the log."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,14 @@ from connectors.spark.consumers import PLAIN, Admission
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused
 from tests.connectors.spark.bridge_world import World
 from tests.connectors.spark.test_consumers import Life
-from tests.wal.tools import put
+from tests.wal.tools import FaultyDisk, put
+from walflow.disk import Disk
 
 HOUR = 3600.0
 
 
-def life(path: Path, *names: str, most: int = 3) -> Life:
-    return Life(path / "log", *names, admission=Admission(most, HOUR))
+def life(path: Path, *names: str, most: int = 3, disk: Disk | None = None) -> Life:
+    return Life(path / "log", *names, disk=disk, admission=Admission(most, HOUR))
 
 
 async def look(life: Life, seconds: float) -> None:
@@ -104,3 +106,20 @@ async def test_queries_come_under_any_name(tmp_path: Path) -> None:
         assert (await other.call(FrameKind.HEAD))["floor"] == 1
         await other.call(FrameKind.COMMIT, consumer="two", position=3, scan="t")
         assert (await other.call(FrameKind.HEAD))["floor"] == 3
+
+
+async def test_one_whose_commits_the_disk_refuses_is_not_silent(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    here = life(tmp_path, disk=disk)
+    put(here.log, b"x", count=100)
+    await here.finish(here.consumers.admit("trying"))
+    disk.fault = lambda what, where: errno.ENOSPC if what == "write" and "consumers" in where else None
+    for _ in range(4):
+        await look(here, HOUR / 2)
+        with pytest.raises(RequestRefused, match="No space left"):
+            await here.commit("trying", 50)
+    disk.fault = lambda what, where: None
+    await look(here, HOUR / 2)
+    assert here.consumers.names == ("trying",)
+    assert await here.commit("trying", 50) == 50
+    here.log.close()

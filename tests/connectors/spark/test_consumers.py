@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -13,10 +14,12 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, strategies as st
 
+from connectors.spark.consumer_file import SLOT
 from connectors.spark.consumers import Admission, Consumers
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.wal.tools import FaultyDisk, QuickDisk, checkpoint, put
 from walflow.disk import Disk
+from walflow.errors import Unusable
 from walflow.testing import Fatal, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler, images
 from walflow.wal import Log, LogOptions
 
@@ -150,9 +153,9 @@ async def test_consumers_come_and_go(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda data: data[:-20], "its checksum is wrong"),
+        (lambda data: data[:20], "its checksum is wrong"),
         (lambda data: b"", "its checksum is wrong"),
-        (lambda data: data.replace(b"40", b"41"), "its checksum is wrong"),
+        (lambda data: data.replace(b"spark", b"snark"), "its checksum is wrong"),
         (lambda data: os.urandom(300), "its checksum is wrong"),
     ],
 )
@@ -203,21 +206,84 @@ async def test_a_position_beyond_the_log_is_brought_back(path: Path) -> None:
     again.log.close()
 
 
-async def test_on_a_full_disk_nothing_is_promised_and_it_may_be_tried_again(path: Path) -> None:
+async def test_of_two_slots_the_older_one_counts_if_the_newer_one_is_torn(path: Path) -> None:
+    life = Life(path)
+    put(life.log, b"x", count=100)
+    await life.commit("spark", 30)
+    await life.commit("spark", 40)
+    life.crash()
+    data = (path / "consumers").read_bytes()
+    newer = 0 if b'"position": 40' in data[:SLOT] else SLOT
+    (path / "consumers").write_bytes(data[: newer + 20] + b"torn" + data[newer + 24 :])
+    again = Life(path)
+    assert again.said("consumers not read") == []
+    assert again.consumers.committed("spark") == 30
+    again.log.close()
+
+
+async def test_a_commit_needs_no_room_on_the_disk(path: Path) -> None:
+    """For what it acks is deleted then, and there is room again."""
+    disk = SimulatedDisk()
+    life = Life("/log", disk=disk)
+    for _ in range(5):
+        put(life.log, b"x" * 900, count=20)
+    chunks = len(life.log.chunks)
+    disk.capacity = disk.used()
+    disk.fault = lambda what, where: errno.ENOSPC if what in ("create", "rename") else None
+    assert await life.commit("spark", 81) == 81
+    checkpoint(life.log)
+    assert len(life.log.chunks) < chunks
+    life.log.close()
+
+
+async def test_a_write_without_room_promises_nothing_and_may_be_tried_again(path: Path) -> None:
+    """On a file system that copies on write."""
     disk = FaultyDisk()
     life = Life(path, disk=disk)
     put(life.log, b"x", count=100)
-    for operation in ("create", "write", "rename"):
-        disk.fault = lambda what, where, operation=operation: (  # type: ignore[misc]
-            errno.ENOSPC if "consumers" in where and what in (operation, "open") else None
-        )
-        with pytest.raises(RequestRefused, match="No space left") as refused:
-            await life.commit("spark", 50)
-        assert refused.value.code in Code.RETRY
-        assert (life.consumers.committed("spark"), life.log.low) == (1, 0)
+    disk.fault = lambda what, where: errno.ENOSPC if "consumers" in where and what == "write" else None
+    with pytest.raises(RequestRefused, match="No space left") as refused:
+        await life.commit("spark", 50)
+    assert refused.value.code in Code.RETRY
+    assert (life.consumers.committed("spark"), life.log.low) == (1, 0)
     disk.fault = lambda what, where: None
     assert await life.commit("spark", 50) == 50
     life.log.close()
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_the_file_of_an_older_walflow_is_read_and_gets_slots_as_soon_as_there_is_room(
+    path: Path, full: bool
+) -> None:
+    disk = FaultyDisk()
+    life = Life(path, disk=disk)
+    put(life.log, b"x", count=100)
+    life.log.close()
+    cursor = {"position": 41, "time_ns": 5, "peer": "10.0.0.1:5", "scan": "s"}
+    line = json.dumps({"log": life.log.uuid, "consumers": {"spark": cursor}}).encode() + b"\n"
+    (path / "consumers").write_bytes(line + b"crc32 %08x\n" % zlib.crc32(line))
+    disk.fault = lambda what, where: errno.ENOSPC if full and what == "create" and "consumers" in where else None
+    again = Life(path, disk=disk)
+    assert again.consumers.committed("spark") == 41
+    assert (path / "consumers").stat().st_size == (len(line) + 15 if full else 2 * SLOT)
+    assert not (path / "consumers.tmp").exists()
+    disk.fault = lambda what, where: None
+    await again.commit("spark", 51)
+    assert (path / "consumers").stat().st_size == 2 * SLOT
+    again.crash()
+    assert Life(path).consumers.committed("spark") == 51
+
+
+async def test_a_file_that_cannot_be_read_now_is_not_taken_for_damaged(path: Path) -> None:
+    disk = FaultyDisk()
+    life = Life(path, disk=disk)
+    put(life.log, b"x", count=100)
+    await life.commit("spark", 50)
+    life.crash()
+    disk.fault = lambda what, where: errno.EIO if what == "read" and where.endswith("consumers") else None
+    with pytest.raises(Unusable, match="consumers: the disk cannot read it at byte 0"):
+        Life(path, disk=disk)
+    disk.fault = lambda what, where: None
 
 
 async def test_a_sync_that_fails_ends_the_daemon(path: Path) -> None:
@@ -267,11 +333,16 @@ async def test_the_file_is_what_the_page_says(path: Path) -> None:
     life = Life(path)
     put(life.log, b"x", count=100)
     await life.commit("spark", 50)
-    line, checksum, end = (path / "consumers").read_text().split("\n")
-    written = json.loads(line)
-    assert written["log"] == life.log.uuid
-    assert written["consumers"]["spark"]["position"] == 50
-    assert (checksum[:6], end) == ("crc32 ", "")
+    data = (path / "consumers").read_bytes()
+    assert len(data) == 2 * SLOT
+    found = {}
+    for slot in (data[:SLOT], data[SLOT:]):
+        line, checksum, _ = slot.decode().split("\n")
+        written = json.loads(line)
+        assert written["log"] == life.log.uuid
+        assert checksum[:6] == "crc32 "
+        found[written["generation"]] = written["consumers"]["spark"]["position"]
+    assert found == {1: 1, 2: 50}
     assert not (path / "consumers.tmp").exists()
     life.log.close()
 

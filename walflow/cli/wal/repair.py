@@ -139,27 +139,36 @@ def _start(path: str, account: Account, *, dry_run: bool, yes: bool, disk: "Disk
     """Opens the log as a daemon does: that finishes the repair, and proves it."""
     from walflow.wal import Log, LogOptions
     from walflow.wal.tools.inspect import backlog_bytes, check
-    from walflow.wal.tools.repair import Hold, half_headers, overwritten, unreadable
+    from walflow.wal.tools.repair import Hold, half_headers, overwritten, renewed, unreadable
 
     with Hold(path, disk) as hold:
         with progress("reading") as begin:
-            view, findings = check(path, begin)
+            view, findings = check(path, begin, disk)
         steps, lost = overwritten(view, disk) + half_headers(view, disk), unreadable(view, findings)
+        last = renewed(view, disk)
         account.to_do(steps)
         account.start(view.to_do)
         account.losses(lost)
-        if (steps or view.to_do or lost) and not agreed(account.say, dry_run=dry_run, yes=yes):
+        account.to_do(last)
+        if (steps or view.to_do or lost or last) and not agreed(account.say, dry_run=dry_run, yes=yes):
             return False
         if dry_run:
             account.would_open()
             return True
         _do(steps, hold, account)
-    log = Log(LogOptions(path), disk)
+    log = Log(LogOptions(path, gives_up=bool(view.directory.given_up)), disk)  # as was said, and agreed to
     try:
         if lost:
             _pass_over(log, account, backlog_bytes(view))
-        account.opens(log)
+        if not last:
+            account.opens(log)
     finally:
+        log.close()
+    if last:
+        with Hold(path, disk) as hold:
+            _do(last, hold, account)
+        log = Log(LogOptions(path), disk)
+        account.opens(log)
         log.close()
     return True
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from walflow.durable import replace
+from walflow.errors import CannotRead, Unusable
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
@@ -127,6 +128,10 @@ def recover(directory: Directory) -> Found:
         if cursor is not None:
             directory.disk.close(cursor)
         directory.release()
+        if isinstance(
+            error, CannotRead
+        ):  # it may be read at the next start; this one would take what is whole for lost
+            raise Unusable(str(error)) from error
         if isinstance(error, OSError):
             raise directory.unusable("", f"recovery failed: {error}") from error
         raise
@@ -164,7 +169,7 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
                 "cursor", fd, [bytes(2 * SLOT - size)], size
             )  # synced with the first slot that is written
             directory.sync_names()
-        slots = [_read(directory, fd, SLOT, offset) for offset in (0, SLOT)]
+        slots = [directory.read("cursor", fd, SLOT, offset) for offset in (0, SLOT)]
         found = [slot for slot in map(unpack_slot, slots) if slot is not None]
         if len(found) == 2:
             _keep_newest(directory, fd, slots, found)
@@ -205,7 +210,7 @@ def _read_meta(directory: Directory) -> bytes | None:
     except OSError as error:
         raise directory.cannot_open("meta", error) from error
     try:
-        return unpack_meta(_read(directory, fd, META.size + 4, 0))
+        return unpack_meta(directory.read("meta", fd, META.size + 4, 0))
     except NewerVersion as error:
         raise directory.newer("meta") from error
     finally:
@@ -214,14 +219,6 @@ def _read_meta(directory: Directory) -> bytes | None:
 
 def write_meta(directory: Directory, identity: bytes) -> None:
     replace(directory, "meta", [pack_meta(identity)])
-
-
-def _read(directory: Directory, fd: int, size: int, offset: int) -> bytes:
-    """Reads a slot or header. If the disk cannot read it, it counts as not sound, without a further message."""
-    try:
-        return directory.disk.read(fd, size, offset)
-    except OSError:
-        return b""
 
 
 def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> None:

@@ -6,6 +6,7 @@ They are the chunks in which the last commit may have begun. Of a relaxed log, a
 from collections.abc import Iterator
 from itertools import pairwise
 
+from walflow.errors import CannotRead
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -33,8 +34,12 @@ class Scans:
                 fd = self._directory.disk.open(self._directory.file(chunk.name))
             except OSError as error:
                 raise self._directory.cannot_open(chunk.name, error) from error
-            pages = Pages(self._directory.disk, fd, chunk.synced)
-            self._scans[chunk] = Scan.read(pages, fd, chunk, self._hint, self._followers.get(chunk))  # never raises
+            pages = Pages(self._directory, chunk.name, fd, chunk.synced, strict=True)
+            try:
+                self._scans[chunk] = Scan.read(pages, fd, chunk, self._hint, self._followers.get(chunk))
+            except CannotRead:
+                self._directory.disk.close(fd)
+                raise
         return self._scans[chunk]
 
     def damages(self, acked: Acked) -> list[Damage]:

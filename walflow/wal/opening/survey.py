@@ -79,7 +79,7 @@ def _read(directory: Directory, name: str) -> Sheet:
         raise directory.cannot_open(name, error) from error
     try:
         size = directory.disk.stat(fd).size
-        pages = Pages(directory.disk, fd, size)
+        pages = Pages(directory, name, fd, size, strict=True)
         try:
             found = unpack_chunk_header(pages.read(0, min(CHUNK_START, size)))
         except NewerVersion as error:

@@ -184,7 +184,7 @@ class Builder:
             header = header._replace(before_first=before.first, before_end=before.end, before_salt=before.salt)
             header = header._replace(skipped=hole)
         self._chunk = chunk = Chunk(self._uuid, header, 0)
-        chunk.create(self._directory, preallocate=False)
+        chunk.create(self._directory)
         self._waiting = [pack_chunk_header(self._uuid, header)]
         self._written = 0
         return chunk

@@ -11,12 +11,15 @@ import shlex
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple, Self
 
 from walflow.disk import Disk, RealDisk
+from walflow.durable import replace
 from walflow.errors import DirectoryLocked, Unusable
 from walflow.lock import HeldDirectory, holder
 from walflow.wal.arrivals import MAGIC as ARRIVALS_MAGIC, NAME as ARRIVALS
+from walflow.wal.chunk import Pages
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     CHUNK_COPY,
@@ -33,13 +36,14 @@ from walflow.wal.format import (
 from walflow.wal.log import Log
 from walflow.wal.mark_file import MAGIC as MARKS_MAGIC, NAME as MARKS
 from walflow.wal.opening.recovery import write_meta
-from walflow.wal.opening.survey import LEFTOVER
+from walflow.wal.opening.settle import AGAIN
+from walflow.wal.opening.survey import LEFTOVER, NUMBERED
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine
 from walflow.wal.slot_file import MARKS_SLOT, newest
 from walflow.wal.tools.inspect import Finding, Read, View, removed
 
 PIECE: Final = 8 << 20
-PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "meta.tmp")  # nothing but a file will do
+PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "consumers", "meta.tmp")  # nothing but a file will do
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
 
@@ -149,11 +153,18 @@ def _in_the_way(directory: Directory, name: str) -> list[RepairStep]:
 
 
 def _not_opened(directory: Directory, name: str) -> list[RepairStep]:
+    what = "opened"
     try:
-        directory.disk.close(directory.disk.open(directory.file(name)))
+        fd = directory.disk.open(directory.file(name))
+        try:
+            what = "read"
+            if name in PLAIN:
+                directory.disk.read(fd, PIECE, 0)
+        finally:
+            directory.disk.close(fd)
     except OSError as error:
         if error.errno in BROKEN:
-            return [_move(directory, name, f"cannot be opened: {error.strerror}")]
+            return [_move(directory, name, f"cannot be {what}: {error.strerror}")]
         return [RepairStep(f"{directory.file(name)} cannot be opened: {error.strerror}: remove the cause", None)]
     return []
 
@@ -262,6 +273,39 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
     return reader.gaps
 
 
+def renewed(view: View, disk: Disk | None = None) -> list[RepairStep]:
+    """Steps for the files that the disk cannot read in full, once what is lost of them is reported: each becomes a copy that it can
+    read. So the next start, which gives nothing up, does not stop at them."""
+    directory = Directory(view.directory.path, disk or RealDisk())
+    return [
+        RepairStep(
+            f"{directory.file(name)} cannot be read in full: copy what can be read, and move the file to {FOLDER}/",
+            partial(_renew_chunk, directory, name),
+        )
+        for name in sorted(view.directory.given_up)
+        if NUMBERED.fullmatch(name)
+    ]
+
+
+def _renew_chunk(directory: Directory, name: str) -> None:
+    """A start after a crash finds the records under one of the two names, or under both."""
+    if not _is_plain(directory.file(name)):  # the log was opened, and needs it no more
+        return
+    aside = Directory(directory.path, directory.disk, gives_up=True)
+    other = f"moved.{name}"
+    fd = directory.open(name)
+    try:
+        size = directory.disk.stat(fd).size
+        pages = Pages(aside, name, fd, size)
+        pieces = (pages.read(at, min(PIECE, size - at)) for at in range(0, size, PIECE))
+        replace(directory, other, pieces, temporary=AGAIN)
+    finally:
+        directory.disk.close(fd)
+    Quarantine(directory).move(name)
+    directory.rename(other, name)
+    directory.sync_names()
+
+
 def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> RepairStep:
     size = size or os.stat(directory.file(name)).st_size - offset
     words = f"{directory.file(name)} {why}: copy its {size} bytes from byte {offset} on to {FOLDER}/"
@@ -271,7 +315,8 @@ def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: in
 def _copy_as_it_is(directory: Directory, name: str, offset: int, size: int) -> None:
     fd = directory.open(name)
     try:
-        data = directory.disk.read(fd, size, offset)
+        aside = Directory(directory.path, directory.disk, gives_up=True)
+        data = Pages(aside, name, fd, offset + size).read(offset, size)
     finally:
         directory.disk.close(fd)
     target = Directory(directory.file(FOLDER), directory.disk)

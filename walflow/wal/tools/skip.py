@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from walflow.errors import WalflowError
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
+from walflow.wal.directory import Directory
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
 from walflow.wal.tools.inspect.walk import Read, RecordAt, unreported, walk
@@ -51,11 +52,12 @@ def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> l
     """Acks the positions durably, after their records are copied to quarantine/. Raises NothingToSkip, DiskFull,
     FailStop, or OSError if a copy cannot be made: then nothing is acked."""
     parts = skippable(log.acked, log.durable, first, last)
-    skipped = within(list(walk(log.directory, log.chunks, first, last, read)), parts)
+    aside = Directory(log.directory.path, log.disk, gives_up=True)  # of what cannot be read, that is what is wanted
+    skipped = within(list(walk(aside, log.chunks, first, last, read)), parts)
     # First the copies and reports, synced with their names, then the cursor. A crash between the two leaves reports
     # of events that are delivered all the same, and skipping them again finds the reports in place. The other way
     # round it could leave events that are neither delivered nor kept.
-    done = [_keep(log, one, by) for one in skipped]
+    done = [_keep(log, aside, one, by) for one in skipped]
     for low, high in parts:
         log.ack(low, high)
     checkpoint = log.checkpoint(force=True)
@@ -65,13 +67,13 @@ def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> l
     return done
 
 
-def _keep(log: Log, one: Skipped, by: str) -> Skipped:
+def _keep(log: Log, directory: Directory, one: Skipped, by: str) -> Skipped:
     file, offset, size, found = one.place
     reason = f"{REASON}, {found.reason} before" if isinstance(found, Gap) else REASON
     gap = Gap(one.first, one.last, file, offset, size, reason)
     fd = log.disk.open(log.directory.file(file)) if file and size else None
     try:
-        pages = Pages(log.disk, fd, offset + size) if fd is not None else None
+        pages = Pages(directory, file, fd, offset + size) if fd is not None else None
         Quarantine(log.directory).report(gap, pages, by=by)
     finally:
         if fd is not None:

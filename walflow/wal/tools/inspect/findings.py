@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
+from walflow.disk import Disk
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import CHUNK_COPY, CHUNK_START, SLOT, NewerVersion, unpack_chunk_header, unpack_slot
 from walflow.wal.opening.note import Note
@@ -17,8 +18,8 @@ from walflow.wal.tools.inspect.walk import CountedRecords, Read, open_chunk, unr
 
 
 class Finding(NamedTuple):
-    """`kind` torn: it was never acked, and a start cuts it; reported: lost, and told in quarantine/ already; any
-    other: damage. No positions: first is 0."""
+    """`kind` torn: it was never acked, and a start cuts it; reported: lost, and told in quarantine/ already; unreadable: the disk
+    fails, and perhaps not for long; any other: damage. No positions: first is 0."""
 
     kind: str
     file: str
@@ -38,16 +39,18 @@ class Finding(NamedTuple):
         return f"{self.kind}: {where if self.file else ''}{self.what}{positions}"
 
 
-def check(path: str, begin: Callable[[int], Read] = lambda size: unreported) -> tuple[View, list[Finding]]:
+def check(
+    path: str, begin: Callable[[int], Read] = lambda size: unreported, disk: Disk | None = None
+) -> tuple[View, list[Finding]]:
     """Checks every header and record. `begin` gets the number of bytes to read. If a process uses the log, only damage
     that is found twice counts: a record that is just being written or dropped does not."""
-    view = look(path)
+    view = look(path, disk)
     findings = _findings(view, begin)
     for _ in range(TRIES):
         damages = [finding for finding in findings if finding.damage]
         if not view.holder or not damages:
             break
-        view = look(path)
+        view = look(path, disk)
         again = _findings(view, begin)
         findings = [finding for finding in again if finding in findings]
         if len(findings) == len(again):
@@ -93,7 +96,7 @@ def _header_findings(view: View, chunk: Chunk) -> list[Finding]:
     if fd is None:
         return []  # told by reading its records
     try:
-        data = Pages(view.directory.disk, fd, CHUNK_START).read(0, CHUNK_START)
+        data = Pages(view.directory, chunk.name, fd, CHUNK_START).read(0, CHUNK_START)
     finally:
         view.directory.disk.close(fd)
     what = "this copy of the chunk's header is damaged"
@@ -121,7 +124,8 @@ def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
             damages.append(Damage(chunk, 0, 0, chunk.first, chunk.last, 0, unreadable=True))
             continue
         try:
-            scan = Scan.read(CountedRecords(view.directory, fd, chunk.synced, read), fd, chunk, view.hint, follower)
+            pages = CountedRecords(view.directory, chunk.name, fd, chunk.synced, read)
+            scan = Scan.read(pages, fd, chunk, view.hint, follower)
             missing = scan.missing()
         finally:
             view.directory.disk.close(fd)
@@ -140,7 +144,7 @@ def _damaged(view: View, damage: Damage, reports: list[tuple[int, int, str]], *,
         return Finding("torn", *where, "never synced, so never acked; the next start skips it")
     kind, what = ("corrupt", "not what was written") if file else ("missing", "no chunk holds them")
     if damage.unreadable:
-        what = "the disk cannot read it"
+        kind, what = "unreadable", "the disk cannot read it"
     if not view.found.acked.covers(damage.first, damage.last) or _lost_now(view, damage):
         return Finding(kind, *where, what)
     names = [name for first, last, name in reports if first <= damage.last and last >= damage.first]

@@ -5,15 +5,16 @@ import os
 import stat
 from collections.abc import Sequence
 
-from walflow.disk import RealDisk
+from walflow.disk import Disk, RealDisk
 
 
 class Onlooker(RealDisk):
-    """Reads. It only notes what it should write, move or remove."""
+    """Reads, from `disk`. It only notes what it should write, move or remove."""
 
     preallocates = False
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk | None = None) -> None:
+        self._disk: Disk = disk or RealDisk()
         self._moved: dict[str, str | None] = {}  # where the bytes of a name are; None: as if it were gone
 
     def makedir(self, path: str) -> None:
@@ -34,6 +35,9 @@ class Onlooker(RealDisk):
             os.close(fd)
             raise _error(errno.EISDIR, path)
         return fd
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        return self._disk.read(fd, size, offset)
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         pass

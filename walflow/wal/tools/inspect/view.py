@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
+from walflow.disk import Disk
 from walflow.errors import Unusable
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
@@ -50,12 +51,12 @@ class View(NamedTuple):
         return self.found.recovery.lines(staying=False)
 
 
-def look(path: str) -> View:
+def look(path: str, disk: Disk | None = None) -> View:
     """Raises Unusable as the next start would, and for a directory that holds no log."""
     path = os.path.normpath(path)
     _expect_log(path)
     for left in range(TRIES, 0, -1):
-        directory = Directory(path, Onlooker())
+        directory = Directory(path, Onlooker(disk), gives_up=True)
         try:
             marked = _slots(directory, NAME, MARKS_SLOT)  # before the cursor, which knows what it says
             slots = slot_bytes(directory)
@@ -148,7 +149,7 @@ def _slots(directory: Directory, name: str, size: int) -> list[bytes]:
     except OSError:
         return [b"", b""]
     try:
-        pages = Pages(directory.disk, fd, 2 * size)
+        pages = Pages(directory, name, fd, 2 * size)
         return [pages.read(0, size), pages.read(size, size)]
     finally:
         directory.disk.close(fd)

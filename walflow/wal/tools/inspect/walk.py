@@ -19,8 +19,8 @@ def unreported(count: int) -> None:
 class CountedRecords(Pages):
     """Reports how far it has read, counting each byte once."""
 
-    def __init__(self, directory: Directory, fd: int, limit: int, count: Read) -> None:
-        super().__init__(directory.disk, fd, limit)
+    def __init__(self, directory: Directory, name: str, fd: int, limit: int, count: Read) -> None:
+        super().__init__(directory, name, fd, limit)
         self._count = count
         self._seen = 0
 
@@ -82,7 +82,7 @@ def _of(directory: Directory, chunk: Chunk, follower: Chunk | None, read: Read) 
         return
     try:
         alone = follower is not None and follower.before != chunk.first
-        yield from _through(CountedRecords(directory, fd, chunk.synced, read), chunk, alone=alone)
+        yield from _through(CountedRecords(directory, chunk.name, fd, chunk.synced, read), chunk, alone=alone)
     finally:
         directory.disk.close(fd)
 
@@ -98,19 +98,20 @@ def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[RecordAt]:
                 yield _nowhere(expected, chunk.last)
                 return
             after, position = (found[0], found[1].position) if found else (pages.limit, chunk.last + 1)
-            yield _corrupt(chunk, offset, after - offset, expected, position - 1)
+            yield _corrupt(pages, chunk, offset, after - offset, expected, position - 1)
             offset, expected = after, position
             continue
         record = body_at(pages, chunk.seed, offset, header)
         if record is None:
-            yield _corrupt(chunk, offset, header.size, expected, header.last)
+            yield _corrupt(pages, chunk, offset, header.size, expected, header.last)
         else:
             yield RecordAt(chunk.name, offset, header.size, record)
         offset, expected = offset + header.size, header.last + 1
 
 
-def _corrupt(chunk: Chunk, offset: int, size: int, first: int, last: int) -> RecordAt:
-    return RecordAt(chunk.name, offset, size, Gap(first, last, chunk.name, offset, size, "corrupt"))
+def _corrupt(pages: Pages, chunk: Chunk, offset: int, size: int, first: int, last: int) -> RecordAt:
+    reason = "the disk cannot read them" if pages.unreadable(offset, size) else "corrupt"
+    return RecordAt(chunk.name, offset, size, Gap(first, last, chunk.name, offset, size, reason))
 
 
 def outlines(directory: Directory, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
@@ -119,7 +120,7 @@ def outlines(directory: Directory, chunk: Chunk) -> Iterator[tuple[int, int, int
     if fd is None:
         return
     try:
-        pages = Pages(directory.disk, fd, chunk.synced)
+        pages = Pages(directory, chunk.name, fd, chunk.synced)
         at, header = CHUNK_START, header_at(pages, chunk.seed, CHUNK_START)
         while True:
             if header is None:
