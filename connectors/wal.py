@@ -27,7 +27,9 @@ from walflow.delivery import (
     recall,
 )
 from walflow.delivery.tag import Tags
+from walflow.delivery.writer import PATIENCE
 from walflow.needs import made_directory, unlocked
+from walflow.net import on_thread
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 
@@ -157,7 +159,7 @@ class Wal(Connector):
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(self.options())
+        log = await on_thread(inlet.scheduler, lambda: Log(self.options()), Log.abandon)
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
@@ -246,16 +248,17 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
 
 
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
-    """Waits for the thread's work and for the runtime to see its result. Then writes the last cursor, and closes the
-    files."""
+    """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and closes
+    the files."""
     await _on_thread(out, lambda: None)
+    await _on_thread(out, lambda: None, patience=PATIENCE)  # on the thread of small commits
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
     await _on_thread(out, log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)
 
 
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
+async def _on_thread(out: Outlet, job: Callable[[], None], *, patience: float = 0.0) -> BaseException | None:
     """The job's error."""
     done = asyncio.Event()
     errors: list[BaseException | None] = []
@@ -264,6 +267,6 @@ async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | No
         errors.append(error)
         done.set()
 
-    out.scheduler.submit(job, ended)
+    out.scheduler.submit(job, ended, patience=patience)
     await done.wait()
     return errors[0]

@@ -15,8 +15,9 @@ from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
 from walflow.delivery import Arriving
+from walflow.delivery.writer import PATIENCE
 from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions
+from walflow.net import Address, SocketOptions, on_thread
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
@@ -110,11 +111,14 @@ class Spark(SparkConfig):
         return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
+        options = LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0)
+        log = await on_thread(inlet.scheduler, lambda: Log(options), Log.abandon)
         try:
             await self._serve(log, inlet, out)
         finally:
-            await _on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
+            # after what both threads have in hand, and the runtime has heard of it
+            await _on_thread(out, lambda: None)
+            await _on_thread(out, lambda: None, patience=PATIENCE)
             out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
             await _on_thread(out, log.close)
             if log.failure is not None:  # nothing is lost, and the disk has failed all the same
@@ -176,7 +180,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | None:
+async def _on_thread(out: Outlet, job: Callable[[], None], *, patience: float = 0.0) -> BaseException | None:
     """The job's error."""
     done = asyncio.Event()
     errors: list[BaseException | None] = []
@@ -185,6 +189,6 @@ async def _on_thread(out: Outlet, job: Callable[[], None]) -> BaseException | No
         errors.append(error)
         done.set()
 
-    out.scheduler.submit(job, ended)
+    out.scheduler.submit(job, ended, patience=patience)
     await done.wait()
     return errors[0]

@@ -20,7 +20,7 @@ class ReadAhead:
     """`parts`: the next ones to be sent, in order. `found_gaps`: called after each read, which may have found damage.
     `again`: called when the log may be read again that could not be, and when something was read.
 
-    A read that would wait for the disk waits on the scheduler's thread for reads, where it holds up nothing but its own lane."""
+    A read that would wait for the disk waits on a thread of its own, where it holds up nothing but its own lane."""
 
     def __init__(
         self, log: Log, mark: Mark, out: Outlet, found_gaps: Callable[[], None], again: Callable[[], None]
@@ -35,6 +35,8 @@ class ReadAhead:
         self._received: deque[tuple[int, int]] = deque()  # from that position on: when it had been received
         self._reads_later = False
         self._fetching: float | None = None  # since when
+        self._file = ""  # of which it does so
+        self._unreadable = ""  # why the log cannot be read now
         self._quiet_until = 0.0
         self._last_fetch = 0, 0.0  # the position of the next read then, and when it ended
         self._stopped = False
@@ -52,6 +54,14 @@ class ReadAhead:
         """Reads no more: the log is going to be closed."""
         self._stopped = True
 
+    def waits_for(self) -> str:
+        """Why there is nothing to send now; "": for no reason."""
+        if self.parts:
+            return ""
+        if self._fetching is not None:
+            return f"a read of {self._file}, for {self._out.scheduler.time() - self._fetching:.0f} s"
+        return f"its log, which cannot be read now: {self._unreadable}" if self._reads_later else ""
+
     def received_ns(self) -> int:
         """When the oldest event that is not acked had been received. 0: it was not read yet."""
         received, first = self._received, self._mark.low + 1
@@ -65,8 +75,8 @@ class ReadAhead:
         if cold is None:
             return False
         scheduler = self._out.scheduler
-        self._fetching = scheduler.time()
-        scheduler.fetch(cold.run, self._fetched)
+        self._fetching, self._file = scheduler.time(), cold.spans[0].path
+        scheduler.fetch(cold.run, self._fetched, of=self._out.name)
         return True
 
     def _is_fetched(self) -> bool:
@@ -109,7 +119,7 @@ class ReadAhead:
     def _read_later(self, error: DiskFull) -> None:
         """Others ask meanwhile; one timer is enough."""
         if not self._reads_later:
-            self._reads_later = True
+            self._reads_later, self._unreadable = True, str(error)
             self._out.log.warning("log not read", reason=str(error))
             self._out.scheduler.call_later(NO_DESCRIPTOR_DELAY, self._due)
 
