@@ -193,7 +193,8 @@ class Answers:
         lacking = self._daemon.readiness.lacking()
         known = self._guard.refusal(request.headers) is None
         if not lacking:
-            notes = [f"note: {printable(str(found))}" for found in self._daemon.standstills.now()] if known else []
+            found = [*self._daemon.jobs.now(), *self._daemon.standstills.now()] if known else []
+            notes = [f"note: {printable(str(one))}" for one in found]
             return web.Response(text="\n".join(["ok", *notes, ""]))
         named = [printable(line) for line in lacking] if known else []
         return web.Response(text="\n".join(["not ready", *named, ""]), status=503)
