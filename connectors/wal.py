@@ -197,6 +197,7 @@ class RunningLog:
             make_way,
             config.max_elements,
             arriving=arriving,
+            takes_back=True,
         )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)

@@ -48,7 +48,7 @@ class Two:
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.admin = Admin(daemon)
-        ports = {}
+        ports: dict[str, int] = {}
         while len(ports) < 2:
             said = daemon.wait_for("listening")
             ports[str(said["flow"])] = int(str(said["address"]).rpartition(":")[2])
