@@ -281,7 +281,8 @@ class Inlet(Half, Protocol):
     straight_files: bool  # and so does each file upstream that is followed
     replaceable: bool
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
-    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
+    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it. If only
+    a try shows whether it can, it restores after a backoff, and triggers again when the try fails."""
 
     @property
     def recalled_by(self) -> Mapping[str, tuple[str, str]]:

@@ -2,7 +2,7 @@
 log, and it is named: which connector, which call, which file, since when."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,7 +93,7 @@ def memory() -> Iterator[Path]:
 
 
 @contextmanager
-def two(directory: Path) -> Iterator[Two]:
+def two(directory: Path) -> Generator[Two]:
     flow = directory / "two.troy"
     flow.write_text(FLOW.replace("NAME", "hung") + FLOW.replace("NAME", "other"))
     with running(flow, directory, admin=LOOPBACK) as daemon:

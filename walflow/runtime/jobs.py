@@ -49,14 +49,16 @@ Done = Callable[[BaseException | None], None]
 Ended = Callable[[Done, BaseException | None], None]
 
 
-class RunningJob:
-    """`of`: who it is for. `ended`: when; None: it is under way. By the monotonic clock."""
+class Job:
+    """`of`: who it is for. `began`, `ended`: by the monotonic clock; `ended` is None while it is under way."""
 
-    __slots__ = ("began", "ended", "of")
+    __slots__ = ("began", "call", "done", "ended", "of")
 
-    def __init__(self, of: str) -> None:
+    def __init__(self, call: Callable[[], None], done: Done, of: str) -> None:
+        self.call = call
+        self.done = done
         self.of = of
-        self.began = time.monotonic()
+        self.began = 0.0
         self.ended: float | None = None
 
     @property
@@ -64,21 +66,15 @@ class RunningJob:
         return (self.ended or time.monotonic()) - self.began
 
 
-class QueuedJob(NamedTuple):
-    call: Callable[[], None]
-    done: Done
-    of: str
-
-
 class Worker:
     """A thread that runs jobs in order, from the first one on. `ended` is called on the loop after each."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop, ended: Ended) -> None:
-        self.running: RunningJob | None = None
+        self.running: Job | None = None
         self._name = name
         self._loop = loop
         self._ended = ended
-        self._jobs: SimpleQueue[QueuedJob | None] = SimpleQueue()  # None: no more
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
         self._left = 0  # jobs whose end the loop has not seen
         self._error: BaseException | None = None  # of the job that the loop waited for
         # Open while the loop waits for the next job that ends. The thread shuts it to say that the job has ended, the
@@ -95,12 +91,16 @@ class Worker:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
-        awaited = patience > 0 and not self._left
+        job = Job(call, done, of)
         self._left += 1
-        if awaited:
-            self._awaited.release()
-        self._jobs.put(QueuedJob(call, done, of))
-        if awaited and (self._met.acquire(timeout=patience) or self._has_just_ended()):
+        if patience <= 0 or self._left > 1:
+            self._jobs.put(job)
+            return
+        self._awaited.release()
+        # Between these two, and between their like on the thread, is as little as can be: who wakes up while the other one
+        # still has the interpreter sleeps once more.
+        self._jobs.put(job)
+        if self._met.acquire(timeout=patience) or self._has_just_ended():
             error, self._error = self._error, None
             self._tell(done, error)
 
@@ -125,22 +125,23 @@ class Worker:
         self._ended(done, error)
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            call, done, of = job
-            self.running = running = RunningJob(of)
-            error: BaseException | None = None
+        get, is_awaited, meet = self._jobs.get, self._awaited.acquire, self._met.release
+        while (job := get()) is not None:
+            self.running = job
+            job.began = time.monotonic()
             try:
-                call()
+                job.call()
             except BaseException as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
-                error = raised
-            running.ended = time.monotonic()
+                self._error = raised
+            job.ended = time.monotonic()
             self.running = None
-            if self._awaited.acquire(blocking=False):
-                self._error = error
-                self._met.release()
+            if is_awaited(blocking=False):
+                job = None
+                meet()
             else:
-                self._loop.call_soon_threadsafe(self._tell, done, error)
-            del job, call, done, error, running
+                error, self._error = self._error, None
+                self._loop.call_soon_threadsafe(self._tell, job.done, error)
+                del job, error
         self._loop.call_soon_threadsafe(self._stopped.set)
 
 
@@ -162,7 +163,7 @@ class _Watched:
         self.name = name
         self.worker = worker
         self._counted = counted
-        self.job: RunningJob | None = None  # at the last look
+        self.job: Job | None = None  # at the last look
         self.looks = 0
         self.said: float | None = None  # when, by the clock of the job
         self.call = ""
@@ -184,7 +185,7 @@ class _Watched:
         if job is not None and self.looks > LONG and (self.said is None or job.seconds - self.said >= AGAIN):
             self._say(job)
 
-    def _say(self, job: RunningJob) -> None:
+    def _say(self, job: Job) -> None:
         call = self.worker.call()
         if self.worker.running is job:  # else it was seen in the next one
             if self.said is None:
