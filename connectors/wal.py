@@ -27,8 +27,10 @@ from walflow.delivery import (
     recall,
 )
 from walflow.delivery.tag import Tags
-from walflow.log_thread import on_thread, read_on_thread
+from walflow.delivery.writer import PATIENCE
+from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
+from walflow.net import on_thread
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 
@@ -159,7 +161,7 @@ class Wal(Connector):
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(self.options())
+        log = await on_thread(inlet.scheduler, lambda: Log(self.options()), Log.abandon)
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
@@ -197,6 +199,7 @@ class RunningLog:
             make_way,
             config.max_elements,
             arriving=arriving,
+            takes_back=True,
         )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)
@@ -223,7 +226,7 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
     try:
         error = await read_on_thread(out, lambda: found.update(recall(log, wanted)))
     except BaseException:
-        await on_thread(out, log.close)  # behind the job
+        await error_on_thread(out, log.close)  # behind the job
         raise
     if isinstance(error, FailStop):
         out.fatal(error)
@@ -241,17 +244,18 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
     try:
         error = await read_on_thread(out, arriving.open)
     except BaseException:
-        await on_thread(out, log.close)  # behind the job
+        await error_on_thread(out, log.close)  # behind the job
         raise
     arriving.tell(out, error)
     return arriving
 
 
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
-    """Waits for the thread's work and for the runtime to see its result. Then writes the last cursor, and closes the
-    files."""
-    await on_thread(out, lambda: None)
+    """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and closes
+    the files."""
+    await error_on_thread(out, lambda: None)
+    await error_on_thread(out, lambda: None, patience=PATIENCE)  # on the thread of small commits
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
-    await on_thread(out, log.close)
+    await error_on_thread(out, log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)

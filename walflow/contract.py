@@ -176,12 +176,17 @@ class Scheduler(Protocol):
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
 
-    def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Runs `job` on this scheduler's thread, in the order of the calls. Calls `done` on the loop."""
+    def submit(
+        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, patience: float = 0.0
+    ) -> None:
+        """Runs `job` on this scheduler's thread, in the order of the calls. Calls `done` on the loop. `patience`: for a job
+        that is nearly always over in less than a millisecond. The loop waits for it, so many seconds at most, and calls
+        `done` within this call: this spares it the way through the loop's queue. Such jobs have a thread of their own."""
         ...
 
-    def fetch(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Does the same on a second thread, for reads: what is submitted does not wait for them."""
+    def fetch(self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, of: str = "") -> None:
+        """Does the same on another thread, for reads: what is submitted does not wait for them. `of`: the name of who reads,
+        if it is not the connector itself but one of its lanes. Each has a thread of its own."""
         ...
 
 
@@ -296,7 +301,8 @@ class Inlet(Half, Protocol):
     straight_files: bool  # and so does each file upstream that is followed
     replaceable: bool
     """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
-    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it."""
+    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it. If only
+    a try shows whether it can, it restores after a backoff, and triggers again when the try fails."""
 
     @property
     def recalled_by(self) -> Mapping[str, tuple[str, str]]:
@@ -498,6 +504,8 @@ class Outlet(Half, Protocol):
         64 MiB of it. Empty unless that log is its only sink."""
         ...
 
-    def backlog(self, count: Callable[[], int]) -> None:
-        """`count`: the number of events that this source still has for its sinks. A drain waits until it is 0."""
+    def backlog(self, count: Callable[[], int], waits_for: Callable[[], str] = ...) -> None:
+        """`count`: the number of events that this source still has for its sinks. A drain waits until it is 0. `waits_for`:
+        why it sends none of them now, in words ("a read of FILE, for 12 s", "its next try, in 3 s"); "": for no reason of
+        its own. Both are called once a second."""
         ...

@@ -12,8 +12,8 @@ FIRST_RETRY: Final = 1.0  # seconds
 LONGEST_RETRY: Final = 30.0
 
 
-async def on_thread(half: Half, job: Callable[[], None]) -> BaseException | None:
-    """The job's error."""
+async def error_on_thread(half: Half, job: Callable[[], None], *, patience: float = 0.0) -> BaseException | None:
+    """The job's error. `patience`: as `Scheduler.submit` has it."""
     done = asyncio.Event()
     errors: list[BaseException | None] = []
 
@@ -21,7 +21,7 @@ async def on_thread(half: Half, job: Callable[[], None]) -> BaseException | None
         errors.append(error)
         done.set()
 
-    half.scheduler.submit(job, ended)
+    half.scheduler.submit(job, ended, patience=patience)
     await done.wait()
     return errors[0]
 
@@ -29,7 +29,7 @@ async def on_thread(half: Half, job: Callable[[], None]) -> BaseException | None
 async def read_on_thread(half: Half, job: Callable[[], None]) -> BaseException | None:
     """Does a job that reads the log again as long as the disk fails to. Returns its error, if it is another one."""
     backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, 2.0)
-    while isinstance(error := await on_thread(half, job), CannotRead):
+    while isinstance(error := await error_on_thread(half, job), CannotRead):
         delay = backoff.next()
         half.log.warning("log not read", reason=str(error), again_in=delay)
         again = asyncio.Event()

@@ -173,9 +173,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "window_bytes": Family("gauge", "Bytes that may be in flight before the source stops reading."),
     "standstill_seconds": Family(
         "gauge",
-        "Seconds for which the source could not send and none of its events was delivered, shown from 10 s on. 0: it "
-        "moves, or has nothing to send.",
+        "Seconds for which the source had events and none of them was delivered, shown from 10 s on. 0: it moves, or "
+        "has nothing to send.",
     ),
+    "longest_wait_seconds": Family(
+        "gauge",
+        "Seconds for which the longest job of the connector on a thread has been under way: a read, a write, a sync.",
+    ),
+    "long_waits_total": Family("counter", "Such jobs that took more than 5 seconds."),
     "gate_shut": Family("gauge", "1 while the source may not read, by the reason.", ("reason",)),
     # sinks
     "acked_events_total": Family("counter", "Events that the sink has acked."),

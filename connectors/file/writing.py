@@ -1,4 +1,8 @@
-"""The sink half: one job of the file at a time, batch after batch; while the file cannot be written, the sources stop."""
+"""The sink half: one job of the file at a time, batch after batch; while the file cannot be written, the sources stop.
+
+If other outputs can take its events (`Inlet.replaceable`), they get all that it cannot write. After a wait it takes events
+again: whether there is room is known only to one who writes.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,6 +15,10 @@ from walflow import Backoff, Block, Inlet, Timer, WalflowError
 
 FIRST_DELAY: Final = 0.1
 LAST_DELAY: Final = 10.0
+
+
+class NotWritten(WalflowError):
+    """The file cannot be written now. Another output may take the events."""
 
 
 class SinkStopped(WalflowError):
@@ -85,6 +93,9 @@ class FileWriter:
     def accept(self, block: Block) -> None:
         if self._state is CLOSED:
             self._fail(block)
+            return
+        if self._trouble is not None and self._inlet.replaceable:
+            self._inlet.fail(block, NotWritten(self._trouble))
             return
         self._waiting.append(block)
         if self._state is IDLE:
@@ -196,12 +207,26 @@ class FileWriter:
         if trouble != self._trouble:
             self._trouble = trouble
             self._inlet.trigger(trouble)
+        if self._inlet.replaceable:
+            self._fail_all(NotWritten(trouble))
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
+
+    def _fail_all(self, cause: NotWritten) -> None:
+        """After the breaker has triggered: what fails here must not come back at once. A batch that failed is nowhere in the
+        file, or is taken back before the next one is written."""
+        batch, self._batch = self._batch, None
+        waiting = [*self._waiting]
+        self._waiting.clear()
+        for block in (*(batch.blocks if batch is not None else ()), *waiting):
+            self._inlet.fail(block, cause)
 
     def _retry(self) -> None:
         self._timer = None
         self._becomes(RETRY)
+        if self._inlet.replaceable and not self._wants_open:
+            self._trouble = None
+            self._inlet.restore()
         self._next()
 
     def _end_wait(self) -> None:

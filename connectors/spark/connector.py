@@ -15,9 +15,10 @@ from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
 from walflow.delivery import Arriving
-from walflow.log_thread import on_thread, read_on_thread
+from walflow.delivery.writer import PATIENCE
+from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions
+from walflow.net import Address, SocketOptions, on_thread
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
@@ -111,13 +112,16 @@ class Spark(SparkConfig):
         return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
+        options = LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0)
+        log = await on_thread(inlet.scheduler, lambda: Log(options), Log.abandon)
         try:
             await self._serve(log, inlet, out)
         finally:
-            await on_thread(out, lambda: None)  # after what the thread has in hand, and the runtime has heard of it
+            # after what both threads have in hand, and the runtime has heard of it
+            await error_on_thread(out, lambda: None)
+            await error_on_thread(out, lambda: None, patience=PATIENCE)
             out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
-            await on_thread(out, log.close)
+            await error_on_thread(out, log.close)
             if log.failure is not None:  # nothing is lost, and the disk has failed all the same
                 out.fatal(log.failure)
 

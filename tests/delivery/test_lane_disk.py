@@ -84,6 +84,8 @@ def test_a_read_that_takes_long_holds_up_its_own_lane_alone(seconds: float) -> N
     assert flow.lanes() == {"near": 0, "far": BEHIND + len(NEW) - had}, "status names it"
     assert len(flow.scheduler.fetches) == 1
     flow.scheduler.advance(seconds)
+    file, said = flow.outlet.lanes["far"].waits_for().removeprefix("a read of ").split(", ")
+    assert (file.endswith(".wal"), said, flow.outlet.lanes["near"].waits_for()) == (True, f"for {seconds:.0f} s", "")
     reads = 0
     with capture_logs() as lines:
         while flow.scheduler.fetches:

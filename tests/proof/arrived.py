@@ -271,8 +271,10 @@ class OneThread(VirtualScheduler):
     def call_later(self, delay: float, call: Callable[[], None]) -> _Timer:
         return self._shared.call_later(delay, call)
 
-    def submit(self, job: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        super().submit(job, done)
+    def submit(
+        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, patience: float = 0.0
+    ) -> None:
+        super().submit(job, done, patience=patience)
         self._shared.call_soon(self._next)
 
     def _next(self) -> None:

@@ -97,13 +97,22 @@ class FlowStatus(Struct):
 
 
 class StandstillStatus(Struct):
-    """A source that may not send while none of its events is delivered: the reason, and the sinks or operators that
-    hold its events."""
+    """A source that has events while none of them is delivered: the reason, and the sinks or operators that hold its
+    events."""
 
     source: str
     seconds: int
     reason: str
     held_by: list[str]
+
+
+class WaitStatus(Struct):
+    """A job on a thread that does not end. `who`: a connector, or a lane of one. `call`: what it waits for, as a call of the
+    system and its file."""
+
+    who: str
+    call: str
+    seconds: float
 
 
 class Status(Struct):
@@ -116,3 +125,4 @@ class Status(Struct):
     loop_lag_seconds: float
     flows: list[FlowStatus]
     standstills: list[StandstillStatus] = []
+    waits: list[WaitStatus] = []

@@ -192,11 +192,12 @@ class Answers:
     async def readyz(self, request: web.Request) -> web.Response:
         lacking = self._daemon.readiness.lacking()
         known = self._guard.refusal(request.headers) is None
+        found = [*self._daemon.jobs.now(), *self._daemon.standstills.now()] if known else []
+        notes = [f"note: {printable(str(one))}" for one in found]
         if not lacking:
-            notes = [f"note: {printable(str(found))}" for found in self._daemon.standstills.now()] if known else []
             return web.Response(text="\n".join(["ok", *notes, ""]))
         named = [printable(line) for line in lacking] if known else []
-        return web.Response(text="\n".join(["not ready", *named, ""]), status=503)
+        return web.Response(text="\n".join(["not ready", *named, *notes, ""]), status=503)
 
     async def metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))

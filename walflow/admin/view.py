@@ -19,6 +19,7 @@ from walflow.admin.document import (
     Shut,
     StandstillStatus,
     Status,
+    WaitStatus,
 )
 from walflow.admin.rates import Rates
 from walflow.contract import FailedEvents
@@ -46,6 +47,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
             StandstillStatus(found.source, found.seconds, found.reason, list(found.held_by))
             for found in daemon.standstills.now()
         ],
+        waits=[WaitStatus(job.who, job.call, round(job.seconds, 3)) for job in daemon.jobs.now()],
     )
 
 

@@ -18,7 +18,15 @@ from walflow.cli.node_table import rows_of, table_of, total_of
 from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
-    from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, Number, StandstillStatus, Status
+    from walflow.admin.document import (
+        ConnectorStatus,
+        FlowStatus,
+        LaneStatus,
+        Number,
+        StandstillStatus,
+        Status,
+        WaitStatus,
+    )
 
 WATCHED_EVERY = 1.0  # seconds
 SOON = 86_400  # seconds: no line about a log that will be full later
@@ -123,7 +131,7 @@ def read(body: bytes) -> "Status":
 
 def report(known: "Status") -> list[RenderableType]:
     """The daemon in a line, a table for each flow with its totals, and a line for each thing that stops something."""
-    lines: list[RenderableType] = [head(known), *(_standstill(found) for found in known.standstills)]
+    lines: list[RenderableType] = [head(known), *map(_wait, known.waits), *map(_standstill, known.standstills)]
     for flow in known.flows:
         rows = rows_of(flow, pipelines=True)
         lines.append(table_of([*rows, total_of(rows)], f"flow {printable(flow.name)}"))
@@ -138,6 +146,11 @@ def head(known: "Status") -> Text:
         f"walflow {known.version}, pid {known.pid}, up {duration(known.uptime_seconds)}: ",
         (state, "green" if known.ready else "bold red"),
     )
+
+
+def _wait(found: "WaitStatus") -> Text:
+    text = f"{printable(found.who)} has waited {duration(found.seconds)} for {printable(found.call)}"
+    return Text(text, "bold yellow")
 
 
 def _standstill(found: "StandstillStatus") -> Text:

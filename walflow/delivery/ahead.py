@@ -23,7 +23,7 @@ class ReadAhead:
     """`parts`: the next ones to be sent, in order; it adds to them when there are none. `found_gaps`: called after each read, which may have found damage.
     `again`: called when the log may be read again that could not be, and when something was read.
 
-    A read that would wait for the disk waits on the scheduler's thread for reads, where it holds up nothing but its own lane."""
+    A read that would wait for the disk waits on a thread of its own, where it holds up nothing but its own lane."""
 
     def __init__(
         self,
@@ -47,6 +47,8 @@ class ReadAhead:
         self._failures = out.counter("wal_read_failures_total")
         self._fetching: float | None = None  # since when
         self._fetch_now: Fetch | None = None
+        self._file = ""  # of which it does so
+        self._unreadable = ""  # why the log cannot be read now
         self._quiet_until = 0.0
         self._last_fetch = 0, 0.0  # the position of the next read then, and when it ended
         self._stopped = False
@@ -71,6 +73,14 @@ class ReadAhead:
         """The disk fails to read what comes next. It is tried again."""
         return self._failing.failures > 0
 
+    def waits_for(self) -> str:
+        """Why there is nothing to send now; "": for no reason."""
+        if self.parts:
+            return ""
+        if self._fetching is not None:
+            return f"a read of {self._file}, for {self._out.scheduler.time() - self._fetching:.0f} s"
+        return f"its log, which cannot be read now: {self._unreadable}" if self._reads_later else ""
+
     def received_ns(self) -> int:
         """When the oldest event that is not acked had been received. 0: it was not read yet."""
         received, first = self._received, self._mark.low + 1
@@ -85,8 +95,8 @@ class ReadAhead:
             return False
         self._fetch_now = cold
         scheduler = self._out.scheduler
-        self._fetching = scheduler.time()
-        scheduler.fetch(cold.run, self._fetched)
+        self._fetching, self._file = scheduler.time(), cold.spans[0].path
+        scheduler.fetch(cold.run, self._fetched, of=self._out.name)
         return True
 
     def _is_fetched(self) -> bool:
@@ -137,7 +147,7 @@ class ReadAhead:
     def _read_later(self, error: DiskFull | CannotRead, delay: float) -> None:
         """Others ask meanwhile; one timer is enough."""
         if not self._reads_later:
-            self._reads_later = True
+            self._reads_later, self._unreadable = True, str(error)
             self._out.log.warning("log not read", reason=str(error), position=self._records.position, again_in=delay)
             self._out.scheduler.call_later(delay, self._due)
 

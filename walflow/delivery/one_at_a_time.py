@@ -17,15 +17,16 @@ class Flushable(Protocol):
 F = TypeVar("F", bound=Flushable)
 
 
-def _never(flush: Flushable) -> bool:
-    return False
+def _none(flush: Flushable) -> float:
+    return 0.0
 
 
 class OneAtATime(Generic[F]):
     """`take` gives the next one, None where there is nothing to do; `done` is called on the loop once it is on disk.
 
     On a full disk `full` is told, and the same one is flushed again after `backoff`: it promised nothing yet. Any other
-    error ends the process. `inline`: those that may be flushed on the loop."""
+    error ends the process. `patience`: how many seconds the loop may wait for one, see
+    `walflow.contract.Scheduler.submit`."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class OneAtATime(Generic[F]):
         done: Callable[[F], None],
         full: Callable[[DiskFull], None],
         backoff: Backoff,
-        inline: Callable[[F], bool] = _never,
+        patience: Callable[[F], float] = _none,
     ) -> None:
         self.in_air: F | None = None
         self._half = half
@@ -42,7 +43,7 @@ class OneAtATime(Generic[F]):
         self._done = done
         self._full = full
         self._backoff = backoff
-        self._inline = inline
+        self._patience = patience
         self._wanted = False  # one more, when the one in the air has ended
         self._stopped = False
 
@@ -55,22 +56,11 @@ class OneAtATime(Generic[F]):
             self.in_air = flush = self._take()
             if flush is None:
                 return
-            if self._inline(flush):
-                self._flush_inline(flush)
-            else:
-                self._half.scheduler.submit(flush.flush, self._ended)
+            self._half.scheduler.submit(flush.flush, self._ended, patience=self._patience(flush))
 
     def stop(self) -> None:
         """None is begun or tried again any more; the one in the air goes on."""
         self._stopped = True
-
-    def _flush_inline(self, flush: F) -> None:
-        try:
-            flush.flush()
-        except WalflowError as error:
-            self._ended(error)
-        else:
-            self._ended(None)
 
     def _ended(self, error: BaseException | None) -> None:
         flush = self.in_air

@@ -14,13 +14,16 @@ from walflow.delivery.arriving import Arriving
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.one_at_a_time import OneAtATime
 from walflow.delivery.tag import Tags
-from walflow.errors import DiskFull
+from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block
 from walflow.wal import Commit, Log
 from walflow.wal.format import MAX_TAG
 
-INLINE_BYTES: Final = 32 << 10  # a commit up to this size is synced on the loop: the hop to a thread costs 95 us
-SLOW_SYNC: Final = 0.001  # seconds; above this average nothing is synced on the loop
+SMALL_COMMIT: Final = (
+    32 << 10
+)  # bytes; the loop waits for a commit up to this size: the way through its queue costs 80 us
+SLOW_SYNC: Final = 0.001  # seconds; above this average the loop waits for none
+PATIENCE: Final = 0.002  # seconds that the loop waits for one at most, however long the disk hangs
 HIGH_MARK: Final = 0.9  # of the budget: the breaker triggers
 LOW_MARK: Final = 0.7  # and restores
 LOW_COUNT: Final = 0.9  # of the events that may wait, where their number is bounded: that is known to the event
@@ -34,10 +37,18 @@ def _unmeasured(commit: Commit) -> None: ...
 def _untold() -> None: ...
 
 
+class NoRoom(WalflowError):
+    """The log takes no events now. Another output may take them."""
+
+
 class LogSink:
     """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full log
     never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
-    when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream."""
+    when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
+
+    If other outputs can take its events (`Inlet.replaceable`), they get what does not fit. `takes_back`: on a full disk also
+    what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log gets it too. A crash
+    in between may send it twice. The commit that could not be written is tried again, and shows when there is room."""
 
     def __init__(
         self,
@@ -51,6 +62,8 @@ class LogSink:
         most: int | None = None,
         on_full: Callable[[], None] = _untold,
         arriving: Arriving | None = None,
+        *,
+        takes_back: bool = False,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -62,6 +75,10 @@ class LogSink:
         self._most = most
         self._on_full = on_full
         self._arriving = arriving
+        self._takes_back = takes_back and inlet.replaceable and arriving is None
+        self._given_up: set[int] = (
+            set()
+        )  # of blocks that are in the log and in no commit on disk: another output has them
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
         self._scheduler = inlet.scheduler
         self._held: deque[tuple[Block, bytes]] = deque()  # with their tags
@@ -76,7 +93,7 @@ class LogSink:
             self._committed,
             self._tell_full,
             Backoff(FIRST_RETRY, LONGEST_RETRY),
-            inline=self._sync_inline,
+            patience=self._patience,
         )
 
     @property
@@ -126,6 +143,12 @@ class LogSink:
                 block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
             )
             self._rejected_bytes.value += size
+        elif self._no_space and self._inlet.replaceable:
+            self._inlet.fail(block, NoRoom("the disk of the log is full"))
+        elif self._inlet.replaceable and self._make_way is None:
+            if self._full or not self._append(block, tag):
+                self._fill_up()
+                self._inlet.fail(block, NoRoom("the log is full"))
         elif self._held or not self._append(block, tag):
             self._held.append((block, tag))
             if self._make_way is None:
@@ -191,13 +214,13 @@ class LogSink:
         """Starts no more commits; the one that is running goes on."""
         self._commits.stop()
 
-    def _sync_inline(self, commit: Commit) -> bool:
-        """Whether to sync on the loop: only for a small commit, on a fast disk, and if there is not one after the
-        other."""
+    def _patience(self, commit: Commit) -> float:
+        """The loop waits only for a small commit, on a fast disk, and if there is not one after the other."""
         if commit.overdue is not None:
-            return False
+            return 0.0
         idle = self._scheduler.time() - self._last_end
-        return commit.size <= INLINE_BYTES and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
+        brief = commit.size <= SMALL_COMMIT and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
+        return PATIENCE if brief else 0.0
 
     def _committed(self, commit: Commit) -> None:
         self._sync_seconds += (commit.seconds - self._sync_seconds) * 0.1
@@ -208,9 +231,12 @@ class LogSink:
         self._commits.want()  # the disk works again before we deliver
         self._checkpoints.committed()
         self._on_commit(commit)
-        for block in commit.refs:
-            assert isinstance(block, Block)
-            self._inlet.ack(block)
+        if self._given_up:
+            self._settle_given_up(commit)
+        else:
+            for block in commit.refs:
+                assert isinstance(block, Block)
+                self._inlet.ack(block)
         if self._no_space:
             self._no_space = False
             self._signal()
@@ -223,6 +249,26 @@ class LogSink:
         because no event was acked."""
         self._no_space = True
         self._inlet.trigger(str(error))
+        if self._takes_back:
+            self._give_up(error)
+
+    def _give_up(self, error: DiskFull) -> None:
+        for block in self._log.pending():
+            assert isinstance(block, Block)
+            if id(block) not in self._given_up:
+                self._given_up.add(id(block))
+                self._inlet.fail(block, error)
+
+    def _settle_given_up(self, commit: Commit) -> None:
+        """What another output has is acked before anything reads it here."""
+        for block, (record, _, _) in zip(commit.refs, commit.entries, strict=True):
+            assert isinstance(block, Block)
+            if id(block) in self._given_up:
+                self._given_up.discard(id(block))
+                self._log.ack(record.position, record.position + record.count - 1)
+                self._checkpoints.acked()
+            else:
+                self._inlet.ack(block)
 
     def _fill_up(self) -> None:
         if not self._full:

@@ -35,11 +35,12 @@ def _form(ports: SourcePorts) -> str:
 
 class Holder(NamedTuple):
     """A sink or an operator downstream. `held` says in words what it has not settled; "" means nothing. `outcomes`
-    changes with each block that it settles."""
+    changes with each block that it settles. `is_sink`: an operator may hold events for as long as it likes."""
 
     name: str
     held: Callable[[], str]
     outcomes: Callable[[], float]
+    is_sink: bool = False
 
 
 class SourceNode:
@@ -169,6 +170,8 @@ class RunOutlet(RunHalf, SendWindow):
         self._streams = Streams(node.ports, self.run, self, self._turns, context)
         self._backlog: Callable[[], int] = lambda: 0
         self._failed_events: Callable[[int], FailedEvents] = lambda most: FailedEvents(0, ())
+        self._waits_for: Callable[[], str] = lambda: ""
+        self._failure = ""  # of the last block, if it failed
         self._received = self.counter("received_events_total")
         self._received_bytes = self.counter("received_bytes_total")
 
@@ -235,6 +238,7 @@ class RunOutlet(RunHalf, SendWindow):
         self.inflight_events -= receipt.count
         if receipt.done:
             self.delivered += 1
+        self._failure = "" if receipt.cause is None else str(receipt.cause)
         settled(receipt)
         self.give_back(size)
 
@@ -256,8 +260,9 @@ class RunOutlet(RunHalf, SendWindow):
     def recalled(self) -> Sequence[Recalled]:
         return self._node.recall()
 
-    def backlog(self, count: Callable[[], int]) -> None:
+    def backlog(self, count: Callable[[], int], waits_for: Callable[[], str] = lambda: "") -> None:
         self._backlog = count
+        self._waits_for = waits_for
 
     def failed(self, tell: Callable[[int], FailedEvents]) -> None:
         self._failed_events = tell
@@ -274,13 +279,27 @@ class RunOutlet(RunHalf, SendWindow):
         return not self.inflight and not self._turns and all(lane.quiet for lane in self._lanes.values())
 
     @property
-    def stuck(self) -> bool:
-        """Whether the source wants to send, or may want to, and must wait until an event is settled or a sink accepts
-        events."""
+    def unsettled(self) -> bool:
+        """Whether it has events that are not settled: sent, or still to be sent."""
+        return self.inflight > 0 or self._backlog() > 0
+
+    def stopped(self) -> Sequence[str]:
+        """Why it may not send, in words; empty: it may. A source that pushes may always have something to send; another one
+        only what is unsettled."""
+        if self._node.transactional and not self.unsettled:
+            return ()
+        reasons = [f"{by}: {reason}" for by, reason in self.gate.reasons.items()]
+        return reasons or (["its window is full"] if self._node.transactional and self.full else ())
+
+    def waits_for(self) -> str:
+        """Why it sends nothing, although it may; "": for no reason of its own."""
+        return self._waits_for() if self.unsettled else ""
+
+    def unsent(self) -> str:
+        """Of a source that has events which no sink and no operator has. "" if that may be so for a moment only."""
         if not self._node.transactional:
-            return self.gate.shut
-        stopped = self.gate.shut or self.full
-        return stopped and (self.inflight > 0 or self._backlog() > 0)
+            return ""
+        return f"each try fails: {self._failure}" if self._failure else "it sends nothing"
 
     def waiting(self) -> int:
         """Number of events that this source holds for its sinks."""

@@ -1,23 +1,33 @@
-"""Finds sources that stand still: a source may not send, and no event of it was delivered during ten looks, one each
-second. Looks are counted, not seconds. So a process that was stopped for a while reports no standstill.
+"""Finds sources that stand still: a source has events that are not settled, or may not read any, and none was delivered
+during ten looks, one each second, whatever the reason. Looks are counted, not seconds. So a process that was stopped for a
+while reports no standstill.
+
+Events that operators alone hold are no standstill: a batch waits for more of them as long as its `timeout` says.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
 from walflow.metrics import Metrics
 from walflow.nodes.connector import ConnectorNodes
-from walflow.nodes.source import SourceNode
+from walflow.nodes.source import Holder, SourceNode
 
 EVERY: Final = 1.0  # seconds between looks
 PATIENCE: Final = 10  # looks
 
 
+class Waiting(Protocol):
+    """A job on a thread that does not end. `who`: a connector, or a lane of one."""
+
+    @property
+    def who(self) -> str: ...
+
+
 class Standstill(NamedTuple):
-    """`reason`: why the source may not send. `held_by`: one line for each sink or operator that holds its events;
-    if none does, one for the log that has them."""
+    """`reason`: why the source sends nothing, or what it waits for. `held_by`: one line for each sink or operator that
+    holds its events; if none does, one for the log that has them."""
 
     source: str
     seconds: int
@@ -43,16 +53,38 @@ class _Unchanged:
         self._value = value
 
 
-class _Source:
-    """Or one of its lanes."""
+class _HolderLooks:
+    """For how many looks one has held events and settled none."""
 
-    def __init__(self, nodes: ConnectorNodes, source: SourceNode) -> None:
+    def __init__(self, holder: Holder) -> None:
+        self.holder = holder
+        self.held = ""
+        self._unchanged = _Unchanged(lambda: holder.outcomes() if self.held else None)
+
+    @property
+    def looks(self) -> int:
+        return self._unchanged.looks
+
+    def look(self) -> None:
+        self.held = self.holder.held()
+        self._unchanged.look()
+
+    def __str__(self) -> str:
+        settled = f", none settled for {self.looks * EVERY:.0f} s" if self.looks else ""
+        return f"{self.holder.name} holds {self.held}{settled}"
+
+
+class _Source:
+    """Or one of its lanes. `jobs`: those that do not end, of all connectors."""
+
+    def __init__(self, nodes: ConnectorNodes, source: SourceNode, jobs: Callable[[], Sequence[Waiting]]) -> None:
         self.nodes = nodes
         self.source = source
         self.said = False
         self.log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
+        self._jobs = jobs
         self._still = _Unchanged(self._delivered)
-        self._holders = [(holder, _Unchanged(holder.outcomes)) for holder in source.holders]
+        self._holders = [_HolderLooks(holder) for holder in source.holders]
 
     @property
     def seconds(self) -> int:
@@ -60,34 +92,57 @@ class _Source:
         return round(self._still.looks * EVERY) if self._still.looks >= PATIENCE else 0
 
     def look(self) -> None:
+        for one in self._holders:
+            one.look()
         self._still.look()
-        for _, unchanged in self._holders:
-            unchanged.look()
 
     def found(self) -> Standstill:
         node = self.source
-        reasons = [f"{by}: {reason}" for by, reason in node.gate.reasons.items()] or ["its window is full"]
-        held_by: list[str] = []
-        for holder, unchanged in self._holders:
-            held = holder.held()
-            if held:
-                settled = f", none settled for {unchanged.looks * EVERY:.0f} s" if unchanged.looks else ""
-                held_by.append(f"{holder.name} holds {held}{settled}")
+        holding = [one for one in self._holders if one.holder.held()]
+        held_by = [str(one) for one in holding]
         if not held_by and (left := node.waiting()):
             held_by.append(f"{self.nodes.name} holds {left:,} event{'' if left == 1 else 's'}, sent to no sink")
-        return Standstill(node.name, self.seconds, "; ".join(reasons), held_by)
+        whose = {node.name, self.nodes.name, *(one.holder.name for one in holding)}
+        jobs = [str(job) for job in self._jobs() if job.who in whose]
+        return Standstill(node.name, self.seconds, "; ".join([*self._reasons(), *jobs]), held_by)
 
     def _delivered(self) -> tuple[int, int] | None:
         outlet = self.source.outlet
-        return (outlet.run, outlet.delivered) if outlet is not None and outlet.stuck else None
+        return (outlet.run, outlet.delivered) if outlet is not None and self._reasons() else None
+
+    def _reasons(self) -> Sequence[str]:
+        """Why nothing of it is delivered, if that lasts. Empty: it has nothing to deliver, or operators hold all of it."""
+        outlet = self.source.outlet
+        if outlet is None:
+            return ()
+        if stopped := outlet.stopped():
+            return stopped
+        if not outlet.unsettled:
+            return ()
+        if waits := outlet.waits_for():
+            return [f"it waits for {waits}"]
+        holding = [one for one in self._holders if one.held]
+        if not holding:
+            unsent = outlet.unsent()
+            return [unsent] if unsent else ()
+        return [
+            f"no outcome from {one.holder.name} for {one.looks * EVERY:.0f} s"
+            for one in holding
+            if one.holder.is_sink
+        ]
 
 
 class Standstills:
-    def __init__(self, connectors: Sequence[ConnectorNodes], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        connectors: Sequence[ConnectorNodes],
+        metrics: Metrics,
+        jobs: Callable[[], Sequence[Waiting]] = lambda: (),
+    ) -> None:
         self._sources: list[_Source] = []
         for nodes in connectors:
             if nodes.source.linked:
-                sources = [_Source(nodes, source) for source in nodes.source.lanes.values() or [nodes.source]]
+                sources = [_Source(nodes, source, jobs) for source in nodes.source.lanes.values() or [nodes.source]]
                 metrics.gauge("standstill_seconds", _seconds_of(sources), **nodes.plan.labels)
                 self._sources += sources
 

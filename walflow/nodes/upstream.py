@@ -47,7 +47,7 @@ class Upstream:
             sink = self._sinks[reached]
             sink.behind_log = sink.behind_log or nodes.plan.connector.resends()
             sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
-            source.holders.append(Holder(sink.name, sink.held, sink.outcomes))
+            source.holders.append(Holder(sink.name, sink.held, sink.outcomes, is_sink=True))
         self._tell_of_recall(nodes)
         for place in self._graph.places_of(node) & self._operators.keys():
             operator = self._operators[place]

@@ -21,6 +21,7 @@ from walflow.plan import Assembly, ConnectorPlan
 from walflow.plan.written import changed_files
 from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
+from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.readiness import Readiness
 from walflow.runtime.runner import run_connector
@@ -61,7 +62,10 @@ class Daemon:
         self.metrics = Metrics()
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
         self.started = time.monotonic()
-        self.standstills = Standstills(self.nodes.connectors, self.metrics)
+        self.jobs = LongJobs()
+        for nodes in self.nodes.connectors:
+            self.jobs.measure(nodes.name, self.metrics, nodes.plan.labels)
+        self.standstills = Standstills(self.nodes.connectors, self.metrics, self.jobs.now)
         self.on_reopen: list[Callable[[], None]] = []
         self._settings = settings
         self._beside = beside
@@ -90,7 +94,7 @@ class Daemon:
         schedulers = self._begin_operators()
         tasks = {
             nodes.name: asyncio.create_task(
-                run_connector(nodes, self.metrics, die, self.stop, awake), name=nodes.name
+                run_connector(nodes, self.metrics, die, self.stop, awake, self.jobs), name=nodes.name
             )
             for nodes in self.nodes.connectors
         }
@@ -111,11 +115,12 @@ class Daemon:
 
     def _watch(self) -> None:
         if not self.stopping:
+            self.jobs.look()
             self.standstills.look()
             asyncio.get_running_loop().call_later(EVERY, self._watch)
 
     def _begin_operators(self) -> list[LoopScheduler]:
-        schedulers = [LoopScheduler(operator.name) for operator in self.nodes.operators]
+        schedulers = [LoopScheduler(operator.name, jobs=self.jobs) for operator in self.nodes.operators]
         try:
             for operator, scheduler in zip(self.nodes.operators, schedulers, strict=True):
                 operator.node.begin(scheduler)

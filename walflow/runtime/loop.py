@@ -1,18 +1,14 @@
-"""A `Scheduler` made of an asyncio loop and two threads: one for writes, one for reads."""
+"""A `Scheduler` made of an asyncio loop and threads: one for writes, one for brief ones, and one for each who reads."""
 
 import asyncio
-import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Final
 
 from walflow.contract import Timer
+from walflow.runtime.jobs import Done, LongJobs, Worker
 
 BEAT: Final = 0.5  # seconds
 STOPPED: Final = 1.0  # seconds without a beat after which the loop counts as stopped
-
-Done = Callable[[BaseException | None], None]
-Job = tuple[Callable[[], None], Done]
 
 
 class Awake:
@@ -40,16 +36,23 @@ class LoopScheduler:
     """One for each run of a connector. Its threads start with their first jobs and run jobs in order, so commits and
     cursor writes of a log never overlap. After `close`, no function that was given to it is called. `failed` gets an
     exception that a call raised, because the caller cannot know that the call did only half of its work. Without
-    `failed`, the loop gets the exception."""
+    `failed`, the loop gets the exception. `jobs` is told of its threads."""
 
     def __init__(
-        self, name: str, awake: Awake | None = None, failed: Callable[[Exception], None] | None = None
+        self,
+        name: str,
+        awake: Awake | None = None,
+        failed: Callable[[Exception], None] | None = None,
+        jobs: LongJobs | None = None,
     ) -> None:
+        self._name = name
         self._awake = awake
         self._failed = failed
+        self._jobs = jobs or LongJobs()
         self._loop = asyncio.get_running_loop()
-        self._writes = Worker(name, self._loop, self._done)
-        self._reads = Worker(f"{name} reads", self._loop, self._done)
+        self._writes = self._worker(name)
+        self._brief = self._worker(f"{name} brief")
+        self._reads: dict[str, Worker] = {}
         self._closed = False
 
     def time(self) -> float:
@@ -64,17 +67,25 @@ class LoopScheduler:
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay, self._call, call)
 
-    def submit(self, job: Callable[[], None], done: Done) -> None:
-        self._writes.put(job, done)
+    def submit(self, job: Callable[[], None], done: Done, *, patience: float = 0.0) -> None:
+        (self._brief if patience else self._writes).put(job, done, patience=patience)
 
-    def fetch(self, job: Callable[[], None], done: Done) -> None:
-        self._reads.put(job, done)
+    def fetch(self, job: Callable[[], None], done: Done, *, of: str = "") -> None:
+        if of not in self._reads:
+            self._reads[of] = self._worker(f"{of or self._name} reads")
+        self._reads[of].put(job, done, of)
 
     async def close(self) -> None:
         """Waits for the jobs that run: a write that has touched the disk is never cancelled."""
         self._closed = True
-        await self._reads.stop()
-        await self._writes.stop()
+        for worker in (*self._reads.values(), self._brief, self._writes):
+            await worker.stop()
+            self._jobs.remove(worker)
+
+    def _worker(self, name: str) -> Worker:
+        worker = Worker(name, self._loop, self._done)
+        self._jobs.add(self._name, worker)
+        return worker
 
     def _call(self, call: Callable[[], None]) -> None:
         if self._closed:
@@ -88,42 +99,3 @@ class LoopScheduler:
 
     def _done(self, done: Done, error: BaseException | None) -> None:
         self._call(lambda: done(error))
-
-
-class Worker:
-    """A thread that runs jobs in order, from the first one on. `ended` is called on the loop after each."""
-
-    def __init__(
-        self, name: str, loop: asyncio.AbstractEventLoop, ended: Callable[[Done, BaseException | None], None]
-    ) -> None:
-        self._name = name
-        self._loop = loop
-        self._ended = ended
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
-        self._thread: threading.Thread | None = None
-        self._stopped = asyncio.Event()
-
-    def put(self, job: Callable[[], None], done: Done) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
-        self._jobs.put((job, done))
-
-    async def stop(self) -> None:
-        """Waits for what it has in hand."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            await self._stopped.wait()
-            self._thread.join()
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            call, done = job
-            error: BaseException | None = None
-            try:
-                call()
-            except BaseException as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
-                error = raised
-            self._loop.call_soon_threadsafe(self._ended, done, error)
-            del job, call, done, error
-        self._loop.call_soon_threadsafe(self._stopped.set)

@@ -14,6 +14,7 @@ from walflow.metrics import BucketedValues, CountedValue, Metrics
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.runtime.fatal import where
+from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
 
 FIRST_DELAY: Final = 0.1  # seconds before a connector that raised is run again
@@ -30,7 +31,12 @@ def _no_stop(graceful: bool) -> None: ...
 
 
 async def run_connector(
-    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop = _no_stop, awake: Awake | None = None
+    nodes: ConnectorNodes,
+    metrics: Metrics,
+    fatal: Fatal,
+    stop: Stop = _no_stop,
+    awake: Awake | None = None,
+    jobs: LongJobs | None = None,
 ) -> None:
     """Returns when the connector has finished. Raises only its cancellation."""
     backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
@@ -40,7 +46,7 @@ async def run_connector(
     while True:
         started = clock()
         try:
-            await _run_once(nodes, metrics, fatal, stop, awake)
+            await _run_once(nodes, metrics, fatal, stop, awake, jobs)
             nodes.health.becomes("finished")
             log.debug("finished")
             return
@@ -64,7 +70,9 @@ async def run_connector(
         await asyncio.sleep(delay)
 
 
-async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop, awake: Awake | None) -> None:
+async def _run_once(
+    nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop: Stop, awake: Awake | None, jobs: LongJobs | None
+) -> None:
     labels = nodes.plan.labels
     gauges: list[tuple[str, dict[str, str]]] = []
 
@@ -90,7 +98,7 @@ async def _run_once(nodes: ConnectorNodes, metrics: Metrics, fatal: Fatal, stop:
             task.cancel()
         raised.append(error)
 
-    scheduler = LoopScheduler(nodes.name, awake, failed)
+    scheduler = LoopScheduler(nodes.name, awake, failed, jobs)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     context = RunContext(
         scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed, metrics.values

@@ -47,13 +47,16 @@ class VirtualScheduler:
     """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
 
     Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one. `fetches`, too,
-    while `slow`: until `work_reads` runs one.
+    while `slow`: until `work_reads` runs one. A job for which the caller has patience runs at once, and while `hanging` it
+    outlasts that: it stays in `brief` until `work_brief` runs one.
     """
 
     def __init__(self) -> None:
         self.holding = False
         self.slow = False
+        self.hanging = False
         self.fetches: deque[tuple[Callable[[], None], Done]] = deque()
+        self.brief: deque[tuple[Callable[[], None], Done]] = deque()
         self._now = 0.0
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, _Timer]] = []
@@ -89,10 +92,15 @@ class VirtualScheduler:
         heapq.heappush(self._timers, (self._now + delay, next(self._numbers), timer))
         return timer
 
-    def submit(self, job: Callable[[], None], done: Done) -> None:
-        self._jobs.append((job, done))
+    def submit(self, job: Callable[[], None], done: Done, *, patience: float = 0.0) -> None:
+        if not patience:
+            self._jobs.append((job, done))
+        elif self.hanging or self.brief:
+            self.brief.append((job, done))
+        else:
+            self._work(job, done)
 
-    def fetch(self, job: Callable[[], None], done: Done) -> None:
+    def fetch(self, job: Callable[[], None], done: Done, *, of: str = "") -> None:
         self.fetches.append((job, done))
 
     # for the test
@@ -100,17 +108,21 @@ class VirtualScheduler:
     def run(self) -> bool:
         """All that is due now. True: there was something."""
         any_ran = False
-        while self._soon or self._due() or (self._jobs and not self.holding) or (self.fetches and not self.slow):
+        while (work := self._next_work()) is not None:
             any_ran = True
-            if self._soon:
-                self._soon.popleft()()
-            elif self._due():
-                self._fire()
-            elif self._jobs and not self.holding:
-                self.work()
-            else:
-                self.work_reads()
+            work()
         return any_ran
+
+    def _next_work(self) -> Callable[[], None] | None:
+        if self._soon:
+            return self._soon.popleft()
+        if self._due():
+            return self._fire
+        if self._jobs and not self.holding:
+            return self.work
+        if self.brief and not self.hanging:
+            return self.work_brief
+        return self.work_reads if self.fetches and not self.slow else None
 
     def work(self) -> None:
         """The job in the air, and its `done`."""
@@ -119,6 +131,10 @@ class VirtualScheduler:
     def work_reads(self) -> None:
         """The read in the air, and its `done`."""
         self._work(*self.fetches.popleft())
+
+    def work_brief(self) -> None:
+        """The job that outlasted the caller's patience, and its `done`."""
+        self._work(*self.brief.popleft())
 
     def _work(self, job: Callable[[], None], done: Done) -> None:
         error: BaseException | None = None
@@ -405,6 +421,7 @@ class MemoryOutlet(_Half):
         self.sent: list[Block] = []
         self.rejected: list[tuple[bytes, str]] = []
         self.count_backlog: Callable[[], int] = lambda: 0
+        self.waits_for: Callable[[], str] = lambda: ""
         self.recall: Sequence[Recalled] = ()
         self.apart: dict[str, MemoryOutlet] = {}
         self.sinks: Sequence[str] = ()
@@ -485,5 +502,6 @@ class MemoryOutlet(_Half):
     def recalled(self) -> Sequence[Recalled]:
         return self.recall
 
-    def backlog(self, count: Callable[[], int]) -> None:
+    def backlog(self, count: Callable[[], int], waits_for: Callable[[], str] = lambda: "") -> None:
         self.count_backlog = count
+        self.waits_for = waits_for

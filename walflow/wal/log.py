@@ -257,6 +257,11 @@ class Log:
         self._unsynced.slow_down(commit, self.chunks)
         return commit
 
+    def pending(self) -> list[object]:
+        """What came with the records that were appended and are not handed back as durable, in their order."""
+        flying = [self._flying] if self._flying is not None else []
+        return [ref for commit in (*flying, *self._queue) for ref in commit.refs]
+
     def committed(self, commit: Commit) -> None:
         """Call it after the commit's flush: its records are durable (in a relaxed log: written), and may be read and
         acked."""

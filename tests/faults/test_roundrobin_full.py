@@ -1,0 +1,71 @@
+"""A round robin over two sinks, one of them on a small disk that gets full: all events arrive, those that it has no room for in
+the other."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults.namespace import SmallDisk, needs_namespace
+from tests.system.daemon import Client, running, wait_until
+
+pytestmark = [needs_namespace, pytest.mark.nightly]
+
+EVENTS = 400
+SIZE = 1000  # bytes of each: twice of what the small disk has, for both
+
+FLOW = """\
+define flow server
+flow
+  define connector tcp from tcp_server
+  with
+    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:0"}
+  end;
+  define connector out from file
+  args path
+  with
+    codec = "json", postprocessors = ["separate"],
+    config = {"path": "#{args.path}", "mode": "append"}
+  end;
+  define pipeline turns
+  into small, large
+  pipeline
+    define operator turns from qos::roundrobin with outputs = ["small", "large"] end;
+    create operator turns;
+    select event from in into turns;
+    select event from turns/small into out/small;
+    select event from turns/large into out/large;
+  end;
+  create connector tcp;
+  create connector small from out with path = "SMALL/out.log" end;
+  create connector large from out with path = "large.log" end;
+  create pipeline turns;
+  connect /connector/tcp to /pipeline/turns;
+  connect /pipeline/turns/small to /connector/small;
+  connect /pipeline/turns/large to /connector/large;
+end;
+deploy flow server;
+"""
+
+
+def ids(path: Path) -> list[int]:
+    return [json.loads(line)["id"] for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def test_all_events_arrive_when_one_of_two_files_is_on_a_full_disk(tmp_path: Path) -> None:
+    flow = tmp_path / "turns.troy"
+    flow.write_text(FLOW.replace("SMALL", str(tmp_path / "small")))
+    with SmallDisk(tmp_path / "small", "size=128k") as disk:
+        with running(flow, tmp_path, prefix=disk.prefix) as daemon:
+            client = Client(daemon.port())
+            for number in range(EVENTS):
+                client.send(b'{"id":%d,"x":"%s"}\n' % (number, b"y" * SIZE))
+            there, here = disk.inside / "out.log", tmp_path / "large.log"
+            wait_until(lambda: len(ids(there)) + len(ids(here)) == EVENTS)
+            client.close()
+            assert daemon.terminate() == 0
+            assert daemon.last("stopped")["left"] == 0
+        small = ids(there)
+        assert 0 < len(small) < EVENTS / 2
+        assert sorted(small + ids(here)) == list(range(EVENTS)), "each of them once"
