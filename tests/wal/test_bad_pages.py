@@ -94,6 +94,7 @@ def expect_that_a_start_gives_nothing_up(open_log: Open, path: str, page: int) -
     disk = BadDisk(path, page, page + PAGE)
     refusal = rf"{path}: the disk cannot read it at byte {page}: .* run: walflow wal repair {os.path.dirname(path)}"
     log: Log | None = None
+    told = ""
     try:
         log = open_log(CHUNK, disk=disk)
     except Unusable as error:

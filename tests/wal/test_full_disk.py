@@ -42,15 +42,18 @@ def test_a_chunk_grows_into_the_room_that_there_is_and_the_last_write_that_does_
     disk = preallocating()
     log = Log(LogOptions("/log", CHUNK, 4), disk)
     disk.capacity = disk.used() + 300_000
-    durable = 0
+    durable, commit = 0, None
     with suppress(DiskFull):
         while True:
-            put(log, b"x" * 10_000)
+            log.append(b"", b"x" * 10_000, 1, 7)
+            commit = log.commit()
+            assert commit is not None
+            commit.flush()
+            log.committed(commit)
             durable += 1
     assert 25 <= durable <= 29, "of about 29 that there is room for"
     assert disk.sizes()[NAME] <= 300_000
     before = disk.sizes()[NAME]
-    commit = log._flying
     assert commit is not None
     for _ in range(3):
         with pytest.raises(DiskFull):
