@@ -3,7 +3,7 @@
 import asyncio
 import email.utils
 import itertools
-import secrets
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
-from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of
+from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet, WalflowError
-from walflow.net import Contexts, NoSecret
+from walflow.net import Contexts, Failure, HeldPart, NoSecret, RetryQueue, Verdict
 from walflow.net.secrets import bearer
 
 if TYPE_CHECKING:
     from connectors.http.client import HttpClient
 
-AWAY: Final = {408, 425, 429, 502, 503, 504}  # it may be answered otherwise later: waited for without end
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
+WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
+GATEWAY: Final = {502, 504}  # a server behind is away, or was ended by this request
+AWAY: Final = {*WAIT, *GATEWAY}
+PATIENT: Final = 12  # failures, about half a minute: a server that restarts gets the requests in order
 LONGEST_WAIT: Final = 600.0  # seconds that Retry-After may ask for
 READ: Final = 16 << 10  # bytes of an answer
 SHOWN: Final = 200
@@ -40,12 +43,13 @@ class NotDelivered(WalflowError):
 
 
 class HttpAnswer(NamedTuple):
-    """`status`: 0 where none came. `reason`: in words."""
+    """`status`: 0 where none came. `reason`: in words. `sent`: the server may have got the request."""
 
     status: int
     reason: str
     retry_after: float = 0.0
     response: Response | None = None  # where it is an event
+    sent: bool = True
 
     @property
     def good(self) -> bool:
@@ -55,9 +59,22 @@ class HttpAnswer(NamedTuple):
     def refuses(self) -> bool:
         return 400 <= self.status < 500 and self.status not in AWAY
 
+    @property
+    def failure(self) -> Failure:
+        """Of one that is neither."""
+        wait = min(self.retry_after, LONGEST_WAIT)
+        if not self.sent or 300 <= self.status < 400:
+            return Failure(math.inf, counts=False, wait=wait)
+        if self.status in WAIT:
+            return Failure(PATIENT, counts=False, wait=wait)
+        if self.status in GATEWAY or not self.status:
+            return Failure(PATIENT, counts=True, wait=wait)
+        return Failure(2, counts=True, wait=wait)
+
 
 class HttpPosting:
-    """One run."""
+    """One run. Blocks wait in `_arrived` until a request can be made, so that they make large batches; what is made is in
+    `_queue` until it has its outcome."""
 
     def __init__(self, config: "HttpClient", inlet: Inlet, out: Outlet) -> None:
         self._config = config
@@ -67,9 +84,20 @@ class HttpPosting:
         self._responses = ResponseEvents(out) if config.responses else None
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
         self._numbers = itertools.count()
-        self._triggered = False
-        self._backoff = config.reconnect.retry.backoff()  # of a sink that others can stand in for
-        self._rest = 0.0  # seconds for which they do
+        retry = config.reconnect.retry
+        self._path = config.order_by.split(".") if config.order_by is not None else None
+        self._queue = RetryQueue[Parcel](
+            config.concurrency,
+            config.attempts,
+            retry.backoff(),
+            most=retry.max_retries,
+            keys_of=lambda parcel: values_in(parcel, self._path or ()),
+        )
+        self._arrived: list[Block] = []
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._reason = ""  # why the breaker is triggered
+        self._backoff = retry.backoff()  # of a sink that others can stand in for
         self._requests = inlet.counter("requests_total")
         self._retries = inlet.counter("retried_requests_total")
 
@@ -88,78 +116,136 @@ class HttpPosting:
             trust_env=False,
         ) as session:
             try:
-                while True:
-                    blocks = await self._inlet.take()
-                    await self._post_all(session, blocks)
+                async with asyncio.TaskGroup() as requests:
+                    self._inlet.serve(self._accept)
+                    await self._post_all(session, requests)
             finally:
                 self._stop()
 
     def _stop(self) -> None:
+        self._closed = True
         if self._responses is not None:
             self._responses.close()
         owed, self._owed = self._owed, {}
+        stopped = NotDelivered("the connector has stopped")
         for parcel in owed.values():
-            self._fail(parcel, NotDelivered("the connector has stopped"))
+            self._fail(parcel, stopped)
+        self._fail_held(stopped)
 
-    async def _post_all(self, session: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
-        config = self._config
-        most = 1 if config.batch == "event" else config.max_batch_events
-        if config.order_by is None or not all(map(self._is_json, blocks)):
-            waiting = parcels(blocks, most, config.max_batch_bytes)
-            queues = [waiting] * min(config.concurrency, len(waiting))
-        else:
-            by_value = lanes(blocks, config.order_by.split("."), config.concurrency)
-            queues = [parcels(lane, most, config.max_batch_bytes) for lane in by_value]
-        for queue in {id(queue): queue for queue in queues}.values():
-            queue.reverse()
+    def _accept(self, block: Block) -> None:
+        if self._reason and self._inlet.replaceable:
+            self._inlet.fail(block, NotDelivered(self._reason))
+            return
+        if self._closed:
+            self._inlet.fail(block, NotDelivered("the connector has stopped"))
+            return
+        self._arrived.append(block)
+        self._changed.set()
+        if self._queue.asked:
+            self._queue.answered()
+            self._inlet.trigger(self._reason)  # it was half open
+
+    async def _post_all(self, session: aiohttp.ClientSession, requests: asyncio.TaskGroup) -> None:
+        now = asyncio.get_running_loop().time
+        queue = self._queue
+        while True:
+            self._changed.clear()
+            self._gather()
+            if queue.ask(now()):
+                self._inlet.half_open()
+                self._gather()
+            while (held := queue.next(now())) is not None:
+                requests.create_task(self._post(session, held, requests))
+                self._gather()
+            await self._wait(queue.due(now()))
+
+    async def _wait(self, seconds: float | None) -> None:
+        """For an outcome or a block, at most so long."""
+        timer = None
+        if seconds is not None:
+            timer = asyncio.get_running_loop().call_later(seconds, self._changed.set)
         try:
-            async with asyncio.TaskGroup() as group:
-                for queue in queues:
-                    group.create_task(self._post_some(session, queue))
+            await self._changed.wait()
         finally:
-            for queue in queues:
-                self._fail_all(queue, "the connector has stopped")
+            if timer is not None:
+                timer.cancel()
+
+    def _gather(self) -> None:
+        """Blocks that came become requests, unless there are enough of these."""
+        if not self._arrived or not self._queue.takes_more:
+            return
+        config = self._config
+        blocks, self._arrived = self._arrived, []
+        most = 1 if config.batch == "event" else config.max_batch_events
+        good: list[Block] = []
+        for block in blocks:
+            if not self._is_json(block) and config.batch != "event":
+                self._inlet.reject(block, f'"batch": "{config.batch}" wants the codec json, and no postprocessors')
+            elif not self._is_json(block) and self._path is not None:
+                self._inlet.reject(block, "order_by wants the codec json, and no postprocessors")
+            else:
+                good.append(block)
+        if self._path is None:
+            self._queue.add(_counted(parcels(good, most, config.max_batch_bytes)))
+        else:
+            for number, lane in lanes(good, self._path, config.concurrency).items():
+                self._queue.add(_counted(parcels(lane, most, config.max_batch_bytes)), number)
 
     def _is_json(self, block: Block) -> bool:
         return not self._inlet.encoded and block.codec.name == "json"
 
-    async def _post_some(self, session: aiohttp.ClientSession, waiting: list[Parcel]) -> None:
-        """The last of `waiting` first."""
-        while waiting:
-            parcel = waiting.pop()
-            try:
-                again = await self._post(session, parcel)
-            except BaseException:
-                self._fail(parcel, NotDelivered("the connector has stopped"))
-                raise
-            waiting += reversed(again)
-            if self._rest:
-                self._fail_all(waiting, "the sink before has failed")
-                seconds, self._rest = self._rest, 0.0
-                await asyncio.sleep(seconds)
-                self._restore()
-
-    async def _post(self, session: aiohttp.ClientSession, parcel: Parcel) -> Sequence[Parcel]:
-        """Until it has an outcome; or, as it may be refused for one of its events, its halves."""
-        if not self._is_json(parcel.blocks[0]):
-            if self._config.batch != "event":
-                self._reject(parcel, f'"batch": "{self._config.batch}" wants the codec json, and no postprocessors')
-                return ()
-            if self._config.order_by is not None:
-                self._reject(parcel, "order_by wants the codec json, and no postprocessors")
-                return ()
-        answer = await self._until_answered(session, parcel, parcel.key or secrets.token_hex(16))
-        if answer.status in TOO_MUCH and parcel.events > 1:
-            return halves(parcel)
+    async def _post(
+        self, session: aiohttp.ClientSession, held: HeldPart[Parcel], requests: asyncio.TaskGroup
+    ) -> None:
+        parcel = held.part
+        self._retries.value += held.failures > 0
+        body = body_of(parcel, self._config.batch, self._inlet)
+        content_type = type_of(parcel, self._config.batch, self._inlet)
+        answer = await self._ask(session, body, content_type, parcel.key)
         if answer.good and answer.response is not None and self._responses is not None:
             await self._respond(self._responses, parcel, answer.status, answer.response)
-        elif answer.good:
-            self._ack(parcel)
-        elif answer.refuses:
-            self._reject(parcel, answer.reason)
+        self._changed.set()
+        if answer.good or answer.refuses:
+            self._queue.passed(held)
+            self._backoff.reset()
+            self._restore()
+            self._passed(held, answer)
+        elif self._inlet.replaceable:
+            self._failed_replaceable(held, answer, requests)
         else:
-            self._fail(parcel, NotDelivered(answer.reason))
-        return ()
+            self._failed(held, answer)
+
+    def _passed(self, held: HeldPart[Parcel], answer: HttpAnswer) -> None:
+        if answer.good:
+            if answer.response is None:  # otherwise its events say
+                self._ack(held.part)
+        elif answer.status in TOO_MUCH and held.events > 1:
+            self._queue.divide(held, _counted(halves(held.part)))
+        else:
+            self._reject(held.part, _with_failures(answer.reason, held.failures))
+
+    def _failed(self, held: HeldPart[Parcel], answer: HttpAnswer) -> None:
+        verdict = self._queue.failed(held, asyncio.get_running_loop().time(), answer.failure)
+        if self._queue.failing:
+            row = f" ({self._queue.row} requests in a row)" if self._queue.row > 1 else ""
+            self._trigger(f"{answer.reason}{row}")
+        if verdict is Verdict.DIVIDED:
+            self._queue.divide(held, _counted(halves(held.part)))
+        elif verdict is Verdict.GIVEN_UP:
+            self._fail(held.part, NotDelivered(_with_failures(answer.reason, held.failures - 1)))
+
+    def _failed_replaceable(self, held: HeldPart[Parcel], answer: HttpAnswer, requests: asyncio.TaskGroup) -> None:
+        """Others take what is here. After a wait, the next event is to show whether it can be sent."""
+        self._queue.drop(held)
+        seconds = max(self._backoff.next(), answer.failure.wait)
+        self._trigger(answer.reason)
+        self._fail(held.part, NotDelivered(answer.reason))
+        self._fail_all(self._queue.drop_waiting(), NotDelivered("the sink before has failed"))
+        requests.create_task(self._rest(seconds))
+
+    async def _rest(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._restore()
 
     async def _respond(self, events: ResponseEvents, parcel: Parcel, status: int, response: Response) -> None:
         number = next(self._numbers)
@@ -184,9 +270,15 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.ack(block)
 
-    def _fail_all(self, waiting: list[Parcel], why: str) -> None:
-        while waiting:
-            self._fail(waiting.pop(), NotDelivered(why))
+    def _fail_held(self, cause: NotDelivered) -> None:
+        self._fail_all(self._queue.drop_all(), cause)
+        arrived, self._arrived = self._arrived, []
+        for block in arrived:
+            self._inlet.fail(block, cause)
+
+    def _fail_all(self, parcels: Sequence[Parcel], cause: NotDelivered) -> None:
+        for parcel in parcels:
+            self._fail(parcel, cause)
 
     def _fail(self, parcel: Parcel, cause: NotDelivered) -> None:
         for block in parcel.blocks:
@@ -196,43 +288,18 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.reject(block, reason)
 
-    async def _until_answered(self, session: aiohttp.ClientSession, parcel: Parcel, key: str) -> HttpAnswer:
-        """The last answer: good, a refusal, or one of too many failures."""
-        body = body_of(parcel, self._config.batch, self._inlet)
-        content_type = type_of(parcel, self._config.batch, self._inlet)
-        backoff = self._config.reconnect.retry.backoff()
-        errors = 0
-        while True:
-            answer = await self._ask(session, body, content_type, key)
-            if answer.good or answer.refuses:
-                self._restore()
-                self._backoff.reset()
-                return answer
-            errors += answer.status >= 500 and answer.status not in AWAY
-            if self._inlet.replaceable:
-                self._rest = max(self._backoff.next(), min(answer.retry_after, LONGEST_WAIT))
-                self._trigger(answer.reason, self._rest)
-                return answer
-            wait = max(backoff.next(), min(answer.retry_after, LONGEST_WAIT))
-            if errors >= self._config.attempts or backoff.gave_up:
-                self._restore()  # a log waits before it sends them again, and lets others pass
-                return answer
-            self._retries.value += 1
-            if backoff.failures > 1 or answer.retry_after:  # once: the server had just closed the connection, perhaps
-                self._trigger(answer.reason, wait)
-            await asyncio.sleep(wait)
+    # the breaker
 
-    def _trigger(self, reason: str, seconds: float) -> None:
-        if not self._triggered:
-            self._inlet.log.warning(
-                "cannot deliver", peer=str(self._config.address), reason=reason, retry_seconds=round(seconds, 2)
-            )
-        self._triggered = True
-        self._inlet.trigger(reason)
+    def _trigger(self, reason: str) -> None:
+        if not self._reason:
+            self._inlet.log.warning("cannot deliver", peer=str(self._config.address), reason=reason)
+        self._reason = reason
+        if not self._queue.asked:
+            self._inlet.trigger(reason)
 
     def _restore(self) -> None:
-        if self._triggered:
-            self._triggered = False
+        if self._reason:
+            self._reason = ""
             self._inlet.restore()
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes, content_type: str, key: str) -> HttpAnswer:
@@ -254,7 +321,9 @@ class HttpPosting:
                     return await _read_whole(response, self._config.max_response_bytes)
                 return await _read(response)
         except NoSecret as error:
-            return HttpAnswer(0, str(error))
+            return HttpAnswer(0, str(error), sent=False)
+        except aiohttp.ClientConnectorError as error:
+            return HttpAnswer(0, _line(str(error)), sent=False)
         except TimeoutError:
             return HttpAnswer(0, f"no answer within {self._config.timeout / 1e9:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -302,6 +371,14 @@ async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer
         if name.lower() != "set-cookie":  # metadata is written to the log
             headers.setdefault(name.lower(), []).append(value)
     return HttpAnswer(response.status, "", response=Response(bytes(data[:most]), headers, problem))
+
+
+def _with_failures(reason: str, before: int) -> str:
+    return f"{reason} (after {before} failure{'s' if before > 1 else ''})" if before else reason
+
+
+def _counted(parcels: Sequence[Parcel]) -> list[tuple[Parcel, int]]:
+    return [(parcel, parcel.events) for parcel in parcels]
 
 
 def _seconds(retry_after: str) -> float:
