@@ -1,20 +1,20 @@
 """Requests, their answers, and what an answer means for the events."""
 
-import asyncio
 import email.utils
 import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
-from walflow import Block, Inlet, Outlet, WalflowError
-from walflow.net import Contexts, Failure, HeldPart, NoSecret, RetryQueue, Verdict
+from walflow import Block, Inlet, Outlet
+from walflow.net import Contexts, Failure, HeldPart, NoSecret, NotConfirmed, RetryQueue, RetrySink
 from walflow.net.secrets import bearer
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ class Response(NamedTuple):
     body: bytes
     headers: Mapping[str, Sequence[str]]
     problem: str
-
-
-class NotDelivered(WalflowError):
-    """Says why."""
 
 
 class HttpAnswer(NamedTuple):
@@ -73,8 +69,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpPosting:
-    """One run. Blocks wait in `_arrived` until a request can be made, so that they make large batches; what is made is in
-    `_queue` until it has its outcome."""
+    """One run."""
 
     def __init__(self, config: "HttpClient", inlet: Inlet, out: Outlet) -> None:
         self._config = config
@@ -84,8 +79,8 @@ class HttpPosting:
         self._responses = ResponseEvents(out) if config.responses else None
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
         self._numbers = itertools.count()
-        retry = config.reconnect.retry
         self._path = config.order_by.split(".") if config.order_by is not None else None
+        retry = config.reconnect.retry
         self._queue = RetryQueue[Parcel](
             config.concurrency,
             config.attempts,
@@ -93,11 +88,15 @@ class HttpPosting:
             most=retry.max_retries,
             keys_of=lambda parcel: values_in(parcel, self._path or ()),
         )
-        self._arrived: list[Block] = []
-        self._changed = asyncio.Event()
-        self._closed = False
-        self._reason = ""  # why the breaker is triggered
-        self._backoff = retry.backoff()  # of a sink that others can stand in for
+        self._sink = RetrySink(
+            inlet,
+            self._queue,
+            retry.backoff(),
+            add=self._add,
+            fail=self._fail,
+            halve=lambda parcel: _counted(halves(parcel)),
+            peer=str(config.address),
+        )
         self._requests = inlet.counter("requests_total")
         self._retries = inlet.counter("retried_requests_total")
 
@@ -116,66 +115,20 @@ class HttpPosting:
             trust_env=False,
         ) as session:
             try:
-                async with asyncio.TaskGroup() as requests:
-                    self._inlet.serve(self._accept)
-                    await self._post_all(session, requests)
+                await self._sink.run(partial(self._post, session))
             finally:
                 self._stop()
 
     def _stop(self) -> None:
-        self._closed = True
         if self._responses is not None:
             self._responses.close()
         owed, self._owed = self._owed, {}
-        stopped = NotDelivered("the connector has stopped")
         for parcel in owed.values():
-            self._fail(parcel, stopped)
-        self._fail_held(stopped)
+            self._fail(parcel, NotConfirmed("the connector has stopped"))
 
-    def _accept(self, block: Block) -> None:
-        if self._reason and self._inlet.replaceable:
-            self._inlet.fail(block, NotDelivered(self._reason))
-            return
-        if self._closed:
-            self._inlet.fail(block, NotDelivered("the connector has stopped"))
-            return
-        self._arrived.append(block)
-        self._changed.set()
-        if self._queue.asked:
-            self._queue.answered()
-            self._inlet.trigger(self._reason)  # it was half open
-
-    async def _post_all(self, session: aiohttp.ClientSession, requests: asyncio.TaskGroup) -> None:
-        now = asyncio.get_running_loop().time
-        queue = self._queue
-        while True:
-            self._changed.clear()
-            self._gather()
-            if queue.ask(now()):
-                self._inlet.half_open()
-                self._gather()
-            while (held := queue.next(now())) is not None:
-                requests.create_task(self._post(session, held, requests))
-                self._gather()
-            await self._wait(queue.due(now()))
-
-    async def _wait(self, seconds: float | None) -> None:
-        """For an outcome or a block, at most so long."""
-        timer = None
-        if seconds is not None:
-            timer = asyncio.get_running_loop().call_later(seconds, self._changed.set)
-        try:
-            await self._changed.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _gather(self) -> None:
-        """Blocks that came become requests, unless there are enough of these."""
-        if not self._arrived or not self._queue.takes_more:
-            return
+    def _add(self, blocks: Sequence[Block]) -> None:
+        """Blocks become requests."""
         config = self._config
-        blocks, self._arrived = self._arrived, []
         most = 1 if config.batch == "event" else config.max_batch_events
         good: list[Block] = []
         for block in blocks:
@@ -194,9 +147,7 @@ class HttpPosting:
     def _is_json(self, block: Block) -> bool:
         return not self._inlet.encoded and block.codec.name == "json"
 
-    async def _post(
-        self, session: aiohttp.ClientSession, held: HeldPart[Parcel], requests: asyncio.TaskGroup
-    ) -> None:
+    async def _post(self, session: aiohttp.ClientSession, held: HeldPart[Parcel]) -> None:
         parcel = held.part
         self._retries.value += held.failures > 0
         body = body_of(parcel, self._config.batch, self._inlet)
@@ -204,48 +155,19 @@ class HttpPosting:
         answer = await self._ask(session, body, content_type, parcel.key)
         if answer.good and answer.response is not None and self._responses is not None:
             await self._respond(self._responses, parcel, answer.status, answer.response)
-        self._changed.set()
-        if answer.good or answer.refuses:
-            self._queue.passed(held)
-            self._backoff.reset()
-            self._restore()
-            self._passed(held, answer)
-        elif self._inlet.replaceable:
-            self._failed_replaceable(held, answer, requests)
+            self._sink.passed(held)  # its events say what becomes of it
+        elif answer.good:
+            self._sink.passed(held)
+            self._ack(parcel)
+        elif not answer.refuses:
+            self._sink.failed(held, answer.reason, answer.failure)
         else:
-            self._failed(held, answer)
-
-    def _passed(self, held: HeldPart[Parcel], answer: HttpAnswer) -> None:
-        if answer.good:
-            if answer.response is None:  # otherwise its events say
-                self._ack(held.part)
-        elif answer.status in TOO_MUCH and held.events > 1:
-            self._queue.divide(held, _counted(halves(held.part)))
-        else:
-            self._reject(held.part, _with_failures(answer.reason, held.failures))
-
-    def _failed(self, held: HeldPart[Parcel], answer: HttpAnswer) -> None:
-        verdict = self._queue.failed(held, asyncio.get_running_loop().time(), answer.failure)
-        if self._queue.failing:
-            row = f" ({self._queue.row} requests in a row)" if self._queue.row > 1 else ""
-            self._trigger(f"{answer.reason}{row}")
-        if verdict is Verdict.DIVIDED:
-            self._queue.divide(held, _counted(halves(held.part)))
-        elif verdict is Verdict.GIVEN_UP:
-            self._fail(held.part, NotDelivered(_with_failures(answer.reason, held.failures - 1)))
-
-    def _failed_replaceable(self, held: HeldPart[Parcel], answer: HttpAnswer, requests: asyncio.TaskGroup) -> None:
-        """Others take what is here. After a wait, the next event is to show whether it can be sent."""
-        self._queue.drop(held)
-        seconds = max(self._backoff.next(), answer.failure.wait)
-        self._trigger(answer.reason)
-        self._fail(held.part, NotDelivered(answer.reason))
-        self._fail_all(self._queue.drop_waiting(), NotDelivered("the sink before has failed"))
-        requests.create_task(self._rest(seconds))
-
-    async def _rest(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        self._restore()
+            self._sink.passed(held)
+            if answer.status in TOO_MUCH and held.events > 1:
+                self._sink.divide(held)
+            else:
+                attempt = f" (attempt {held.failures + 1})" if held.failures else ""
+                self._reject(parcel, answer.reason + attempt)
 
     async def _respond(self, events: ResponseEvents, parcel: Parcel, status: int, response: Response) -> None:
         number = next(self._numbers)
@@ -257,7 +179,7 @@ class HttpPosting:
             if cause is None:
                 self._ack(owed)
             else:
-                self._fail(owed, NotDelivered(f"the answer was not delivered: {cause}"))
+                self._fail(owed, NotConfirmed(f"the answer was not delivered: {cause}"))
 
         self._owed[number] = parcel
         try:
@@ -270,37 +192,13 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.ack(block)
 
-    def _fail_held(self, cause: NotDelivered) -> None:
-        self._fail_all(self._queue.drop_all(), cause)
-        arrived, self._arrived = self._arrived, []
-        for block in arrived:
-            self._inlet.fail(block, cause)
-
-    def _fail_all(self, parcels: Sequence[Parcel], cause: NotDelivered) -> None:
-        for parcel in parcels:
-            self._fail(parcel, cause)
-
-    def _fail(self, parcel: Parcel, cause: NotDelivered) -> None:
+    def _fail(self, parcel: Parcel, cause: NotConfirmed) -> None:
         for block in parcel.blocks:
             self._inlet.fail(block, cause)
 
     def _reject(self, parcel: Parcel, reason: str) -> None:
         for block in parcel.blocks:
             self._inlet.reject(block, reason)
-
-    # the breaker
-
-    def _trigger(self, reason: str) -> None:
-        if not self._reason:
-            self._inlet.log.warning("cannot deliver", peer=str(self._config.address), reason=reason)
-        self._reason = reason
-        if not self._queue.asked:
-            self._inlet.trigger(reason)
-
-    def _restore(self) -> None:
-        if self._reason:
-            self._reason = ""
-            self._inlet.restore()
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes, content_type: str, key: str) -> HttpAnswer:
         self._requests.value += 1
@@ -371,10 +269,6 @@ async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer
         if name.lower() != "set-cookie":  # metadata is written to the log
             headers.setdefault(name.lower(), []).append(value)
     return HttpAnswer(response.status, "", response=Response(bytes(data[:most]), headers, problem))
-
-
-def _with_failures(reason: str, before: int) -> str:
-    return f"{reason} (after {before} failure{'s' if before > 1 else ''})" if before else reason
 
 
 def _counted(parcels: Sequence[Parcel]) -> list[tuple[Parcel, int]]:

@@ -252,7 +252,7 @@ async def test_the_poison_fails_alone_after_its_attempts_each_of_which_saw_anoth
         await until(lambda: inlet.failed)
         [(data, cause)] = inlet.failed
         assert data == b"1\n"
-        assert re.fullmatch(r"500 Internal Server Error: a reason \(after \d+ failures\)", cause)
+        assert re.fullmatch(r"500 Internal Server Error: a reason \(attempt \d+\)", cause)
         assert len({got.key for got in peer.got if got.body == b"1"}) == 1
 
 
@@ -264,7 +264,7 @@ async def test_500_to_all_is_a_sink_that_is_away_and_nothing_fails() -> None:
         await until(lambda: len(peer.got) > 30)
         assert inlet.failed == []
         assert inlet.breaker is not None
-        assert re.fullmatch(r"500 Internal Server Error: a reason \(\d+ requests in a row\)", inlet.breaker)
+        assert re.fullmatch(r"500 Internal Server Error: a reason \(\d+ in a row\)", inlet.breaker)
         assert inlet.lines.count("cannot deliver") == 1  # it was triggered all the time
         peer.away = False
         await until(lambda: len(inlet.settled) == 1)
@@ -347,7 +347,7 @@ async def test_a_rejected_event_says_how_often_it_had_failed() -> None:
     async with peer.listening() as port, posting(port) as inlet:
         inlet.give(inlet.lines_of(b"1"))
         await until(lambda: inlet.rejected)
-        assert inlet.rejected == [(b"1\n", "404 Not Found: a reason (after 1 failure)")]
+        assert inlet.rejected == [(b"1\n", "404 Not Found: a reason (attempt 2)")]
 
 
 async def test_when_it_stops_what_waits_for_another_try_fails() -> None:
@@ -391,7 +391,7 @@ async def test_no_answer_in_time() -> None:
     async with peer.listening() as port, posting(port, timeout=50_000_000) as inlet:
         inlet.give(inlet.lines_of(b"1"))
         await until(lambda: inlet.breaker)
-        assert inlet.breaker == "no answer within 0.05 s (2 requests in a row)"
+        assert inlet.breaker == "no answer within 0.05 s (2 in a row)"
         peer.hold.set()
         await until(lambda: inlet.acked)
 
