@@ -345,6 +345,11 @@ class Inlet(Half, Protocol):
         that it has."""
         ...
 
+    def half_open(self) -> None:
+        """While the breaker is triggered: the sources may send until the next `trigger`. The reason stays. For a sink that has only
+        events that failed, perhaps by their own fault: the next one shows it."""
+        ...
+
     def restore(self) -> None: ...
 
     def remember(self, source: str, events: Sequence[Recalled]) -> None:

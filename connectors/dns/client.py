@@ -46,8 +46,8 @@ class DnsClient(Connector):
         return Guarantee(
             source="the event of a lookup is acked once its answer is. If a sink fails the answer, a log upstream sends the event "
             "again, and the name is looked up again",
-            sink="a name that does not exist, or has no record of the type, is rejected. A lookup without an answer in time fails: a log "
-            "upstream sends its event again",
+            sink="a name that does not exist, or has no record of the type, is rejected. A lookup without an answer in time is made "
+            "again. It fails when other names have answers and it has none, three times: a log upstream sends its event again",
             warnings=tuple(warnings),
         )
 

@@ -1,7 +1,7 @@
 """One run: each event asks for one name, and several lookups are under way at a time."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import dns.asyncresolver
@@ -14,12 +14,14 @@ from dns.rdata import Rdata
 
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.delivery.answers import AnswerEvents, meta_of_one
-from walflow.net import NotConfirmed
+from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RetryQueue, RetrySink
 
 if TYPE_CHECKING:
     from connectors.dns.client import DnsClient
 
 EITHER: Final = ("A", "AAAA")  # without a type
+ATTEMPTS: Final = 3  # that count, of one lookup
+NO_ANSWER: Final = Failure(2, counts=True)  # of the servers that this name leads to, or of all
 
 
 class BadLookup(WalflowError):
@@ -40,28 +42,23 @@ class LookingUp:
         self._config = config
         self._inlet = inlet
         self._out = out
-        self._free = asyncio.Semaphore(config.concurrency)
-        self._held: dict[Block, None] = {}  # without an answer
         self._lookups = inlet.counter("lookups_total")
+        self._queue = RetryQueue[Block](config.concurrency, ATTEMPTS, Backoff(0.1, 10.0))
+        self._sink = RetrySink(inlet, self._queue, Backoff(0.1, 10.0), add=self._add, fail=inlet.fail)
 
     async def run(self) -> None:
         """Until it is cancelled. Raises NoResolver."""
         resolver = self._resolver()
         answers = AnswerEvents(self._inlet, self._out)
         try:
-            async with asyncio.TaskGroup() as group:
-                while True:
-                    blocks = await self._inlet.take()
-                    new = [asked for block in blocks for asked in block.split([1] * block.frames.count)]
-                    self._held.update(dict.fromkeys(new))
-                    for asked in new:
-                        await self._free.acquire()
-                        group.create_task(self._answered(resolver, asked, answers))
+            await self._sink.run(partial(self._look_up, resolver, answers))
         finally:
-            stopped = NotConfirmed("walflow has stopped")
-            for asked in self._held:
-                self._inlet.fail(asked, stopped)
-            answers.close(stopped)
+            answers.close(NotConfirmed("walflow has stopped"))
+
+    def _add(self, blocks: Sequence[Block]) -> None:
+        """A lookup for each event."""
+        for block in blocks:
+            self._queue.add([(asked, 1) for asked in block.split([1] * block.frames.count)])
 
     def _resolver(self) -> dns.asyncresolver.Resolver:
         try:
@@ -75,17 +72,18 @@ class LookingUp:
         resolver.lifetime = self._config.timeout / 1_000_000_000
         return resolver
 
-    async def _answered(self, resolver: dns.asyncresolver.Resolver, asked: Block, answers: AnswerEvents) -> None:
-        try:
-            self._lookups.value += 1
-            outcome = await _outcome(resolver, asked)
-            del self._held[asked]
-        finally:
-            self._free.release()
+    async def _look_up(
+        self, resolver: dns.asyncresolver.Resolver, answers: AnswerEvents, held: HeldPart[Block]
+    ) -> None:
+        asked = held.part
+        self._lookups.value += 1
+        outcome = await _outcome(resolver, asked)
+        if isinstance(outcome, NotConfirmed):
+            self._sink.failed(held, str(outcome), NO_ANSWER)
+            return
+        self._sink.passed(held)
         if isinstance(outcome, BadLookup):
             self._inlet.reject(asked, str(outcome))
-        elif isinstance(outcome, NotConfirmed):
-            self._inlet.fail(asked, outcome)
         else:
             answers.give(asked, [outcome], [{}])
 

@@ -1,7 +1,8 @@
 """Blocks into requests: what each holds, and the key by which a server knows it again."""
 
 import hashlib
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, cast
 from zlib import crc32
@@ -20,7 +21,7 @@ class Parcel(NamedTuple):
     """What one request carries: blocks whose events all share its outcome."""
 
     blocks: Sequence[Block]
-    key: str | None
+    key: str
 
     @property
     def events(self) -> int:
@@ -51,15 +52,24 @@ def parcels(blocks: Sequence[Block], most_events: int, most_bytes: int) -> list[
     return made
 
 
-def lanes(blocks: Sequence[Block], path: Sequence[str], count: int) -> list[list[Block]]:
+def lanes(blocks: Sequence[Block], path: Sequence[str], count: int) -> Mapping[int, Sequence[Block]]:
     """Events with an equal value at `path` are in one of them, in their order. The events are JSON."""
-    made: list[list[Block]] = [[] for _ in range(count)]
+    made: dict[int, list[Block]] = {}
     for block in blocks:
-        numbers = [crc32(msgspec.json.encode(_at(value, path), order="sorted")) % count for value in block.values]
+        numbers = [_checksum(value, path) % count for value in block.values]
         runs = [(number, sum(1 for _ in run)) for number, run in groupby(numbers)]
         for (number, _), part in zip(runs, block.split([size for _, size in runs]), strict=True):
-            made[number].append(part)
-    return [lane for lane in made if lane]
+            made.setdefault(number, []).append(part)
+    return made
+
+
+def values_in(parcel: Parcel, path: Sequence[str]) -> frozenset[int]:
+    """Checksums of what its events have at `path`."""
+    return frozenset(_checksum(value, path) for block in parcel.blocks for value in block.values)
+
+
+def _checksum(value: object, path: Sequence[str]) -> int:
+    return crc32(msgspec.json.encode(_at(value, path), order="sorted"))
 
 
 def _at(value: object, path: Sequence[str]) -> object:
@@ -87,16 +97,12 @@ def halves(parcel: Parcel) -> list[Parcel]:
             begin, end = block.split([room, count - room])
             front.append(begin)
             back.append(end)
-    return [Parcel(front, _half_key(parcel.key, 0)), Parcel(back, _half_key(parcel.key, 1))]
-
-
-def _half_key(key: str | None, half: int) -> str | None:
-    return f"{key}.{half}" if key is not None else None
+    return [Parcel(front, f"{parcel.key}.0"), Parcel(back, f"{parcel.key}.1")]
 
 
 def _parcel(blocks: Sequence[Block], first: str) -> Parcel:
     if not first:
-        return Parcel(blocks, None)
+        return Parcel(blocks, secrets.token_hex(16))
     digest = hashlib.blake2b(digest_size=8)
     for block in blocks:
         digest.update(block.frames.data)

@@ -55,7 +55,8 @@ class HttpClient(Connector):
         default=1,
         ge=1,
         le=1000,
-        description="How many requests may wait for their answers. With 1, the server gets the events in order.",
+        description="How many requests may wait for their answers. With 1, the server gets the events in order, as long as "
+        "none fails again and again.",
     )
     order_by: str | None = Field(
         default=None,
@@ -80,8 +81,8 @@ class HttpClient(Connector):
     attempts: int = Field(
         default=3,
         ge=1,
-        description="How often a request is sent that is answered with 500, or with another 5xx than 502, 503 and 504. "
-        "Then its events fail: a log sends them again, and lets newer ones pass.",
+        description="How many failures of an event count before it fails: a log then sends it again later. A failure counts "
+        "only if another request has succeeded since the one before, so an outage counts nothing.",
     )
     reconnect: Reconnect = Field(
         default=Reconnect(),

@@ -1,27 +1,30 @@
 """Requests, their answers, and what an answer means for the events."""
 
-import asyncio
 import email.utils
 import itertools
-import secrets
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
-from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of
+from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
-from walflow import Block, Inlet, Outlet, WalflowError
-from walflow.net import Contexts, NoSecret
+from walflow import Block, Inlet, Outlet
+from walflow.net import Contexts, Failure, HeldPart, NoSecret, NotConfirmed, RetryQueue, RetrySink
 from walflow.net.secrets import bearer
 
 if TYPE_CHECKING:
     from connectors.http.client import HttpClient
 
-AWAY: Final = {408, 425, 429, 502, 503, 504}  # it may be answered otherwise later: waited for without end
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
+WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
+GATEWAY: Final = {502, 504}  # a server behind is away, or was ended by this request
+AWAY: Final = {*WAIT, *GATEWAY}
+PATIENT: Final = 12  # failures, about half a minute: a server that restarts gets the requests in order
 LONGEST_WAIT: Final = 600.0  # seconds that Retry-After may ask for
 READ: Final = 16 << 10  # bytes of an answer
 SHOWN: Final = 200
@@ -35,17 +38,14 @@ class Response(NamedTuple):
     problem: str
 
 
-class NotDelivered(WalflowError):
-    """Says why."""
-
-
 class HttpAnswer(NamedTuple):
-    """`status`: 0 where none came. `reason`: in words."""
+    """`status`: 0 where none came. `reason`: in words. `sent`: the server may have got the request."""
 
     status: int
     reason: str
     retry_after: float = 0.0
     response: Response | None = None  # where it is an event
+    sent: bool = True
 
     @property
     def good(self) -> bool:
@@ -54,6 +54,18 @@ class HttpAnswer(NamedTuple):
     @property
     def refuses(self) -> bool:
         return 400 <= self.status < 500 and self.status not in AWAY
+
+    @property
+    def failure(self) -> Failure:
+        """Of one that is neither."""
+        wait = min(self.retry_after, LONGEST_WAIT)
+        if not self.sent or 300 <= self.status < 400:
+            return Failure(math.inf, counts=False, wait=wait)
+        if self.status in WAIT:
+            return Failure(PATIENT, counts=False, wait=wait)
+        if self.status in GATEWAY or not self.status:
+            return Failure(PATIENT, counts=True, wait=wait)
+        return Failure(2, counts=True, wait=wait)
 
 
 class HttpPosting:
@@ -67,9 +79,24 @@ class HttpPosting:
         self._responses = ResponseEvents(out) if config.responses else None
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
         self._numbers = itertools.count()
-        self._triggered = False
-        self._backoff = config.reconnect.retry.backoff()  # of a sink that others can stand in for
-        self._rest = 0.0  # seconds for which they do
+        self._path = config.order_by.split(".") if config.order_by is not None else None
+        retry = config.reconnect.retry
+        self._queue = RetryQueue[Parcel](
+            config.concurrency,
+            config.attempts,
+            retry.backoff(),
+            most=retry.max_retries,
+            keys_of=lambda parcel: values_in(parcel, self._path or ()),
+        )
+        self._sink = RetrySink(
+            inlet,
+            self._queue,
+            retry.backoff(),
+            add=self._add,
+            fail=self._fail,
+            halve=lambda parcel: _counted(halves(parcel)),
+            peer=str(config.address),
+        )
         self._requests = inlet.counter("requests_total")
         self._retries = inlet.counter("retried_requests_total")
 
@@ -88,9 +115,7 @@ class HttpPosting:
             trust_env=False,
         ) as session:
             try:
-                while True:
-                    blocks = await self._inlet.take()
-                    await self._post_all(session, blocks)
+                await self._sink.run(partial(self._post, session))
             finally:
                 self._stop()
 
@@ -99,67 +124,50 @@ class HttpPosting:
             self._responses.close()
         owed, self._owed = self._owed, {}
         for parcel in owed.values():
-            self._fail(parcel, NotDelivered("the connector has stopped"))
+            self._fail(parcel, NotConfirmed("the connector has stopped"))
 
-    async def _post_all(self, session: aiohttp.ClientSession, blocks: Sequence[Block]) -> None:
+    def _add(self, blocks: Sequence[Block]) -> None:
+        """Blocks become requests."""
         config = self._config
         most = 1 if config.batch == "event" else config.max_batch_events
-        if config.order_by is None or not all(map(self._is_json, blocks)):
-            waiting = parcels(blocks, most, config.max_batch_bytes)
-            queues = [waiting] * min(config.concurrency, len(waiting))
+        good: list[Block] = []
+        for block in blocks:
+            if not self._is_json(block) and config.batch != "event":
+                self._inlet.reject(block, f'"batch": "{config.batch}" wants the codec json, and no postprocessors')
+            elif not self._is_json(block) and self._path is not None:
+                self._inlet.reject(block, "order_by wants the codec json, and no postprocessors")
+            else:
+                good.append(block)
+        if self._path is None:
+            self._queue.add(_counted(parcels(good, most, config.max_batch_bytes)))
         else:
-            by_value = lanes(blocks, config.order_by.split("."), config.concurrency)
-            queues = [parcels(lane, most, config.max_batch_bytes) for lane in by_value]
-        for queue in {id(queue): queue for queue in queues}.values():
-            queue.reverse()
-        try:
-            async with asyncio.TaskGroup() as group:
-                for queue in queues:
-                    group.create_task(self._post_some(session, queue))
-        finally:
-            for queue in queues:
-                self._fail_all(queue, "the connector has stopped")
+            for number, lane in lanes(good, self._path, config.concurrency).items():
+                self._queue.add(_counted(parcels(lane, most, config.max_batch_bytes)), number)
 
     def _is_json(self, block: Block) -> bool:
         return not self._inlet.encoded and block.codec.name == "json"
 
-    async def _post_some(self, session: aiohttp.ClientSession, waiting: list[Parcel]) -> None:
-        """The last of `waiting` first."""
-        while waiting:
-            parcel = waiting.pop()
-            try:
-                again = await self._post(session, parcel)
-            except BaseException:
-                self._fail(parcel, NotDelivered("the connector has stopped"))
-                raise
-            waiting += reversed(again)
-            if self._rest:
-                self._fail_all(waiting, "the sink before has failed")
-                seconds, self._rest = self._rest, 0.0
-                await asyncio.sleep(seconds)
-                self._restore()
-
-    async def _post(self, session: aiohttp.ClientSession, parcel: Parcel) -> Sequence[Parcel]:
-        """Until it has an outcome; or, as it may be refused for one of its events, its halves."""
-        if not self._is_json(parcel.blocks[0]):
-            if self._config.batch != "event":
-                self._reject(parcel, f'"batch": "{self._config.batch}" wants the codec json, and no postprocessors')
-                return ()
-            if self._config.order_by is not None:
-                self._reject(parcel, "order_by wants the codec json, and no postprocessors")
-                return ()
-        answer = await self._until_answered(session, parcel, parcel.key or secrets.token_hex(16))
-        if answer.status in TOO_MUCH and parcel.events > 1:
-            return halves(parcel)
+    async def _post(self, session: aiohttp.ClientSession, held: HeldPart[Parcel]) -> None:
+        parcel = held.part
+        self._retries.value += held.failures > 0
+        body = body_of(parcel, self._config.batch, self._inlet)
+        content_type = type_of(parcel, self._config.batch, self._inlet)
+        answer = await self._ask(session, body, content_type, parcel.key)
         if answer.good and answer.response is not None and self._responses is not None:
             await self._respond(self._responses, parcel, answer.status, answer.response)
+            self._sink.passed(held)  # its events say what becomes of it
         elif answer.good:
+            self._sink.passed(held)
             self._ack(parcel)
-        elif answer.refuses:
-            self._reject(parcel, answer.reason)
+        elif not answer.refuses:
+            self._sink.failed(held, answer.reason, answer.failure)
         else:
-            self._fail(parcel, NotDelivered(answer.reason))
-        return ()
+            self._sink.passed(held)
+            if answer.status in TOO_MUCH and held.events > 1:
+                self._sink.divide(held)
+            else:
+                attempt = f" (attempt {held.failures + 1})" if held.failures else ""
+                self._reject(parcel, answer.reason + attempt)
 
     async def _respond(self, events: ResponseEvents, parcel: Parcel, status: int, response: Response) -> None:
         number = next(self._numbers)
@@ -171,7 +179,7 @@ class HttpPosting:
             if cause is None:
                 self._ack(owed)
             else:
-                self._fail(owed, NotDelivered(f"the answer was not delivered: {cause}"))
+                self._fail(owed, NotConfirmed(f"the answer was not delivered: {cause}"))
 
         self._owed[number] = parcel
         try:
@@ -184,56 +192,13 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.ack(block)
 
-    def _fail_all(self, waiting: list[Parcel], why: str) -> None:
-        while waiting:
-            self._fail(waiting.pop(), NotDelivered(why))
-
-    def _fail(self, parcel: Parcel, cause: NotDelivered) -> None:
+    def _fail(self, parcel: Parcel, cause: NotConfirmed) -> None:
         for block in parcel.blocks:
             self._inlet.fail(block, cause)
 
     def _reject(self, parcel: Parcel, reason: str) -> None:
         for block in parcel.blocks:
             self._inlet.reject(block, reason)
-
-    async def _until_answered(self, session: aiohttp.ClientSession, parcel: Parcel, key: str) -> HttpAnswer:
-        """The last answer: good, a refusal, or one of too many failures."""
-        body = body_of(parcel, self._config.batch, self._inlet)
-        content_type = type_of(parcel, self._config.batch, self._inlet)
-        backoff = self._config.reconnect.retry.backoff()
-        errors = 0
-        while True:
-            answer = await self._ask(session, body, content_type, key)
-            if answer.good or answer.refuses:
-                self._restore()
-                self._backoff.reset()
-                return answer
-            errors += answer.status >= 500 and answer.status not in AWAY
-            if self._inlet.replaceable:
-                self._rest = max(self._backoff.next(), min(answer.retry_after, LONGEST_WAIT))
-                self._trigger(answer.reason, self._rest)
-                return answer
-            wait = max(backoff.next(), min(answer.retry_after, LONGEST_WAIT))
-            if errors >= self._config.attempts or backoff.gave_up:
-                self._restore()  # a log waits before it sends them again, and lets others pass
-                return answer
-            self._retries.value += 1
-            if backoff.failures > 1 or answer.retry_after:  # once: the server had just closed the connection, perhaps
-                self._trigger(answer.reason, wait)
-            await asyncio.sleep(wait)
-
-    def _trigger(self, reason: str, seconds: float) -> None:
-        if not self._triggered:
-            self._inlet.log.warning(
-                "cannot deliver", peer=str(self._config.address), reason=reason, retry_seconds=round(seconds, 2)
-            )
-        self._triggered = True
-        self._inlet.trigger(reason)
-
-    def _restore(self) -> None:
-        if self._triggered:
-            self._triggered = False
-            self._inlet.restore()
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes, content_type: str, key: str) -> HttpAnswer:
         self._requests.value += 1
@@ -254,7 +219,9 @@ class HttpPosting:
                     return await _read_whole(response, self._config.max_response_bytes)
                 return await _read(response)
         except NoSecret as error:
-            return HttpAnswer(0, str(error))
+            return HttpAnswer(0, str(error), sent=False)
+        except aiohttp.ClientConnectorError as error:
+            return HttpAnswer(0, _line(str(error)), sent=False)
         except TimeoutError:
             return HttpAnswer(0, f"no answer within {self._config.timeout / 1e9:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -302,6 +269,10 @@ async def _read_whole(response: aiohttp.ClientResponse, most: int) -> HttpAnswer
         if name.lower() != "set-cookie":  # metadata is written to the log
             headers.setdefault(name.lower(), []).append(value)
     return HttpAnswer(response.status, "", response=Response(bytes(data[:most]), headers, problem))
+
+
+def _counted(parcels: Sequence[Parcel]) -> list[tuple[Parcel, int]]:
+    return [(parcel, parcel.events) for parcel in parcels]
 
 
 def _seconds(headers: Mapping[str, str]) -> float:

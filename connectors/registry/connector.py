@@ -98,11 +98,11 @@ class SchemaRegistry(Connector):
                 )
             )
         if not behind_log:
-            warnings.append(Risk("no-log", "events that come while the registry is away are lost"))
+            warnings.append(Risk("no-log", "events that are held when walflow stops are lost"))
         return Guarantee(
             source="an event is acked once what was made of it is",
             sink="an event whose schema the registry does not know, or that is not of its schema, is rejected. While the registry "
-            "is away, events whose schema is not known yet fail: a log upstream, or a source such as kafka_consumer, sends them again",
+            "is away, events whose schema is not known yet are held",
             warnings=tuple(warnings),
         )
 

@@ -1,6 +1,6 @@
 """One run: a block after the other, in order. What is made of a block has the codec of its schema, so a value is not written anew."""
 
-import asyncio
+import math
 import struct
 from base64 import b64encode
 from collections import deque
@@ -15,11 +15,13 @@ from connectors.registry.registry import NamedSchema, RegisteredSchemas, Registr
 from walflow import Block, CannotDecode, CannotEncode, Codec, Frames, Inlet, Outlet, Receipt, StreamId
 from walflow.codecs import BINARY
 from walflow.framing import frames_of
-from walflow.net import Contexts, NotConfirmed
+from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RetryQueue, RetrySink
 
 if TYPE_CHECKING:
     from connectors.registry.connector import SchemaRegistry
 
+ATTEMPTS: Final = 3  # that count
+PATIENT: Final = 4  # failures; then others are tried
 HEAD: Final = struct.Struct(">bI")  # zero, and the schema's id
 
 
@@ -37,9 +39,11 @@ class Translating:
         self._config = config
         self._inlet = inlet
         self._out = out
-        self._backoff = config.reconnect.retry.backoff()
         self._target: NamedSchema | None = None
-        self._waiting: deque[Block] = deque()
+        retry = config.reconnect.retry
+        # one at a time, so that events stay in order
+        self._queue = RetryQueue[Block](1, ATTEMPTS, retry.backoff(), most=retry.max_retries)
+        self._sink = RetrySink(inlet, self._queue, retry.backoff(), add=self._add, fail=inlet.fail, halve=_halves)
         self._open: dict[Receipt, Block] = {}  # what is not settled, and what it was made of
 
     async def run(self) -> None:
@@ -60,34 +64,29 @@ class Translating:
                 trust_env=False,
             ) as session:
                 schemas = RegisteredSchemas(session, config.url, self._inlet.counter("requests_total"))
-                while True:
-                    self._waiting.extend(await self._inlet.take())
-                    await self._pass_waiting(schemas, stream.id)
+                await self._sink.run(partial(self._translate, schemas, stream.id))
         finally:
             stream.close()
             self._end(NotConfirmed("walflow has stopped"))
 
-    async def _pass_waiting(self, schemas: RegisteredSchemas, stream: StreamId) -> None:
-        while self._waiting:
-            block = self._waiting[0]
-            try:
-                events = await (self._decoded if self._config.mode == "decode" else self._encoded)(schemas, block)
-            except RegistryAway as error:
-                await self._wait(error)
-                continue
-            self._backoff.reset()
-            self._waiting.popleft()
-            await self._send(block, events, stream)
+    def _add(self, blocks: Sequence[Block]) -> None:
+        self._queue.add((block, block.frames.count) for block in blocks)
 
-    async def _wait(self, reason: RegistryAway) -> None:
-        """The sources are stopped, and what is here fails: a log sends it again, in order."""
-        self._inlet.log.warning("registry away", reason=str(reason))
-        self._inlet.trigger(str(reason))
-        waiting, self._waiting = self._waiting, deque()
-        for block in waiting:
-            self._inlet.fail(block, reason)
-        await asyncio.sleep(self._backoff.next())
-        self._inlet.restore()
+    async def _translate(self, schemas: RegisteredSchemas, stream: StreamId, held: HeldPart[Block]) -> None:
+        try:
+            events = await (self._decoded if self._config.mode == "decode" else self._encoded)(schemas, held.part)
+        except RegistryAway as error:
+            self._sink.failed(held, str(error), self._failure)
+            return
+        try:
+            await self._send(held.part, events, stream)
+        finally:
+            self._sink.passed(held)
+
+    @property
+    def _failure(self) -> Failure:
+        """One schema may be to blame, which others do not need; of the subject's, all events need the same."""
+        return Failure(PATIENT, counts=True) if self._config.mode == "decode" else Failure(math.inf, counts=False)
 
     # an event, in its other form
 
@@ -137,7 +136,8 @@ class Translating:
                     await self._send_part(part, run, stream)
                 parts.popleft()
         finally:
-            self._waiting.extendleft(part for part, _ in reversed(parts))
+            for part, _ in parts:
+                self._inlet.fail(part, NotConfirmed("walflow has stopped"))
 
     async def _send_part(self, part: Block, run: Sequence[TranslatedEvent], stream: StreamId) -> None:
         while not self._out.send(made := self._made(part, run, stream)):
@@ -173,12 +173,16 @@ class Translating:
             receipt.ack()
 
     def _end(self, reason: BaseException) -> None:
-        unsettled = [*self._open.values(), *self._waiting]
-        self._waiting.clear()
+        unsettled = [*self._open.values()]
         for receipt in list(self._open):
             self._forget(receipt)
         for block in unsettled:
             self._inlet.fail(block, reason)
+
+
+def _halves(block: Block) -> list[tuple[Block, int]]:
+    half = block.frames.count // 2
+    return [(part, part.frames.count) for part in block.split([half, block.frames.count - half])]
 
 
 def _values(block: Block) -> list[object]:

@@ -8,12 +8,14 @@ from aiohttp import web
 
 
 class RegistryStub:
-    """`schemas`: by id. `subjects`: the id of the newest schema of each. `status`: answers all with it, if it is not 200."""
+    """`schemas`: by id. `subjects`: the id of the newest schema of each. `status`: answers all with it, if it is not 200.
+    `broken`: schemas that are answered with 500."""
 
     def __init__(self) -> None:
         self.schemas: dict[int, dict[str, object]] = {}
         self.subjects: dict[str, int] = {}
         self.status = 200
+        self.broken: set[int] = set()
         self.asked: list[str] = []
         self.login: str | None = None
         self.url = ""
@@ -29,6 +31,8 @@ class RegistryStub:
             found = {"subject": subject, "id": number, "version": 1}
         else:
             number, found = int(request.match_info["number"]), {}
+        if number in self.broken:
+            return web.json_response({"error_code": 50001}, status=500)
         if number not in self.schemas:
             return web.json_response({"error_code": 40403, "message": "Schema not found"}, status=404)
         return web.json_response({**found, **self.schemas[number]})

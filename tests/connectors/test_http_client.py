@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -222,14 +223,140 @@ async def test_what_may_be_answered_otherwise_later_is_sent_again_with_the_same_
         assert inlet.breaker is None
 
 
-async def test_500_fails_after_its_attempts_and_the_next_one_passes() -> None:
-    peer = Peer(500, 501, 500)
+class Poisoned(Peer):
+    """Answers 500 to each request with one of these lines, and to all while `away`."""
+
+    def __init__(self, *poison: bytes, status: int = 500) -> None:
+        super().__init__()
+        self.poison = {*poison}
+        self.status = status
+        self.away = False
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.got.append(Got(await request.read(), dict(request.headers)))
+        bad = self.away or self.poison & {*self.got[-1].body.splitlines()}
+        return web.Response(status=self.status if bad else 200, text="a reason")
+
+
+async def test_the_poison_fails_alone_after_its_attempts_each_of_which_saw_another_pass() -> None:
+    peer = Poisoned(b"1")
     async with peer.listening() as port, posting(port, attempts=3) as inlet:
         inlet.give(inlet.lines_of(b"1", b"2"))
-        await until(lambda: inlet.acked)
-        assert inlet.failed == [(b"1\n", "500 Internal Server Error: a reason")]
-        assert inlet.acked == [b"2\n"]
+        await until(lambda: inlet.acked == [b"2\n"])
+        for number in (b"3", b"4"):
+            tries = len([got for got in peer.got if got.body == b"1"])
+            await until(lambda tries=tries: len([got for got in peer.got if got.body == b"1"]) > tries)  # type: ignore[misc]
+            assert inlet.failed == []
+            inlet.give(inlet.lines_of(number))
+            await until(lambda number=number: number + b"\n" in inlet.acked)  # type: ignore[misc]
+        await until(lambda: inlet.failed)
+        [(data, cause)] = inlet.failed
+        assert data == b"1\n"
+        assert re.fullmatch(r"500 Internal Server Error: a reason \(attempt \d+\)", cause)
+        assert len({got.key for got in peer.got if got.body == b"1"}) == 1
+
+
+async def test_500_to_all_is_a_sink_that_is_away_and_nothing_fails() -> None:
+    peer = Poisoned()
+    peer.away = True
+    async with peer.listening() as port, posting(port, batch="lines", max_batch_events=4, attempts=1) as inlet:
+        inlet.give(inlet.lines_of(*(b"%d" % n for n in range(8))))
+        await until(lambda: len(peer.got) > 30)
+        assert inlet.failed == []
+        assert inlet.breaker is not None
+        assert re.fullmatch(r"500 Internal Server Error: a reason \(\d+ in a row\)", inlet.breaker)
+        assert inlet.lines.count("cannot deliver") == 1  # it was triggered all the time
+        peer.away = False
+        await until(lambda: len(inlet.settled) == 1)
+        assert inlet.failed == inlet.rejected == []
         assert inlet.breaker is None
+
+
+async def test_while_only_poison_is_in_hand_the_sources_may_send_and_the_breaker_stays_triggered() -> None:
+    peer = Poisoned(b"1")
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.half_opened)
+        assert inlet.breaker is not None
+        inlet.give(inlet.lines_of(b"2"))
+        await until(lambda: inlet.acked)
+        assert inlet.failed == []
+
+
+async def test_while_the_server_is_away_what_comes_shuts_the_sources_again() -> None:
+    peer = Poisoned()
+    peer.away = True
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.half_opened)
+        inlet.give(inlet.lines_of(b"2"))
+        assert not inlet.half_opened
+        assert inlet.breaker is not None
+        await until(lambda: b"2" in [got.body for got in peer.got])
+
+
+async def test_one_poison_of_a_batch_keeps_no_neighbour() -> None:
+    peer = Poisoned(b"7")
+    async with peer.listening() as port, posting(port, batch="lines", max_batch_events=100) as inlet:
+        inlet.give(inlet.lines_of(b"7", *(b"%d" % n for n in range(10, 510))))
+        await until(lambda: sum(data.count(b"\n") for data in inlet.acked) == 500)
+        assert not any(b"\n7\n" in b"\n" + data for data in inlet.acked)
+        assert {data for data, _ in inlet.failed} <= {b"7\n"}
+        assert len(peer.got) < 100
+
+
+async def test_a_batch_that_is_all_there_is_passes_but_for_the_poison() -> None:
+    peer = Poisoned(b"37")
+    async with peer.listening() as port, posting(port, batch="lines") as inlet:
+        inlet.give(inlet.lines_of(*(b"%d" % n for n in range(100))))
+        await until(lambda: sum(data.count(b"\n") for data in inlet.acked) == 99)
+        assert inlet.failed == []
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+async def test_a_server_that_an_event_ends_takes_the_others(status: int) -> None:
+    peer = Poisoned(b"1", status=status)
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2", b"3"))
+        await until(lambda: len(inlet.acked) == 2)
+
+
+async def test_a_server_that_never_answers_one_event_takes_the_others() -> None:
+    class Hung(Peer):
+        async def answer(self, request: web.Request) -> web.Response:
+            if await request.read() == b"1":
+                await asyncio.Event().wait()
+            return web.Response()
+
+    async with Hung().listening() as port, posting(port, timeout=20_000_000) as inlet:
+        inlet.give(inlet.lines_of(b"1", b"2"))
+        await until(lambda: inlet.acked == [b"2\n"])
+
+
+async def test_an_event_with_an_equal_value_does_not_overtake_the_poison_and_others_do() -> None:
+    peer = Poisoned(b'{"u":1,"n":0}')
+    events = [b'{"u":%d,"n":%d}' % (1 + number % 2, number) for number in range(6)]
+    async with peer.listening() as port, posting(port, order_by="u", concurrency=2) as inlet:
+        inlet.give(inlet.lines_of(*events))
+        await until(lambda: len(inlet.acked) == 3)
+        assert inlet.acked == [event + b"\n" for event in events[1::2]]
+
+
+async def test_a_rejected_event_says_how_often_it_had_failed() -> None:
+    peer = Peer(500, 404)
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.rejected)
+        assert inlet.rejected == [(b"1\n", "404 Not Found: a reason (attempt 2)")]
+
+
+async def test_when_it_stops_what_waits_for_another_try_fails() -> None:
+    peer = Poisoned(b"1")
+    async with peer.listening() as port:
+        async with posting(port, reconnect={"retry": {"interval_ms": 10_000}}) as inlet:
+            inlet.give(inlet.lines_of(b"1", b"2"))
+            await until(lambda: peer.got)
+        assert sorted(data for data, _ in inlet.failed) == [b"1\n", b"2\n"]
 
 
 async def test_a_connection_that_breaks_and_a_server_that_is_away() -> None:
@@ -275,7 +402,7 @@ async def test_no_answer_in_time() -> None:
     async with peer.listening() as port, posting(port, timeout=50_000_000) as inlet:
         inlet.give(inlet.lines_of(b"1"))
         await until(lambda: inlet.breaker)
-        assert inlet.breaker == "no answer within 0.05 s"
+        assert inlet.breaker == "no answer within 0.05 s (2 in a row)"
         peer.hold.set()
         await until(lambda: inlet.acked)
 
@@ -414,8 +541,8 @@ def test_lanes_keep_what_is_equal_together_and_events_without_it_too() -> None:
         b'{"a":{"b":{"y":2,"x":1}}}',
     )
     made = lanes([block], ["a", "b"], 1000)
-    assert sorted(sum(part.frames.count for part in lane) for lane in made) == [2, 2, 2]
-    for part in [part for lane in made for part in lane]:
+    assert sorted(sum(part.frames.count for part in lane) for lane in made.values()) == [2, 2, 2]
+    for part in [part for lane in made.values() for part in lane]:
         part.receipt.ack()
     assert len(inlet.settled) == 1
 

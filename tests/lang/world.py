@@ -42,6 +42,7 @@ class Log(Connector):
     path: str = Field(validation_alias=AliasChoices("path", "dir"))
     chunk_size: int = Field(default=1 << 26, gt=0)
     max_chunks: int = 16
+    max_attempts: int | None = None
     max_elements: int | None = None
     read_count: int | None = None
 

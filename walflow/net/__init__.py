@@ -3,6 +3,8 @@
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
 from walflow.net.reconnect import Reconnect
+from walflow.net.retry_queue import Failure, HeldPart, RetryQueue, Verdict
+from walflow.net.retry_sink import RetrySink
 from walflow.net.secrets import NoSecret, Secret
 from walflow.net.sent_block import NotConfirmed, SentBlock
 from walflow.net.sockets import CannotListen, SocketOptions
@@ -16,13 +18,18 @@ __all__ = [
     "CannotListen",
     "ClientTls",
     "Contexts",
+    "Failure",
+    "HeldPart",
     "NoSecret",
     "NotConfirmed",
     "Reconnect",
+    "RetryQueue",
+    "RetrySink",
     "Secret",
     "SentBlock",
     "ServerTls",
     "SocketOptions",
+    "Verdict",
     "check_host",
     "check_socket_path",
     "on_thread",

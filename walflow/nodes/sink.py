@@ -249,6 +249,10 @@ class SinkNode(RunHalf):
         if self.replaceable:
             self._fail_queue(f"takes no more: {reason}")
 
+    def half_open(self) -> None:
+        for gate in self.gates:
+            gate.restore(self.name)
+
     def restore(self) -> None:
         if self.reason is not None:
             self.log.info("breaker restored", was=self.reason)

@@ -48,7 +48,8 @@ def plan_connector(
             report(_not_resumable(config))
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
-        return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional)
+        gives_up = written.get("max_attempts") if getattr(connector, "max_attempts", None) is not None else None
+        return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional, gives_up)
     if of.ports_used is not Connector.ports_used:  # its configuration decides which of its ports it uses
         return None, unknown
     return None, GraphNode(of.ports, of.forwards, config.created, of.output_optional)

@@ -11,12 +11,14 @@ from walflow.plan.assembly import ERR, Link, PipelinePlan
 
 
 class GraphNode(NamedTuple):
-    """`ports` is None if the node has an error, which was reported already."""
+    """`ports` is None if the node has an error, which was reported already. `gives_up`: where it says after how many failures an event
+    leaves by `err`."""
 
     ports: Ports | None
     forwards: bool
     created: Span
     output_optional: bool = False
+    gives_up: Span | None = None
 
 
 Nodes = Mapping[NodeId, GraphNode]
@@ -120,6 +122,10 @@ def check_unlinked(
 
 def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
     assert at.ports is not None
+    if at.gives_up is not None and ERR in at.ports.outputs and not outgoing[node, ERR]:
+        hint = f"link `/connector/{node.name}/err` to what keeps them"
+        message = f"events that fail so often are dropped: `err` of connector `{node.name}` is not linked"
+        report(warning(message, at.gives_up, hint, name="unlinked"))
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:

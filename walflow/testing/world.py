@@ -254,6 +254,7 @@ class MemoryInlet(_Half):
         self.rejected: list[tuple[bytes, str]] = []
         self.triggered: list[str] = []
         self.breaker: str | None = None
+        self.half_opened = False  # the breaker is triggered, and the sources may send
         self.settled: list[Receipt] = []  # of whole blocks, in the order in which they settled
         self._stream = StreamId("test::source", 1, 1)
         self._waiting: list[Block] = []
@@ -338,9 +339,14 @@ class MemoryInlet(_Half):
     def trigger(self, reason: str) -> None:
         self.triggered.append(reason)
         self.breaker = reason
+        self.half_opened = False
+
+    def half_open(self) -> None:
+        self.half_opened = True
 
     def restore(self) -> None:
         self.breaker = None
+        self.half_opened = False
 
     def remember(self, source: str, events: Sequence[Recalled]) -> None:
         self.remembered[source] = events
