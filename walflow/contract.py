@@ -352,6 +352,10 @@ class Inlet(Half, Protocol):
 
     def restore(self) -> None: ...
 
+    def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:
+        """For a sink that tries events again itself: `tell` says which ones have failed, so many parts at the most."""
+        ...
+
     def remember(self, source: str, events: Sequence[Recalled]) -> None:
         """For a log, before it takes events: what it has of one of `recalled_by`."""
         ...
@@ -484,7 +488,7 @@ class Outlet(Half, Protocol):
         """As `Inlet.reject`, by the same err port. `told`: what the error record says beside the reason."""
         ...
 
-    def failed(self, tell: Callable[[int], "FailedEvents"]) -> None:
+    def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:
         """For a source that sends failed events again: `tell` says which ones wait, so many parts at the most."""
         ...
 

@@ -44,7 +44,7 @@ class LookingUp:
         self._out = out
         self._lookups = inlet.counter("lookups_total")
         self._queue = RetryQueue[Block](config.concurrency, ATTEMPTS, Backoff(0.1, 10.0))
-        self._sink = RetrySink(inlet, self._queue, Backoff(0.1, 10.0), add=self._add, fail=inlet.fail)
+        self._sink = RetrySink(inlet, self._queue, Backoff(0.1, 10.0), add=self._add, fail=inlet.fail, blocks=_itself)
 
     async def run(self) -> None:
         """Until it is cancelled. Raises NoResolver."""
@@ -151,3 +151,7 @@ def question_of(meta: Mapping[str, object]) -> DnsQuestion:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _itself(block: Block) -> Sequence[Block]:
+    return (block,)

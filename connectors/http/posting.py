@@ -94,6 +94,7 @@ class HttpPosting:
             retry.backoff(),
             add=self._add,
             fail=self._fail,
+            blocks=lambda parcel: parcel.blocks,
             halve=lambda parcel: _counted(halves(parcel)),
             peer=str(config.address),
         )

@@ -43,7 +43,9 @@ class Translating:
         retry = config.reconnect.retry
         # one at a time, so that events stay in order
         self._queue = RetryQueue[Block](1, ATTEMPTS, retry.backoff(), most=retry.max_retries)
-        self._sink = RetrySink(inlet, self._queue, retry.backoff(), add=self._add, fail=inlet.fail, halve=_halves)
+        self._sink = RetrySink(
+            inlet, self._queue, retry.backoff(), add=self._add, fail=inlet.fail, blocks=_itself, halve=_halves
+        )
         self._open: dict[Receipt, Block] = {}  # what is not settled, and what it was made of
 
     async def run(self) -> None:
@@ -226,3 +228,7 @@ def _decoded_event(value: object, codecs: Mapping[int, Codec], unusable: Mapping
 
 
 def _over(_: Receipt) -> None: ...
+
+
+def _itself(block: Block) -> Sequence[Block]:
+    return (block,)

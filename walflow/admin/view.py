@@ -110,9 +110,10 @@ def _connector(
 
 
 def _failed(nodes: ConnectorNodes) -> list[tuple[str, FailedEvents]]:
-    """By lane, where there are several."""
+    """Of the sink, and of the source by lane, where there are several."""
     lanes = [(name, lane.outlet) for name, lane in nodes.source.lanes.items()] or [("", nodes.source.outlet)]
-    return [(name, outlet.failed_events(FAILED)) for name, outlet in lanes if outlet is not None]
+    found = [(name, outlet.failed_events(FAILED)) for name, outlet in lanes if outlet is not None]
+    return [("", nodes.sink.failed_events(FAILED)), *found]
 
 
 def _lane(nodes: ConnectorNodes, name: str, behind: dict[tuple[str, str], Number]) -> LaneStatus:

@@ -153,7 +153,7 @@ class Sender(Generic[S]):
         self._timer_at = 0.0
         self._stopped = False
         self._pump = Pump(out.scheduler, self._send_ready)
-        out.failed(self.failed)
+        out.retries(self.failed)
 
     def __repr__(self) -> str:
         return f"<Sender {len(self.ready)} ready, {self._sent} events sent, {len(self._failed)} parts failed>"

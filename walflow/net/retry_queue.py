@@ -45,6 +45,7 @@ class HeldPart(Generic[P]):
     """`failures`: in all. `counted`: those that count against it."""
 
     __slots__ = (
+        "cause",
         "counted",
         "due",
         "events",
@@ -67,6 +68,7 @@ class HeldPart(Generic[P]):
         self.keys = keys  # None: not known yet
         self.failures = 0
         self.counted = 0
+        self.cause = ""  # why it failed last
         self.due = 0.0
         self.turns = False  # others may be tried in its place
         self.taken = 0  # parts that the peer had taken when it failed last
@@ -197,6 +199,7 @@ class RetryQueue(Generic[P]):
         for part, events in parts:
             one = self._held(part, events, place, held.lane)
             one.failures, one.turns, one.taken, one.tried = held.failures, held.turns, held.taken, held.tried
+            one.cause = held.cause
             insort(lane.failed, one)
             place += events
 
@@ -221,6 +224,14 @@ class RetryQueue(Generic[P]):
         for held in under_way:
             self.drop(held)
         return [*(held.part for held in under_way), *self.drop_waiting()]
+
+    def troubled(self, now: float) -> list[tuple[HeldPart[P], float]]:
+        """All that has failed, the oldest first, with the seconds until it may be tried."""
+        waiting = [part for lane in self._lanes.values() for part in (*lane.failed, *lane.fresh) if part.failures]
+        parts = sorted([*waiting, *(part for part in self._under_way if part.failures)])
+        return [
+            (part, max(0.0, (max(self._due, part.due) if not self.failing else self._due) - now)) for part in parts
+        ]
 
     # when
 

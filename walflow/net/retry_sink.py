@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from walflow.backoff import Backoff
-from walflow.contract import Inlet
+from walflow.contract import FailedEvents, FailedPart, Inlet
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, HeldPart, RetryQueue, Verdict
 from walflow.net.sent_block import NotConfirmed
@@ -15,7 +15,7 @@ P = TypeVar("P")
 
 class RetrySink(Generic[P]):
     """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part fails.
-    `halve`: a part of several events becomes two, each with the
+    `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the
     number of its events. `backoff`: of a sink that others can stand in for."""
 
     def __init__(
@@ -26,6 +26,7 @@ class RetrySink(Generic[P]):
         *,
         add: Callable[[Sequence[Block]], None],
         fail: Callable[[P, NotConfirmed], None],
+        blocks: Callable[[P], Sequence[Block]],
         halve: Callable[[P], Sequence[tuple[P, int]]] = lambda part: [(part, 1)],
         **peer: object,
     ) -> None:
@@ -34,6 +35,7 @@ class RetrySink(Generic[P]):
         self._backoff = backoff
         self._add = add
         self._fail = fail
+        self._blocks = blocks
         self._halve = halve
         self._peer = peer  # for the log line
         self._arrived: list[Block] = []
@@ -50,6 +52,7 @@ class RetrySink(Generic[P]):
         try:
             async with asyncio.TaskGroup() as group:
                 self._inlet.serve(self._accept)
+                self._inlet.retries(self._retries)
                 await self._send_all(send, group)
         finally:
             self._closed = True
@@ -113,6 +116,7 @@ class RetrySink(Generic[P]):
         if self._inlet.replaceable:
             self._failed_replaceable(held, reason, failure)
             return
+        held.cause = reason
         verdict = self._queue.failed(held, asyncio.get_running_loop().time(), failure)
         if self._queue.failing:
             row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
@@ -121,6 +125,22 @@ class RetrySink(Generic[P]):
             self.divide(held)
         elif verdict is Verdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
+
+    def _retries(self, most: int) -> FailedEvents:
+        found = self._queue.troubled(asyncio.get_running_loop().time())
+        parts = [
+            FailedPart(
+                _position(self._blocks(held.part)),
+                held.events,
+                self._inlet.name,
+                held.failures,
+                held.counted,
+                seconds,
+                held.cause,
+            )
+            for held, seconds in found[:most]
+        ]
+        return FailedEvents(sum(held.events for held, _ in found), parts)
 
     def divide(self, held: HeldPart[P]) -> None:
         """Of a part that has passed, and that its peer refuses for one of its events."""
@@ -155,6 +175,12 @@ class RetrySink(Generic[P]):
         if self._reason:
             self._reason = ""
             self._inlet.restore()
+
+
+def _position(blocks: Sequence[Block]) -> int:
+    """Of the first event, in its log; 0: it has none."""
+    positions = blocks[0].positions if blocks else None
+    return positions[0] if positions else 0
 
 
 async def _awaited(outcome: Awaitable[None]) -> None:

@@ -18,6 +18,10 @@ from walflow.receipt import runs
 def _nothing() -> None: ...
 
 
+def _none_failed(most: int) -> contract.FailedEvents:
+    return contract.FailedEvents(0, ())
+
+
 class SharedWindow(Protocol):
     """A source upstream, as a sink sees it."""
 
@@ -56,6 +60,7 @@ class SinkNode(RunHalf):
         self.windows: list[SharedWindow] = []  # of each source upstream
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
+        self.failed_events: Callable[[int], contract.FailedEvents] = _none_failed
         self._err = err
         self._recoder: Recoder | None = None  # None: it takes blocks of any codec and framing
         if codec is not None and framing is not None:
@@ -92,6 +97,7 @@ class SinkNode(RunHalf):
         """Stops the sources upstream. The queue is kept for the next run."""
         self._accept = None
         self._on_reopen = None
+        self.failed_events = _none_failed
         self.reason = None  # the runner says why, in a line of its own
         for gate in self.gates:
             gate.trigger(self.name, reason)
@@ -248,6 +254,9 @@ class SinkNode(RunHalf):
         self.on_trigger()
         if self.replaceable:
             self._fail_queue(f"takes no more: {reason}")
+
+    def retries(self, tell: Callable[[int], contract.FailedEvents]) -> None:
+        self.failed_events = tell
 
     def half_open(self) -> None:
         for gate in self.gates:

@@ -264,7 +264,7 @@ class RunOutlet(RunHalf, SendWindow):
         self._backlog = count
         self._waits_for = waits_for
 
-    def failed(self, tell: Callable[[int], FailedEvents]) -> None:
+    def retries(self, tell: Callable[[int], FailedEvents]) -> None:
         self._failed_events = tell
 
     # for the runtime

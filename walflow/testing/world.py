@@ -344,6 +344,9 @@ class MemoryInlet(_Half):
     def half_open(self) -> None:
         self.half_opened = True
 
+    def retries(self, tell: Callable[[int], FailedEvents]) -> None:
+        self.failed_events = tell
+
     def restore(self) -> None:
         self.breaker = None
         self.half_opened = False
@@ -502,7 +505,7 @@ class MemoryOutlet(_Half):
 
     def waits(self) -> None: ...
 
-    def failed(self, tell: Callable[[int], FailedEvents]) -> None:
+    def retries(self, tell: Callable[[int], FailedEvents]) -> None:
         self.failed_events = tell
 
     def recalled(self) -> Sequence[Recalled]:

@@ -1,0 +1,167 @@
+"""Every event has an outcome, with a daemon and a server that answers as it likes: what is rejected beside what fails is in the file of
+rejected events, and a bad event takes no good one along."""
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from tests.system.admin import LOOPBACK, Admin
+from tests.system.daemon import WALFLOW, Client, running, wait_until
+
+FLOW: Final = """\
+define flow main
+flow
+  use tremor::pipelines;
+  define connector tcp from tcp_server
+  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"}
+  end;
+  define connector log from wal with config = {"path": "state", "max_attempts": 2} end;
+  define connector out from http_client
+  with codec = "json", config = {"url": "http://127.0.0.1:PORT/", CONFIG}
+  end;
+  define connector dead from file
+  with codec = "json", postprocessors = ["separate"], config = {"path": "dead.jsonl", "mode": "append"}
+  end;
+  create connector tcp;
+  create connector log;
+  create connector out;
+  create connector dead;
+  create pipeline before from pipelines::passthrough;
+  create pipeline after from pipelines::passthrough;
+  create pipeline rejected from pipelines::passthrough;
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+  connect /connector/out/err to /pipeline/rejected;
+  connect /connector/log/err to /pipeline/rejected;
+  connect /pipeline/rejected to /connector/dead;
+end;
+deploy flow main;
+"""
+
+
+class Server:
+    """`answer`: the status for the ids of a request. `taken`: all ids that were answered with 200."""
+
+    def __init__(self, answer: Callable[[list[int]], int]) -> None:
+        self.answer = answer
+        self.taken: list[int] = []
+        self.requests = 0
+        self.port = 0
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            ids = [json.loads(line)["id"] for line in body.splitlines()]
+            with lock:
+                server.requests += 1
+                status = server.answer(ids)
+                if status == 200:
+                    server.taken += ids
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Not to the test's output."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    server.port = http.server_address[1]
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+def flow(directory: Path, server: Server, config: str) -> Path:
+    file = directory / "main.troy"
+    file.write_text(FLOW.replace("PORT", str(server.port)).replace("CONFIG", config))
+    return file
+
+
+def records(directory: Path) -> list[dict[str, Any]]:
+    dead = directory / "dead.jsonl"
+    return [json.loads(line) for line in dead.read_text().splitlines()] if dead.exists() else []
+
+
+def test_an_event_that_fails_beside_one_that_is_rejected_is_rejected_later(tmp_path: Path) -> None:
+    """400 for the first, 500 a few times for the second, and then 400: it was acked and delivered nowhere."""
+    asked: list[int] = []
+
+    def answer(ids: list[int]) -> int:
+        asked.extend(ids)
+        return 400 if 1 in ids or asked.count(2) > 4 else 500
+
+    with serving(Server(answer)) as server, running(flow(tmp_path, server, '"attempts": 1'), tmp_path) as daemon:
+        client = Client(daemon.port())
+        client.send(b'{"id":1}\n{"id":2}\n')
+        wait_until(lambda: len(records(tmp_path)) == 2)
+        assert sorted(record["event"]["id"] for record in records(tmp_path)) == [1, 2]
+        client.close()
+        assert daemon.terminate() == 0, daemon.raw
+
+
+def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
+    """Of a batch of lines the server refuses all with 500 for one of them. The good ones pass; the bad one waits, and is shown, until so many
+    failures count; then it leaves by err, with what was known of it."""
+    with (
+        serving(Server(lambda ids: 500 if 0 in ids else 200)) as server,
+        running(
+            flow(tmp_path, server, '"batch": "lines", "max_batch_events": 100, "attempts": 1'),
+            tmp_path,
+            admin=LOOPBACK,
+        ) as daemon,
+    ):
+        admin = Admin(daemon)
+        client = Client(daemon.port())
+        client.send(b"".join(b'{"id":%d}\n' % number for number in range(501)))
+        wait_until(lambda: len(server.taken) == 500, f"{len(server.taken)} were taken")
+        assert sorted(server.taken) == list(range(1, 501))
+
+        def stuck() -> str:
+            command = [*WALFLOW, "status", "--stuck", "--admin", admin.address]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        number = 501
+
+        said = [stuck()]
+
+        def shown() -> bool:
+            """Each event that passes lets one attempt count."""
+            nonlocal number
+            client.send(b'{"id":%d}\n' % number)
+            number += 1
+            return bool(records(tmp_path))
+
+        wait_until(shown)
+        assert "500 Internal Server Error" in said[0], said
+        (record,) = records(tmp_path)
+        assert record["event"] == {"id": 0}
+        assert (record["source"], record["sink"], record["attempts"], record["position"]) == (
+            "main::log",
+            "main::out",
+            2,
+            1,
+        )
+        assert "500" in record["cause"]
+        wait_until(lambda: len(server.taken) == number - 1)
+        client.close()
+        assert daemon.terminate() == 0, daemon.raw
