@@ -579,6 +579,18 @@ WRITTEN = {
         "pyspark_walflow/test_condense.py::test_what_an_event_held_is_not_told",
         "system/test_spark_mistakes.py::test_an_event_that_does_not_fit_is_in_no_line",
     ],
+    ("reference/windows.md", "so windows keep their length"): [
+        "delivery/test_clock.py::test_windows_behind_a_log_keep_their_length_when_the_clock_is_set_back",
+        "operators/test_windows.py::test_a_clock_that_is_set_back_makes_no_window_shorter",
+        "wal/test_log_time.py::test_it_is_the_wall_clock_or_goes_on_with_the_monotonic_one",
+    ],
+    ("concepts/log.md", "the log stops with one line and exit code 74, before the next ack"): [
+        "system/test_two_daemons.py::test_a_log_whose_directory_is_another_one_acks_nothing",
+        "wal/test_lock.py::test_work_at_a_directory_that_is_another_one_ends_the_log",
+    ],
+    ("concepts/log.md", "`LOCK` is made again if it is removed"): [
+        "system/test_two_daemons.py::test_a_second_daemon_on_a_log_is_refused",
+    ],
     ("reference/windows.md", "Time in a log never goes back"): [
         "wal/test_log.py::test_time_in_a_log_never_goes_back",
         "wal/test_log.py::test_nor_over_a_restart_with_a_clock_that_was_set_back",

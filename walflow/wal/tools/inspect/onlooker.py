@@ -75,6 +75,10 @@ class Onlooker(RealDisk):
         there = self._moved.get(path, path)
         return there is not None and super().is_file(there)
 
+    def identity(self, path: str) -> tuple[int, int] | None:
+        there = self._moved.get(path, path)
+        return None if there is None else super().identity(there)
+
     def lock(self, fd: int) -> bool:
         return True
 
