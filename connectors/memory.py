@@ -113,7 +113,7 @@ class Buffer:
         out.window_events = config.read_count
         self._sender = Sender(self, out, SendLimits(config.read_count, config.max_attempts))
         out.on_ready(self._sender.pump)
-        out.backlog(lambda: self.events)
+        out.backlog(lambda: self.events, self._sender.waits_for)
         inlet.serve(self.accept)
 
     def __repr__(self) -> str:

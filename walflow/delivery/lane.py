@@ -45,7 +45,7 @@ class Lane:
         out.window = min(out.window, window)
         out.window_events = limits.events
         out.on_ready(self.pump)
-        out.backlog(self.backlog, self._ahead.waits_for)
+        out.backlog(self.backlog, lambda: self._ahead.waits_for() or self._sender.waits_for())
 
     def __repr__(self) -> str:
         return f"<Lane {self._mark!r}, {self._sender!r}>"

@@ -183,6 +183,15 @@ class Sender(Generic[S]):
             ],
         )
 
+    def waits_for(self) -> str:
+        """What it waits for if only a timer will let it send; "": for something else, or nothing."""
+        if self._sent or self._timer is None:
+            return ""
+        seconds = max(0.0, self._timer_at - self._scheduler.time())
+        _, _, part = min(self._failed, default=(0.0, 0, None), key=lambda one: one[1])
+        why = f": {part.sink}: {part.cause}" if part is not None else ""
+        return f"the next try, in {seconds:.0f} s{why}"
+
     def pump(self) -> None:
         """Sends what may be sent."""
         self._pump.now()
