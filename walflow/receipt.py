@@ -10,7 +10,7 @@ they are made when a receipt has failed, and not before.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -186,6 +186,7 @@ class Numbering:
 
 
 WHOLE: Final = Numbering()
+NONE: Final[frozenset[str]] = frozenset()
 
 
 def members(bits: Bits) -> Iterator[int]:
@@ -342,8 +343,10 @@ class Receipt:
         """The number of events that are not delivered everywhere."""
         return 0 if self.cause is None else self.outcome().failed.bit_count()
 
-    def takers(self) -> set[str]:
+    def takers(self) -> AbstractSet[str]:
         """The names of all who have acked an event of it in this attempt."""
+        if self._parts is None and self._failed is None:
+            return self._acked or NONE
         found = set(self._acked or ())
         found |= {name for name, lacks in self._failed or () if name is not None and lacks != all_of(self.count)}
         for part, link in self._parts or ():

@@ -16,7 +16,7 @@ flight get out of order.
 
 import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -373,7 +373,7 @@ class Sender(Generic[S]):
             if failed:
                 self._again(part, outcome, start, stop, cause)
 
-    def _note_taken(self, names: set[str], highest: int) -> None:
+    def _note_taken(self, names: AbstractSet[str], highest: int) -> None:
         for name in names:
             self._taken[name] = self._count
             if highest > self._highest.get(name, 0):
@@ -474,7 +474,9 @@ class Sender(Generic[S]):
 
     def _arm(self) -> None:
         """One timer, for what is due next."""
-        now = self._scheduler.time() if self._failed or self._new.only else 0.0
+        if not self._failed and not self._new.only and not self._timer_at:
+            return
+        now = self._scheduler.time()
         times: list[float] = []
         if self._failed:
             times.append(self._old.until if self._old.only else self._failed[0][0])
