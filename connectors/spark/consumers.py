@@ -297,8 +297,6 @@ class Consumers:
             elif cursor.position > after:
                 log.error("consumer beyond the log", consumer=name, committed=cursor.position, starts_at=after)
                 cursor = cursor._replace(position=after)
-            elif cursor.position < floor:  # an older slot counts, and the log knows better
-                cursor = cursor._replace(position=floor)
             found[name] = cursor
         # written now: the log acks what it has lost, and a consumer that has not committed it must know
         if found != known:

@@ -41,7 +41,7 @@ def chunks_of(directory: Directory) -> list[Chunk]:
 
 def tail_of(disk: MemoryDisk, low: int, hint: int, *, synced: bool = True, written: int = 0) -> tuple[Tail, set[int]]:
     """And the chunks that it opened, by their first positions."""
-    directory = Directory("/log", disk)
+    directory = Directory("/log", disk, gives_up=True)
     chunks = chunks_of(directory)
     opened: set[int] = set()
     disk.fault = lambda operation, path: opened.add(int(path[-24:-4])) if operation == "open" else None
@@ -244,7 +244,7 @@ def test_what_was_acked_out_of_order_and_is_gone_is_no_damage() -> None:
     disk = written([FULL], [FULL], [FULL], [FULL, FULL])
     for chunk in (2, 3, 4):
         remove(disk, chunk)
-    directory = Directory("/log", disk)
+    directory = Directory("/log", disk, gives_up=True)
     tail = Tail.read(directory, chunks_of(directory), Acked(1, [(3, 3)]), 3)
     tail.close()
     assert [gap for gap, _ in tail.lost] == [Gap(2, 2, "", 0, 0, HOLE)]

@@ -38,7 +38,7 @@ def test_what_may_have_stood_where_the_disk_cannot_read_is_passed_in_one_step(tm
     lake = Lake(tmp_path, [Given([event.encode() for event in before])])
     last = lake.state / chunk_name(4)
     last.write_bytes(b"?" * 1000)
-    Log(LogOptions(str(lake.state)), BadDisk(str(last), 0)).close()
+    Log(LogOptions(str(lake.state), gives_up=True), BadDisk(str(last), 0)).close()
     with lake:
         new = lake.head()["next"]
         lake.send(*after)

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import Arrivals, Arrived, arrived
 from connectors.spark.serve.ranges import LogRanges
-from pyspark_walflow.wire import FrameKind
+from pyspark_walflow.wire import Code, FrameKind, RequestRefused
 from tests.connectors.spark.bridge_world import World
 from tests.pyspark_walflow.logs import Given, records, write
 from tests.wal.tools import FaultyDisk, put
@@ -80,8 +80,15 @@ async def test_records_that_are_there_and_cannot_be_opened_end_the_process(tmp_p
     disk = FaultyDisk()
     log = Log(LogOptions(str(tmp_path / "log")), disk)
     put(log, b"one")
-    ranges = LogRanges(log, DurableEnd(log), MemoryOutlet(VirtualScheduler()))
-    disk.fault = lambda operation, path: errno.EIO if operation == "open" else None
+    half = MemoryOutlet(VirtualScheduler())
+    ranges = LogRanges(log, DurableEnd(log), half)
+    for operation in ("open", "read"):
+        disk.fault = lambda what, path, operation=operation: errno.EIO if what == operation else None  # type: ignore[misc]
+        with pytest.raises(RequestRefused, match="the disk cannot read it at byte 0") as refused:
+            await anext(ranges.read(1, 2))
+        assert refused.value.code in Code.RETRY
+    assert len([line for line in half.logged if line["event"] == "log not read"]) == 1, "once a minute"
+    disk.fault = lambda operation, path: errno.EACCES if operation == "open" else None
     with pytest.raises(Fatal, match="open failed"):
         await anext(ranges.read(1, 2))
     disk.fault = lambda operation, path: None
