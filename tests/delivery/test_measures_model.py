@@ -1,7 +1,6 @@
 """Every metric of a log, after any sequence of what may happen to one, against a model that counts events one by one."""
 
 import errno
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
 from walflow.framing import LINES
 from walflow.testing import SimulatedDisk
+from walflow.testing.clock import START_NS
 from walflow.testing.disk import Kept
 from walflow.wal.format import CHUNK_START, RECORD_HEADER, SKIP, record_size
 
@@ -67,7 +67,6 @@ class Measures(RuleBasedStateMachine):
         keys = {"path": "/log", "chunk_size": CHUNK, "max_chunks": CHUNKS, "sync": sync, "on_full": on_full}
         self.config = Wal(**keys)  # type: ignore[arg-type]
         self.disk = SimulatedDisk({"/log": Kept(None, 1)})
-        self.began = time.monotonic()
         self.owed: dict[int, Event] = {}
         self.records: list[Placed] = []
         self.dropped = self.dropped_bytes = 0  # ever
@@ -75,7 +74,8 @@ class Measures(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.whole = Whole(self.config, self.disk)
+        self.opened_ns = self.whole.clock.wall_ns() if hasattr(self, "whole") else START_NS
+        self.whole = Whole(self.config, self.disk, self.opened_ns)
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.waiting: list[Block] = []  # given, and not acked to the source, in order
         self.appended: list[Event] = []
@@ -100,7 +100,7 @@ class Measures(RuleBasedStateMachine):
 
     def give_block(self, frame: bytes, count: int) -> None:
         frames, owed = Frames(frame * count, count, LINES), Receipt(lambda receipt: None, count)
-        block = Block(STREAM, frames, JSON, owed, ingest_ns=time.time_ns(), meta={})
+        block = Block(STREAM, frames, JSON, owed, ingest_ns=self.whole.clock.wall_ns(), meta={})
         self.waiting.append(block)
         self.whole.inlet.give(block)
         self.rest()
@@ -296,7 +296,7 @@ class Measures(RuleBasedStateMachine):
             assert age == 0
             return
         oldest = self.owed[min(self.owed)]
-        before = time.monotonic() - self.began if not oldest.late else 0.0  # what an earlier life has left
+        before = (self.opened_ns - START_NS) / 1e9 if not oldest.late else 0.0  # what an earlier life has left
         assert now - oldest.late <= age + 1e-6
         assert age <= now - oldest.early + 1.0 + before
 
