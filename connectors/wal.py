@@ -29,7 +29,6 @@ from walflow.delivery import (
 from walflow.delivery.tag import Tags
 from walflow.delivery.writer import PATIENCE
 from walflow.needs import made_directory, unlocked
-from walflow.net import on_thread
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 
@@ -159,7 +158,7 @@ class Wal(Connector):
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = await on_thread(inlet.scheduler, lambda: Log(self.options()), Log.abandon)
+        log = Log(self.options())
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)

@@ -17,7 +17,7 @@ from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
 from walflow.delivery import Arriving
 from walflow.delivery.writer import PATIENCE
 from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions, on_thread
+from walflow.net import Address, SocketOptions
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
@@ -111,8 +111,7 @@ class Spark(SparkConfig):
         return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        options = LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0)
-        log = await on_thread(inlet.scheduler, lambda: Log(options), Log.abandon)
+        log = Log(LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
         try:
             await self._serve(log, inlet, out)
         finally:
