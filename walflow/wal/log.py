@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
 from walflow.disk import Disk, RealDisk
-from walflow.errors import CannotRead, DiskFull, FailStop, LogFull, Unusable
+from walflow.errors import DiskFull, FailStop, LogFull, ReadFailed, Unusable
 from walflow.wal.arrivals import UpstreamPositions
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
@@ -149,7 +149,7 @@ class Log:
             if not found.settled or self.relaxed:
                 # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
-        except CannotRead as error:
+        except ReadFailed as error:
             self.abandon()
             raise Unusable(str(error)) from error
         except BaseException:
