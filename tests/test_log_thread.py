@@ -2,14 +2,14 @@
 
 import asyncio
 
-from walflow.errors import CannotRead, FailStop
+from walflow.errors import FailStop, ReadFailed
 from walflow.log_thread import read_on_thread
 from walflow.testing import MemoryOutlet, VirtualScheduler
 
 
 async def test_a_disk_that_cannot_read_is_asked_again_and_another_error_is_the_callers() -> None:
     half = MemoryOutlet(VirtualScheduler())
-    failures = [CannotRead("bad"), CannotRead("bad"), CannotRead("bad")]
+    failures = [ReadFailed("bad"), ReadFailed("bad"), ReadFailed("bad")]
     done = 0
 
     def job() -> None:

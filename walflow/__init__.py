@@ -34,10 +34,10 @@ from walflow.contract import (
 from walflow.errors import (
     CannotDecode,
     CannotEncode,
-    CannotRead,
     DiskFull,
     FailStop,
     Misconfigured,
+    ReadFailed,
     Unusable,
     WalflowError,
 )
@@ -57,7 +57,6 @@ __all__ = [
     "Block",
     "CannotDecode",
     "CannotEncode",
-    "CannotRead",
     "Claim",
     "Codec",
     "CodecUse",
@@ -89,6 +88,7 @@ __all__ = [
     "Outlet",
     "Ports",
     "Processor",
+    "ReadFailed",
     "Recalled",
     "Receipt",
     "Refused",

@@ -1,4 +1,4 @@
-"""The clocks of the machine. What needs one is given a `Clock`, so that a test can turn it.
+"""The clocks of the machine. What needs one is given `Clocks`, so that a test can turn it.
 
 The wall clock says what time it is, for people and for stamps. It is set: by NTP, by hand, when a machine wakes up. The
 monotonic clock is not, so it measures ages and deadlines. It means nothing in another process.
@@ -8,7 +8,7 @@ import time
 from typing import Protocol
 
 
-class Clock(Protocol):
+class Clocks(Protocol):
     def wall_ns(self) -> int:
         """Nanoseconds since 1970."""
         ...

@@ -33,7 +33,7 @@ class DiskFull(WalflowError):
     """There is no space, descriptor or memory now. No event was acked; the same work may be done again later."""
 
 
-class CannotRead(WalflowError):
+class ReadFailed(WalflowError):
     """The disk fails to read a file now. What stands there is not known to be damaged, so nothing is given up; the same read may be
     tried again later."""
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from walflow.backoff import Backoff
 from walflow.contract import Half
-from walflow.errors import CannotRead
+from walflow.errors import ReadFailed
 
 FIRST_RETRY: Final = 1.0  # seconds
 LONGEST_RETRY: Final = 30.0
@@ -29,7 +29,7 @@ async def error_on_thread(half: Half, job: Callable[[], None], *, patience: floa
 async def read_on_thread(half: Half, job: Callable[[], None]) -> BaseException | None:
     """Does a job that reads the log again as long as the disk fails to. Returns its error, if it is another one."""
     backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, 2.0)
-    while isinstance(error := await error_on_thread(half, job), CannotRead):
+    while isinstance(error := await error_on_thread(half, job), ReadFailed):
         delay = backoff.next()
         half.log.warning("log not read", reason=str(error), again_in=delay)
         again = asyncio.Event()

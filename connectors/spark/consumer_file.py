@@ -34,7 +34,7 @@ class ConsumerFile:
 
     def read(self) -> Fields:
         """What the sound slot with the highest generation says; nothing if there is no file. It is synced when this returns. Raises
-        ValueError if no slot is sound, or it is of another log; DiskFull, FailStop, CannotRead."""
+        ValueError if no slot is sound, or it is of another log; DiskFull, FailStop, ReadFailed."""
         directory = self._directory
         if NAME not in directory.disk.names(directory.path):
             return {}

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from connectors.spark.consumer_file import NAME, ConsumerFile
 from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
-from walflow import CannotRead, DiskFull, Half, Unusable
+from walflow import DiskFull, Half, ReadFailed, Unusable
 from walflow.wal import Log
 
 PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
@@ -309,7 +309,7 @@ class Consumers:
         """Raises ValueError, DiskFull, FailStop."""
         try:
             known = self._file.read()
-        except CannotRead as error:  # the next start may read it; this one would begin at the floor
+        except ReadFailed as error:  # the next start may read it; this one would begin at the floor
             raise Unusable(str(error)) from error
         return {name: Cursor(**cursor) for name, cursor in known.items()}  # type: ignore[arg-type]
 

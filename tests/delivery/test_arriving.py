@@ -7,7 +7,7 @@ import pytest
 
 from tests.delivery.in_a_row import STRAIGHT, Row
 from walflow.delivery import Arriving
-from walflow.errors import CannotRead, FailStop
+from walflow.errors import FailStop, ReadFailed
 from walflow.testing import Fatal, MemoryDisk, MemoryInlet, MemoryOutlet, SimulatedDisk, VirtualScheduler, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.arrivals import AHEAD
@@ -243,7 +243,7 @@ def test_what_the_second_log_has_and_cannot_open_ends_the_process() -> None:
     log = Log(LogOptions("/second", 2048, 64), row.disk)
     arriving = Arriving(log, MemoryInlet(VirtualScheduler(), straight=True))
     row.disk.fault = lambda operation, path: errno.EIO if operation == "read" and path.endswith(".wal") else None
-    with pytest.raises(CannotRead, match="the disk cannot read it at byte 0"):  # whoever calls it tries again
+    with pytest.raises(ReadFailed, match="the disk cannot read it at byte 0"):  # whoever calls it tries again
         arriving.open()
     row.disk.fault = lambda operation, path: errno.EACCES if operation == "open" and path.endswith(".wal") else None
     with pytest.raises(FailStop, match="open failed") as failed:

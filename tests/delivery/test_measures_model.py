@@ -71,10 +71,10 @@ class Measures(RuleBasedStateMachine):
         self.records: list[Placed] = []
         self.dropped = self.dropped_bytes = 0  # ever
         self.next = 1
+        self.opened_ns = START_NS
         self.open()
 
     def open(self) -> None:
-        self.opened_ns = self.whole.clock.wall_ns() if hasattr(self, "whole") else START_NS
         self.whole = Whole(self.config, self.disk, self.opened_ns)
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.waiting: list[Block] = []  # given, and not acked to the source, in order
@@ -188,6 +188,7 @@ class Measures(RuleBasedStateMachine):
     def reopen(self, lost: Placed | None = None) -> None:
         for block in self.waiting:
             block.receipt.pending = 0
+        self.opened_ns = self.whole.clock.wall_ns()
         self.open()
         if lost is not None:
             self.count("quarantined", lost.last - lost.first + 1, lost.size)

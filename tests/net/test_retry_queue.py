@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from walflow.backoff import Backoff
-from walflow.net import Failure, HeldPart, RetryQueue, Verdict
+from walflow.net import Failure, FailureVerdict, HeldPart, RetryQueue
 
 Part = tuple[int, ...]
 BLAMED = Failure(2, counts=True)
@@ -86,10 +86,10 @@ class World:
             self.taken += held.part
             return
         verdict = self.queue.failed(held, self.now, failure)
-        if verdict is Verdict.DIVIDED:
+        if verdict is FailureVerdict.DIVIDED:
             half = len(held.part) // 2
             self.queue.divide(held, [(half_, len(half_)) for half_ in (held.part[:half], held.part[half:])])
-        elif verdict is Verdict.GIVEN_UP:
+        elif verdict is FailureVerdict.GIVEN_UP:
             self.given_up += held.part
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from tests.proof.judge import Broken, LogPromises, OpenLog, checkpoint
 from tests.proof.proof import DEEP, Effort, Story
 from tests.proof.stories import Life, Once
-from walflow.errors import CannotRead, DirectoryLocked, DiskFull, FailStop, LogFull, Unusable, WalflowError
+from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, ReadFailed, Unusable, WalflowError
 from walflow.testing.disk import Kept, SimulatedDisk
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import (
@@ -618,7 +618,7 @@ def a_disk_that_does_not_read_for_a_while(life: Life) -> None:
         try:
             life.read_again()
             life.read(1 << 20)
-        except CannotRead:
+        except ReadFailed:
             pass
         life.disk.bad_from = {}
     life.read_again()

@@ -23,7 +23,7 @@ from tests.wal.tools import (
     restore,
     works,
 )
-from walflow.errors import CannotRead, Unusable
+from walflow.errors import ReadFailed, Unusable
 from walflow.wal import Log
 from walflow.wal.chunk import PAGE
 from walflow.wal.format import CHUNK_START, RECORD_START, SKIP, record_size
@@ -103,9 +103,9 @@ def expect_that_a_start_gives_nothing_up(open_log: Open, path: str, page: int) -
         assert re.fullmatch(refusal, told)
     else:
         reader = log.reader()
-        with suppress(CannotRead):
+        with suppress(ReadFailed):
             reader.read(EVERYTHING)
-        with suppress(CannotRead):
+        with suppress(ReadFailed):
             reader.read(EVERYTHING)
         assert not log.gaps
         disk.heal()

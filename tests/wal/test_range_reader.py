@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from tests.wal.conftest import Open
 from tests.wal.tools import FaultyDisk, checkpoint, commit, put
-from walflow.errors import CannotRead, DiskFull
+from walflow.errors import DiskFull, ReadFailed
 from walflow.wal import Log, LogOptions, Record
 from walflow.wal.format import crc
 from walflow.wal.range_reader import ChunkSpan, Loss, RangeReader, RecordSlice, Trimmed
@@ -242,7 +242,7 @@ def test_a_bad_sector_costs_what_lies_on_it(open_log: Open) -> None:
     before = scan.next()
     assert isinstance(before, RecordSlice)
     for _ in range(2):
-        with pytest.raises(CannotRead, match="the disk cannot read it at byte 8192"):
+        with pytest.raises(ReadFailed, match="the disk cannot read it at byte 8192"):
             scan.next()
     scan.close()
     assert log.gaps == [], "nothing is given up"
@@ -275,7 +275,7 @@ def test_a_file_that_is_there_and_cannot_be_opened_is_not_lost(open_log: Open) -
     put(log, b"one")
     scan = RangeReader(log).begin(1, 2)
     disk.fault = lambda operation, path: errno.EIO if operation == "open" else None
-    with pytest.raises(CannotRead, match="the disk cannot read it at byte 0: Input/output error"):
+    with pytest.raises(ReadFailed, match="the disk cannot read it at byte 0: Input/output error"):
         scan.next()
     disk.fault = lambda operation, path: None
     scan.close()

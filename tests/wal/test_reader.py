@@ -7,7 +7,7 @@ import pytest
 
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
-from walflow.errors import CannotRead, DiskFull, FailStop
+from walflow.errors import DiskFull, FailStop, ReadFailed
 from walflow.testing import MemoryDisk
 from walflow.testing.disk import Kept
 from walflow.wal import Log, LogOptions
@@ -162,7 +162,7 @@ def test_no_descriptor_left_is_waited_out(open_log: Open) -> None:
     ("number", "before", "error"),
     [
         (errno.EMFILE, [b"0", b"1"], DiskFull),
-        (errno.EIO, [b"0", b"1"], CannotRead),
+        (errno.EIO, [b"0", b"1"], ReadFailed),
         (errno.EACCES, [], FailStop),
     ],
 )
@@ -263,7 +263,7 @@ def test_what_the_disk_cannot_read_now_is_read_later_and_only_what_was_read_and_
     reader = log.reader()
     assert [record.position for record in reader.read(EVERYTHING)] == [1, 2, 4, 5, 6, 7]
     for _ in range(3):
-        with pytest.raises(CannotRead, match=rf"{path}: the disk cannot read it at byte 8192: "):
+        with pytest.raises(ReadFailed, match=rf"{path}: the disk cannot read it at byte 8192: "):
             reader.read(EVERYTHING)
     assert [(gap.first, gap.last) for gap in log.gaps] == [(3, 3)]
     disk.bad_from = {}
@@ -289,7 +289,7 @@ def test_what_is_wrong_is_not_given_up_before_its_bytes_are_copied() -> None:
 
     disk.fault = first_alone
     assert [record.position for record in reader.read(EVERYTHING)] == [1, 2]
-    with pytest.raises(CannotRead):
+    with pytest.raises(ReadFailed):
         reader.read(EVERYTHING)
     assert log.gaps == []
     disk.fault = None

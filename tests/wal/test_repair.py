@@ -17,7 +17,7 @@ from tests.proof.scripts import CHUNKS
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, BadDisk, FaultyDisk, QuickDisk, commit, payloads, put, read
 from walflow.cli.wal.repair import Account, mend
-from walflow.errors import CannotRead, DirectoryLocked, Unusable
+from walflow.errors import DirectoryLocked, ReadFailed, Unusable
 from walflow.testing import SimulatedDisk, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.chunk import PAGE
@@ -235,7 +235,7 @@ def test_an_error_that_has_passed_is_nothing_to_repair(tmp_path: Path) -> None:
     log = Log(LogOptions(str(path), 16384, 64, cache_bytes=0), disk)
     reader = log.reader()
     assert len(reader.read(EVERYTHING)) < 40
-    with pytest.raises(CannotRead):
+    with pytest.raises(ReadFailed):
         reader.read(EVERYTHING)
     log.close()
     disk.heal()

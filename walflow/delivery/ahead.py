@@ -8,7 +8,7 @@ from walflow.backoff import Backoff
 from walflow.contract import Outlet
 from walflow.delivery.log_events import LogEvents
 from walflow.delivery.sender import InFlight
-from walflow.errors import CannotRead, DiskFull, FailStop, WalflowError
+from walflow.errors import DiskFull, FailStop, ReadFailed, WalflowError
 from walflow.wal import Fetch, Log, Mark
 
 READ_BYTES: Final = 1 << 20  # asked of the log at a time
@@ -126,7 +126,7 @@ class ReadAhead:
         except DiskFull as error:
             self._read_later(error, NO_DESCRIPTOR_DELAY)
             return
-        except CannotRead as error:
+        except ReadFailed as error:
             self._failures.value += 1
             self._found_gaps()
             self._read_later(error, self._failing.next())
@@ -144,7 +144,7 @@ class ReadAhead:
             last = record.position + record.count - 1
             self.parts.extend(InFlight(low, high, record) for low, high in self._mark.unacked(record.position, last))
 
-    def _read_later(self, error: DiskFull | CannotRead, delay: float) -> None:
+    def _read_later(self, error: DiskFull | ReadFailed, delay: float) -> None:
         """Others ask meanwhile; one timer is enough."""
         if not self._reads_later:
             self._reads_later, self._unreadable = True, str(error)

@@ -3,7 +3,7 @@
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
 from walflow.net.reconnect import Reconnect
-from walflow.net.retry_queue import Failure, HeldPart, RetryQueue, Verdict
+from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.retry_sink import RetrySink
 from walflow.net.secrets import NoSecret, Secret
 from walflow.net.sent_block import NotConfirmed, SentBlock
@@ -19,6 +19,7 @@ __all__ = [
     "ClientTls",
     "Contexts",
     "Failure",
+    "FailureVerdict",
     "HeldPart",
     "NoSecret",
     "NotConfirmed",
@@ -29,7 +30,6 @@ __all__ = [
     "SentBlock",
     "ServerTls",
     "SocketOptions",
-    "Verdict",
     "check_host",
     "check_socket_path",
     "on_thread",

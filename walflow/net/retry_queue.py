@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     wait: float = 0.0
 
 
-class Verdict(Enum):
+class FailureVerdict(Enum):
     """On a part that failed."""
 
     KEPT = "it is tried again"
@@ -175,7 +175,7 @@ class RetryQueue(Generic[P]):
             self._due = 0.0
             self._backoff.reset()
 
-    def failed(self, held: HeldPart[P], now: float, failure: Failure) -> Verdict:
+    def failed(self, held: HeldPart[P], now: float, failure: Failure) -> FailureVerdict:
         self._ended(held)
         counts = failure.counts and held.failures > 0 and self._taken > held.taken
         held.failures += 1
@@ -185,13 +185,13 @@ class RetryQueue(Generic[P]):
             self._grow(held, now, failure)
         held.due = now + self._backoff.after(held.failures)
         if failure.counts and held.events > 1 and (counts or held.turns):
-            return Verdict.DIVIDED
+            return FailureVerdict.DIVIDED
         held.counted += counts
         if held.counted >= self._attempts or (self._most is not None and held.failures > self._most):
             self._forget_lane(held.lane)
-            return Verdict.GIVEN_UP
+            return FailureVerdict.GIVEN_UP
         insort(self._lanes[held.lane].failed, held)
-        return Verdict.KEPT
+        return FailureVerdict.KEPT
 
     def divide(self, held: HeldPart[P], parts: Sequence[tuple[P, int]]) -> None:
         """Into these, at its place."""

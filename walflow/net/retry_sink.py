@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet
 from walflow.event import Block
-from walflow.net.retry_queue import Failure, HeldPart, RetryQueue, Verdict
+from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.sent_block import NotConfirmed
 
 P = TypeVar("P")
@@ -121,9 +121,9 @@ class RetrySink(Generic[P]):
         if self._queue.failing:
             row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
             self._trigger(f"{reason}{row}")
-        if verdict is Verdict.DIVIDED:
+        if verdict is FailureVerdict.DIVIDED:
             self.divide(held)
-        elif verdict is Verdict.GIVEN_UP:
+        elif verdict is FailureVerdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
 
     def _retries(self, most: int) -> FailedEvents:

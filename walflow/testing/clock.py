@@ -6,7 +6,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 class VirtualClock:
-    """`walflow.clock.Clock`: goes as fast as the scheduler's time, and `turn` sets its wall clock."""
+    """`walflow.clock.Clocks`: goes as fast as the scheduler's time, and `turn` sets its wall clock."""
 
     def __init__(self, scheduler: VirtualScheduler, wall_ns: int = START_NS) -> None:
         self._scheduler = scheduler

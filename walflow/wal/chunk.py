@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from walflow.disk import Disk
-from walflow.errors import CannotRead, DiskFull
+from walflow.errors import DiskFull, ReadFailed
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
@@ -177,7 +177,7 @@ class Pages:
         return self.window[index : index + size]
 
     def read(self, offset: int, size: int) -> bytes:
-        """Raises CannotRead only if hardly anything can be read."""
+        """Raises ReadFailed only if hardly anything can be read."""
         if size <= 0:
             return b""
         end = offset + size
@@ -218,7 +218,7 @@ class Pages:
         return bool(_within(self._unreadable, offset, offset + size))
 
     def check(self, offset: int, size: int) -> None:
-        """Raises CannotRead if any of these bytes was not read and is not given up. The next read asks the disk again."""
+        """Raises ReadFailed if any of these bytes was not read and is not given up. The next read asks the disk again."""
         bad = _within(self._unreadable, offset, offset + size)
         if bad and not self._directory.gives_up:
             error = self._unreadable[bad[0]]
@@ -228,7 +228,7 @@ class Pages:
         """Does not ask the disk for these, which it failed to read a moment ago: each attempt may take seconds."""
         self._known = pages
 
-    def _failed(self, page: int, error: OSError) -> CannotRead:
+    def _failed(self, page: int, error: OSError) -> ReadFailed:
         self.window = b""  # it may have zeros in the place of what was not read
         self._unreadable.clear()
         return self._directory.cannot_read(self._name, page * PAGE, error)

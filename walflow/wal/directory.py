@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from walflow.disk import Disk, remedy
-from walflow.errors import CannotRead, DirectoryLocked, DiskFull, FailStop, Unusable
+from walflow.errors import DirectoryLocked, DiskFull, FailStop, ReadFailed, Unusable
 from walflow.lock import HeldDirectory, LockFile, holder
 
 FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -196,7 +196,7 @@ class Directory:
 
     def open_to_read(self, name: str) -> int:
         """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not lost: raises
-        DiskFull; CannotRead if the disk fails; or FailStop, because another start may be able to open it. The same for one that went
+        DiskFull; ReadFailed if the disk fails; or FailStop, because another start may be able to open it. The same for one that went
         with the directory."""
         self.check_place()
         try:
@@ -211,7 +211,7 @@ class Directory:
             raise FailStop(f"{self.file(name)}: open failed: {error.strerror}") from error
 
     def read(self, name: str, fd: int, size: int, offset: int) -> bytes:
-        """For any thread. Raises CannotRead. If it gives up, what cannot be read is empty."""
+        """For any thread. Raises ReadFailed. If it gives up, what cannot be read is empty."""
         try:
             return self.disk.read(fd, size, offset)
         except OSError as error:
@@ -220,9 +220,9 @@ class Directory:
                 return b""
             raise self.cannot_read(name, offset, error) from error
 
-    def cannot_read(self, name: str, offset: int, error: OSError) -> CannotRead:
+    def cannot_read(self, name: str, offset: int, error: OSError) -> ReadFailed:
         what = f"{self.file(name)}: the disk cannot read it at byte {offset}: {error.strerror}"
-        return CannotRead(
+        return ReadFailed(
             f"{what}; if that stays so, stop walflow and run: walflow wal repair {shlex.quote(self.path)}"
         )
 

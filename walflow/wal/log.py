@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
-from walflow.clock import Clock, SystemClock
+from walflow.clock import Clocks, SystemClock
 from walflow.disk import Disk, RealDisk
-from walflow.errors import CannotRead, DiskFull, FailStop, LogFull, Unusable
+from walflow.errors import DiskFull, FailStop, LogFull, ReadFailed, Unusable
 from walflow.wal.arrivals import UpstreamPositions
 from walflow.wal.cache import Cache
 from walflow.wal.chunk import Chunk, Pages
@@ -100,11 +100,11 @@ class Dropped(NamedTuple):
 class Log:
     """Raises DirectoryLocked if a process has it, Unusable if its files are not what they must be."""
 
-    def __init__(self, options: LogOptions, disk: Disk | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, options: LogOptions, disk: Disk | None = None, clock: Clocks | None = None) -> None:
         if options.chunk_size < 1024 or options.max_chunks < 1:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or RealDisk()
-        self._clock: Clock = clock or SystemClock()
+        self._clock: Clocks = clock or SystemClock()
         self.directory = Directory(options.path, self.disk, gives_up=options.gives_up)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget
@@ -152,7 +152,7 @@ class Log:
             if not found.settled or self.relaxed:
                 # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
-        except CannotRead as error:
+        except ReadFailed as error:
             self.abandon()
             raise Unusable(str(error)) from error
         except BaseException:

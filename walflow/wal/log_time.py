@@ -6,7 +6,7 @@ where it was, as fast as the monotonic clock. How far it is ahead of the wall cl
 clock is set forward, or was overtaken while the log was closed.
 """
 
-from walflow.clock import Clock
+from walflow.clock import Clocks
 
 
 class LogTime:
@@ -14,7 +14,7 @@ class LogTime:
 
     __slots__ = ("_ahead", "_clock", "last_ns", "lead_ns")
 
-    def __init__(self, clock: Clock, last_ns: int) -> None:
+    def __init__(self, clock: Clocks, last_ns: int) -> None:
         self._clock = clock
         self.last_ns = last_ns
         self.lead_ns = 0

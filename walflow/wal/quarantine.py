@@ -88,7 +88,7 @@ class Losses:
         self.gaps: list[Gap] = []
 
     def add(self, gap: Gap, pages: Pages | None) -> bool:
-        """False: they were acked already, so nothing is lost. Raises CannotRead if the bytes cannot be copied now: then nothing is
+        """False: they were acked already, so nothing is lost. Raises ReadFailed if the bytes cannot be copied now: then nothing is
         given up."""
         if gap in self.gaps:
             return True

@@ -240,7 +240,7 @@ class RangeScan:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> RecordSlice | Loss | None:
-        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, CannotRead if the disk
+        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, ReadFailed if the disk
         fails to read the next record, and FailStop if a file cannot be opened for another reason. Begin another scan then."""
         while self._wanted < self._end:
             if not self._spans:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.disk import Disk
-from walflow.errors import CannotRead, DiskFull
+from walflow.errors import DiskFull, ReadFailed
 from walflow.wal.chunk import MOST_BAD, PAGE, WINDOW, Chunk, Pages, body_at, header_at, resync
 from walflow.wal.format import CHUNK_START, RECORD_START, Record
 from walflow.wal.quarantine import Gap
@@ -93,7 +93,7 @@ class Reader:
     def read(self, max_bytes: int) -> list[Record]:
         """At least one record if any is durable, then no more after `max_bytes`. Records whose events are all acked are
         left out; a record that is partly acked comes whole. Raises DiskFull if no file can be opened now (read again
-        later), CannotRead if the disk fails to read the next record (the same), and FailStop if a file cannot be opened for
+        later), ReadFailed if the disk fails to read the next record (the same), and FailStop if a file cannot be opened for
         another reason: then no event is given up."""
         log = self._log
         acked = log.acked
@@ -107,7 +107,7 @@ class Reader:
             else:
                 try:
                     found = self._from_disk()
-                except (DiskFull, CannotRead):
+                except (DiskFull, ReadFailed):
                     if records:  # they have been passed: who is not given them now is never given them
                         return records
                     raise
@@ -222,7 +222,7 @@ class Reader:
         self._offset, self._at = after, at
 
     def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int, after: int) -> None:
-        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises CannotRead, if they
+        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises ReadFailed, if they
         may be sound: then nothing has changed."""
         if last < self.position:
             return

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
-from walflow import CannotRead, DiskFull, FailStop, Half
+from walflow import DiskFull, FailStop, Half, ReadFailed
 from walflow.wal import Commit, Log
 from walflow.wal.format import record_size
 from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
@@ -205,14 +205,14 @@ class LogRanges:
             found = await asyncio.wrap_future(coming)
         except DiskFull as error:
             raise RequestRefused(Code.NO_SPACE, str(error)) from error
-        except CannotRead as error:
+        except ReadFailed as error:
             raise self._not_read(error) from error
         except FailStop as error:
             self._half.fatal(error)
         self._fails = False
         return found
 
-    def _not_read(self, error: CannotRead) -> RequestRefused:
+    def _not_read(self, error: ReadFailed) -> RequestRefused:
         """Who asked asks again, for some minutes."""
         self._read_failures.value += 1
         self._fails = True
@@ -227,7 +227,7 @@ class LogRanges:
             lost = self._extract.settle(loss)
         except Trimmed as error:
             raise RequestRefused(Code.BELOW_FLOOR, str(error)) from error
-        except CannotRead as error:
+        except ReadFailed as error:
             raise self._not_read(error) from error
         if not lost:
             return LostRange(

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from walflow.durable import replace
-from walflow.errors import CannotRead, Unusable
+from walflow.errors import ReadFailed, Unusable
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
@@ -129,7 +129,7 @@ def recover(directory: Directory) -> Found:
             directory.disk.close(cursor)
         directory.release()
         if isinstance(
-            error, CannotRead
+            error, ReadFailed
         ):  # it may be read at the next start; this one would take what is whole for lost
             raise Unusable(str(error)) from error
         if isinstance(error, OSError):

@@ -6,7 +6,7 @@ They are the chunks in which the last commit may have begun. Of a relaxed log, a
 from collections.abc import Iterator
 from itertools import pairwise
 
-from walflow.errors import CannotRead
+from walflow.errors import ReadFailed
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -37,7 +37,7 @@ class Scans:
             pages = Pages(self._directory, chunk.name, fd, chunk.synced, strict=True)
             try:
                 self._scans[chunk] = Scan.read(pages, fd, chunk, self._hint, self._followers.get(chunk))
-            except CannotRead:
+            except ReadFailed:
                 self._directory.disk.close(fd)
                 raise
         return self._scans[chunk]
