@@ -396,7 +396,7 @@ class Receipt:
                     told = refused.setdefault(whole_name + link.way, {})
                     for at in members(bits):
                         number = _number_of(link, at)
-                        if found >> number & 1:
+                        if 0 <= number < count and found >> number & 1:  # several receipts may share the part
                             told[number] = reasons[at]
         failed = 0
         for bits in by.values():

@@ -107,7 +107,11 @@ class Sidecar:
         """Makes it anew with this state, if it was removed or replaced. Raises CannotWrite: another process has the new one."""
         if self._lock.is_in_place():
             return
-        if not self._lock.renew():
+        try:
+            renewed = self._lock.renew()
+        except FileNotFoundError:  # the whole directory was renamed: there is nothing that another process could have
+            return
+        if not renewed:
             raise _taken(self._disk, self.path, self._output)
         fd = self._lock.fd
         self._disk.truncate(fd, 0)

@@ -49,6 +49,8 @@ def test_every_comparison_and_every_call_of_a_disk_has_a_row(file: str) -> None:
         "_permit",
         "refused",
     }  # they only say what happened
+    # locks: walflow/lock.py, which has tests of its own; and what says that a read has failed
+    names -= {"_hold", "_locked", "cannot_read", "check_place", "release"}
     comparisons = calls = 0
     for node in ast.walk(ast.parse((ROOT / file).read_bytes())):
         if isinstance(node, ast.Compare):
