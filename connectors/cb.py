@@ -175,8 +175,7 @@ class _Source:
                 return
             if self._out.send(block):
                 return
-            block.receipt.settled = _not_sent
-            block.receipt.ack()
+            block.receipt.withdraw()
             await self._ready.wait()
 
     def _block(self, number: int, pull_id: int, line: bytes) -> Block:
@@ -234,7 +233,3 @@ def _in_turns(files: Sequence[IO[bytes]]) -> Iterator[tuple[int, bytes]]:
     """A line of each, until all have ended."""
     for lines in itertools.zip_longest(*files):
         yield from ((number, line) for number, line in enumerate(lines) if line is not None)
-
-
-def _not_sent(receipt: Receipt) -> None:
-    """The source may not send now; the block is made anew."""

@@ -15,6 +15,10 @@ from walflow.size import Size
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
 
+class NoRoom(WalflowError):
+    """The buffer is full. Another output may take the events."""
+
+
 class Stopped(WalflowError):
     """The buffer stopped before it had room for these events. They may be sent again."""
 
@@ -134,6 +138,10 @@ class Buffer:
         if self._most_bytes is not None and size > self._most_bytes:
             self._inlet.reject(block, f"event of {size} bytes is larger than max_bytes, {self._most_bytes}")
         elif self._waiting or not self._fits(block):
+            if self._inlet.replaceable:
+                self._trigger()
+                self._inlet.fail(block, NoRoom(f"{self._out.name} is full"))
+                return
             self._waiting.append(block)
             self._look_at_bounds()
         else:
@@ -163,12 +171,16 @@ class Buffer:
         fill = max(
             self.events / (self._most_events or self.events + 1), self.bytes / (self._most_bytes or self.bytes + 1)
         )
-        if not self.full and (self._waiting or fill >= 1):
-            self.full = True
-            self._inlet.trigger(f"{self.events:,} events, {self.bytes:,} bytes are in memory, and that is its bound")
+        if self._waiting or fill >= 1:
+            self._trigger()
         elif self.full and not self._waiting and fill <= LOW:
             self.full = False
             self._inlet.restore()
+
+    def _trigger(self) -> None:
+        if not self.full:
+            self.full = True
+            self._inlet.trigger(f"{self.events:,} events, {self.bytes:,} bytes are in memory, and that is its bound")
 
     # what goes: walflow.delivery.sender.Supply
 

@@ -33,9 +33,7 @@ class ResponseEvents:
 
     def _forget(self, whole: Receipt) -> None:
         self._open.discard(whole)
-        whole.settled = _over
-        while whole.pending > 0:
-            whole.ack()
+        whole.withdraw()
 
     def _settled(self, settled: Settled, whole: Receipt) -> None:
         self._open.discard(whole)
@@ -57,8 +55,7 @@ class ResponseEvents:
                 await self._send(self._block(good, meta, parts[0]))
             except BaseException:
                 for part in parts:
-                    part.settled = _over
-                    part.ack()
+                    part.withdraw()
                 self._forget(whole)
                 raise
         for (payload, reason), part in zip(bad, parts[len(parts) - len(bad) :], strict=True):
@@ -102,9 +99,6 @@ class ResponseEvents:
             return [(self._out.codec.encode(None), None)]
         except CannotEncode as error:
             return [(b"", str(error))]
-
-
-def _over(_: Receipt) -> None: ...
 
 
 def meta_of(parcel: Parcel, status: int, headers: Mapping[str, Sequence[str]]) -> Mapping[str, object]:

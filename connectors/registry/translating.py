@@ -170,9 +170,7 @@ class Translating:
 
     def _forget(self, receipt: Receipt) -> None:
         self._open.pop(receipt, None)
-        receipt.settled = _over
-        while receipt.pending > 0:
-            receipt.ack()
+        receipt.withdraw()
 
     def _end(self, reason: BaseException) -> None:
         unsettled = [*self._open.values()]
@@ -225,9 +223,6 @@ def _decoded_event(value: object, codecs: Mapping[int, Codec], unusable: Mapping
     except CannotDecode as error:
         return TranslatedEvent(refused=f"schema {number}: {error}")
     return TranslatedEvent(datum, number, codec)
-
-
-def _over(_: Receipt) -> None: ...
 
 
 def _itself(block: Block) -> Sequence[Block]:

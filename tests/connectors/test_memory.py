@@ -79,6 +79,21 @@ def test_it_stops_its_sources_at_its_bound_and_holds_what_comes_all_the_same() -
     whole.settle_all()
 
 
+def test_what_does_not_fit_another_output_gets() -> None:
+    """Behind a round robin nothing waits for room: that would be an event which the other output could take."""
+    whole = Whole(max_elements=4)
+    whole.inlet.replaceable = True
+    whole.give(1, 2, 3)
+    late = whole.give(4, 5)
+    assert whole.inlet.failed == [(b"4\n5\n", f"{whole.outlet.name} is full")]
+    assert not late.pending
+    assert whole.inlet.breaker is not None
+    whole.ack()
+    assert whole.inlet.breaker is None
+    assert not whole.give(4, 5).pending
+    whole.settle_all()
+
+
 def test_the_bound_in_bytes() -> None:
     whole = Whole(max_bytes=8)
     whole.give(1, 2, 3)

@@ -93,9 +93,7 @@ class AnswerEvents:
 
     def _forget(self, receipt: Receipt) -> None:
         self._open.pop(receipt, None)
-        receipt.settled = _over
-        while receipt.pending > 0:
-            receipt.ack()
+        receipt.withdraw()
 
     def _settled(self, asked: Block, receipt: Receipt) -> None:
         self._open.pop(receipt, None)
@@ -103,6 +101,3 @@ class AnswerEvents:
             self._inlet.ack(asked)
         else:
             self._inlet.fail(asked, receipt.cause)
-
-
-def _over(_: Receipt) -> None: ...
