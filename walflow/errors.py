@@ -49,3 +49,7 @@ class FailStop(WalflowError):
 class LogFull(WalflowError):
     """A record does not fit the rest of the log's budget. Nothing was written; ack some positions, write a checkpoint,
     and append it again."""
+
+
+class HandedBack(WalflowError):
+    """A sink has only events that failed, and cannot tell whether its peer is away or these are bad: newer events may pass them."""

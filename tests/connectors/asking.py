@@ -35,7 +35,7 @@ class Asking(NamedTuple):
 async def asking(connector: Connector, *, linked: bool = True) -> AsyncIterator[Asking]:
     scheduler = LoopScheduler("asking")
     virtual = cast(VirtualScheduler, scheduler)
-    made = Asking(MemoryInlet(virtual, behind_log=True), MemoryOutlet(virtual, linked=linked))
+    made = Asking(MemoryInlet(virtual), MemoryOutlet(virtual, linked=linked))
     task = asyncio.ensure_future(connector.run(made.inlet, made.out))
     try:
         yield made

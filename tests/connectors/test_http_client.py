@@ -76,9 +76,11 @@ class Peer:
 
 
 @asynccontextmanager
-async def posting(port: int, *, replaceable: bool = False, **config: object) -> AsyncIterator[MemoryInlet]:
+async def posting(
+    port: int, *, replaceable: bool = False, behind_log: bool = True, **config: object
+) -> AsyncIterator[MemoryInlet]:
     scheduler = VirtualScheduler()
-    inlet = MemoryInlet(scheduler, behind_log=True, replaceable=replaceable)
+    inlet = MemoryInlet(scheduler, behind_log=behind_log, replaceable=replaceable)
     connector = HttpClient.model_validate({"url": f"http://127.0.0.1:{port}/in", "reconnect": QUICK, **config})
     task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(scheduler, linked=False)))
     try:
@@ -259,7 +261,10 @@ async def test_the_poison_fails_alone_after_its_attempts_each_of_which_saw_anoth
 async def test_500_to_all_is_a_sink_that_is_away_and_nothing_fails() -> None:
     peer = Poisoned()
     peer.away = True
-    async with peer.listening() as port, posting(port, batch="lines", max_batch_events=4, attempts=1) as inlet:
+    async with (
+        peer.listening() as port,
+        posting(port, behind_log=False, batch="lines", max_batch_events=4, attempts=1) as inlet,
+    ):
         inlet.give(inlet.lines_of(*(b"%d" % n for n in range(8))))
         await until(lambda: len(peer.got) > 30)
         assert inlet.failed == []
@@ -274,13 +279,27 @@ async def test_500_to_all_is_a_sink_that_is_away_and_nothing_fails() -> None:
 
 async def test_while_only_poison_is_in_hand_the_sources_may_send_and_the_breaker_stays_triggered() -> None:
     peer = Poisoned(b"1")
-    async with peer.listening() as port, posting(port) as inlet:
+    async with peer.listening() as port, posting(port, behind_log=False) as inlet:
         inlet.give(inlet.lines_of(b"1"))
         await until(lambda: inlet.half_opened)
         assert inlet.breaker is not None
         inlet.give(inlet.lines_of(b"2"))
         await until(lambda: inlet.acked)
         assert inlet.failed == []
+
+
+async def test_behind_a_log_that_may_send_no_more_it_hands_back_what_failed() -> None:
+    """All that it has in hand has failed, and nothing new comes: the log has sent as many as may be unacked. The breaker stays triggered, half
+    open, so that the log sends others."""
+    peer = Poisoned(b"1")
+    async with peer.listening() as port, posting(port) as inlet:
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: inlet.failed)
+        assert inlet.breaker is not None
+        assert inlet.half_opened
+        inlet.give(inlet.lines_of(b"2"))
+        await until(lambda: inlet.acked)
+        assert inlet.breaker is None
 
 
 async def test_while_the_server_is_away_what_comes_shuts_the_sources_again() -> None:

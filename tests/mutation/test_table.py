@@ -115,7 +115,7 @@ FIXED = [
         "tests/wal/test_cursor.py::test_acked_is_a_set_of_positions",
     ),
     (
-        "connectors/file/sidecar.py Sidecar.sync: self._disk.sync(self._fd) -> nothing",
+        "connectors/file/sidecar.py Sidecar.sync: self._disk.sync(self._lock.fd) -> nothing",
         "tests/mutation/bites.py::test_a_story_of_the_sidecar[0]",
     ),
 ]

@@ -1,4 +1,4 @@
-"""A stranger's connector: a sink that fails its first blocks. Named in flow files as tests.system.flaky:Flaky."""
+"""A stranger's connector: a sink that fails every other block, so many times. Named in flow files as tests.system.flaky:Flaky."""
 
 from typing import ClassVar
 
@@ -10,17 +10,18 @@ from walflow import Block, Connector, Guarantee, Inlet, Outlet, Ports
 class Flaky(Connector):
     ports: ClassVar[Ports] = Ports(outputs=())
 
-    failures: int = Field(description="How many blocks fail before one is acked.")
+    failures: int = Field(description="How many blocks fail.")
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(sink="an event is acked when this test says so")
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        failed = 0
+        failed = seen = 0
 
         def judge(block: Block) -> None:
-            nonlocal failed
-            if failed < self.failures:
+            nonlocal failed, seen
+            seen += 1
+            if seen % 2 and failed < self.failures:
                 failed += 1
                 inlet.fail(block, ConnectionError(f"failure {failed}"))
             else:

@@ -165,3 +165,20 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
         wait_until(lambda: len(server.taken) == number - 1)
         client.close()
         assert daemon.terminate() == 0, daemon.raw
+
+
+def test_bad_events_as_many_as_the_log_may_send_hold_up_nothing(tmp_path: Path) -> None:
+    """Three bad events come first, and two may be unacked: the sink has nothing else in hand, and would wait for ever. It hands them back,
+    and the good ones pass."""
+    with serving(Server(lambda ids: 500 if min(ids) < 3 else 200)) as server:
+        file = flow(tmp_path, server, '"attempts": 3')
+        file.write_text(file.read_text().replace('"max_attempts": 2', '"read_count": 2'))
+        with running(file, tmp_path) as daemon:
+            client = Client(daemon.port())
+            client.send(b"".join(b'{"id":%d}\n' % number for number in range(100)))
+            wait_until(lambda: len(server.taken) >= 97, "the good ones wait")
+            assert sorted(server.taken) == list(range(3, 100))
+            server.answer = lambda ids: 200
+            wait_until(lambda: len(server.taken) == 100, "the others wait")
+            client.close()
+            assert daemon.terminate() == 0, daemon.raw

@@ -18,11 +18,13 @@ import heapq
 from collections import deque
 from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
 from walflow.delivery.pump import Pump
+from walflow.errors import HandedBack
 from walflow.event import Block
 from walflow.receipt import Delivered, Outcome, Receipt, named, runs
 
@@ -55,6 +57,7 @@ class InFlight(Generic[S]):
     failures: int = 0  # in a row, of these events in a block of this size
     tries: int = 0  # failures, whatever they count for
     attempts: int = 0  # failures that count, as a single event
+    proven: bool = False  # its sink has taken others while it failed: it is not, or not only, an outage
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part
     holds: bool = False  # newer events wait until it was tried again
@@ -72,6 +75,9 @@ class InFlight(Generic[S]):
         """Of what was not sent yet: its first `count` events (fewer than it has), and the rest."""
         middle = self.first + count
         return InFlight(self.first, middle - 1, self.source), InFlight(middle, self.last, self.source)
+
+
+Entry = tuple[float, int, InFlight[S]]  # due, first, part
 
 
 class Supply(Protocol[S]):
@@ -136,9 +142,9 @@ class Sender(Generic[S]):
         self._out = out
         self._limits = limits
         self._scheduler = out.scheduler
-        self._failed: list[tuple[float, int, InFlight[S]]] = []  # a heap: due, first, part
+        self._firsts: list[Entry[S]] = []  # a heap: what failed once, and newer events wait for it
+        self._failed: list[Entry[S]] = []  # a heap: what else failed
         self._failed_bytes = 0  # of what waits
-        self._holding = 0  # parts among them that newer events wait for
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
         self._turns = 0  # new parts that are due before the next old one
@@ -156,7 +162,8 @@ class Sender(Generic[S]):
         out.retries(self.failed)
 
     def __repr__(self) -> str:
-        return f"<Sender {len(self.ready)} ready, {self._sent} events sent, {len(self._failed)} parts failed>"
+        failed = len(self._failed) + len(self._firsts)
+        return f"<Sender {len(self.ready)} ready, {self._sent} events sent, {failed} parts failed>"
 
     @property
     def sent(self) -> int:
@@ -166,9 +173,10 @@ class Sender(Generic[S]):
     def failed(self, most: int) -> FailedEvents:
         """What has failed and waits; the oldest parts, so many at the most."""
         now = self._scheduler.time()
-        oldest = heapq.nsmallest(most, (part for _, _, part in self._failed), key=lambda part: part.first)
+        parts = [part for _, _, part in chain(self._firsts, self._failed)]
+        oldest = heapq.nsmallest(most, parts, key=lambda part: part.first)
         return FailedEvents(
-            sum(part.count for _, _, part in self._failed),
+            sum(part.count for part in parts),
             [
                 FailedPart(
                     part.first,
@@ -188,7 +196,7 @@ class Sender(Generic[S]):
         if self._sent or self._timer is None:
             return ""
         seconds = max(0.0, self._timer_at - self._scheduler.time())
-        _, _, part = min(self._failed, default=(0.0, 0, None), key=lambda one: one[1])
+        _, _, part = min(chain(self._firsts, self._failed), default=(0.0, 0, None), key=lambda one: one[1])
         why = f": {part.sink}: {part.cause}" if part is not None else ""
         return f"the next try, in {seconds:.0f} s{why}"
 
@@ -209,11 +217,10 @@ class Sender(Generic[S]):
     def forget(self, last: int) -> None:
         """All events up to that position are gone. A sink may still settle some of them; that has no effect."""
         self._dropped = last
-        for _, _, part in self._failed:
-            if part.last <= last:
-                self._unlist(part)
-        self._failed = [one for one in self._failed if one[2].last > last]
-        heapq.heapify(self._failed)
+        for heap in (self._firsts, self._failed):
+            self._failed_bytes -= sum(part.size for _, _, part in heap if part.last <= last)
+            heap[:] = [one for one in heap if one[2].last > last]
+            heapq.heapify(heap)
 
     # what goes
 
@@ -234,25 +241,25 @@ class Sender(Generic[S]):
         most = self._limits.events
         if most is not None and self._sent >= most:
             return None
-        if not self._failed:
+        if not self._failed and not self._firsts:
             return self._next_new()
         now = self._scheduler.time()
         if self._old.only:
             if now < self._old.until:
                 return self._next_new()
-            entry = min(self._failed, key=_probed_first)
+            entry = min(chain(self._firsts, self._failed), key=_probed_first)
             if not self._fits(entry[2]):
                 return None
             self._old.until = now + BACKOFF.after(self._old.level)
             return self._unlisted(entry)
-        due, _, part = self._failed[0]
-        if due <= now and (part.holds or self._may_go_again(part)):
-            if not self._fits(part):
+        if self._firsts and self._firsts[0][0] <= now:
+            return self._unlisted(self._firsts[0]) if self._fits(self._firsts[0][2]) else None
+        if self._failed and self._failed[0][0] <= now and self._may_go_again(self._failed[0][2]):
+            if not self._fits(self._failed[0][2]):
                 return None
-            if not part.holds:
-                self._turns = SHARE - 1
+            self._turns = SHARE - 1 if self._failed[0][2].proven else 0
             return self._unlisted(self._failed[0])
-        return None if self._holding else self._next_new()
+        return None if self._firsts else self._next_new()
 
     def _fits(self, part: InFlight[S]) -> bool:
         """Otherwise it waits until more is settled, and no new part takes its place."""
@@ -260,7 +267,10 @@ class Sender(Generic[S]):
         return most is None or not self._sent or self._sent + part.count <= most
 
     def _may_go_again(self, part: InFlight[S]) -> bool:
-        if self._turns > 0 and not self._holding and self._has_new():
+        """What failed because the sink was away goes before what is newer, in its order."""
+        if not part.proven:
+            return True
+        if self._turns > 0 and not self._firsts and self._has_new():
             return False
         if not self._again_events:
             return True
@@ -390,11 +400,12 @@ class Sender(Generic[S]):
         self._old, self._new = _Probes(), _Probes()
         if outage:
             now = self._scheduler.time()
-            for _, _, part in self._failed:
-                if not part.attempts:
-                    part.due = now
-            self._failed = [(part.due, first, part) for _, first, part in self._failed]
-            heapq.heapify(self._failed)
+            for heap in (self._firsts, self._failed):
+                for _, _, part in heap:
+                    if not part.attempts:
+                        part.due = now
+                heap[:] = [(part.due, first, part) for _, first, part in heap]
+                heapq.heapify(heap)
 
     def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
         """Events `start` to `stop` of the part have failed."""
@@ -419,9 +430,10 @@ class Sender(Generic[S]):
                 failures=failures,
                 tries=part.tries + 1,
                 attempts=part.attempts + (counts and part.count == 1 and not part.verdict),
+                proven=part.proven or counts,
                 halved=part.halved or halves,
                 untried=halves,
-                holds=part.failures == 0 and not passed,
+                holds=part.failures == 0 and not passed and not isinstance(cause, HandedBack),
                 since=self._count if counts else part.since,
                 due=self._scheduler.time() + BACKOFF.after(failures),
                 sink=" and ".join(sorted(named(sinks))),
@@ -454,32 +466,30 @@ class Sender(Generic[S]):
     # what waits
 
     def _list(self, part: InFlight[S]) -> None:
-        heapq.heappush(self._failed, (part.due, part.first, part))
+        heapq.heappush(self._firsts if part.holds else self._failed, (part.due, part.first, part))
         self._failed_bytes += part.size
-        self._holding += part.holds
 
-    def _unlist(self, part: InFlight[S]) -> None:
-        self._failed_bytes -= part.size
-        self._holding -= part.holds
-
-    def _unlisted(self, entry: tuple[float, int, InFlight[S]]) -> InFlight[S]:
-        if entry is self._failed[0]:
-            heapq.heappop(self._failed)
+    def _unlisted(self, entry: Entry[S]) -> InFlight[S]:
+        heap = self._firsts if entry[2].holds else self._failed
+        if entry is heap[0]:
+            heapq.heappop(heap)
         else:
-            self._failed.remove(entry)
-            heapq.heapify(self._failed)
-        part = entry[2]
-        self._unlist(part)
-        return part
+            heap.remove(entry)
+            heapq.heapify(heap)
+        self._failed_bytes -= entry[2].size
+        return entry[2]
 
     def _arm(self) -> None:
         """One timer, for what is due next."""
-        if not self._failed and not self._new.only and not self._timer_at:
+        waits = bool(self._failed or self._firsts)
+        if not waits and not self._new.only and not self._timer_at:
             return
         now = self._scheduler.time()
         times: list[float] = []
-        if self._failed:
-            times.append(self._old.until if self._old.only else self._failed[0][0])
+        if waits and self._old.only:
+            times.append(self._old.until)
+        elif waits:
+            times += [heap[0][0] for heap in (self._firsts, self._failed) if heap]
         if self._new.only:
             times.append(self._new.until)
         at = min((one for one in times if one > now), default=0.0)
@@ -498,7 +508,7 @@ class Sender(Generic[S]):
         self.pump()
 
 
-def _probed_first(entry: tuple[float, int, InFlight[S]]) -> tuple[bool, int, int, int]:
+def _probed_first(entry: Entry[S]) -> tuple[bool, int, int, int]:
     """While everything fails, halves of what failed are tried before it is another part's turn: if each block has a bad event, an event
     that the sink takes is found soon. Otherwise all get their turn."""
     part = entry[2]

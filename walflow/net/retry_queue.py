@@ -208,6 +208,15 @@ class RetryQueue(Generic[P]):
         self._ended(held)
         self._forget_lane(held.lane)
 
+    def drop_failed(self) -> list[P]:
+        """All that has failed and is not under way, in its order."""
+        held: list[HeldPart[P]] = []
+        for lane in [*self._lanes.values()]:
+            held += lane.failed
+            lane.failed.clear()
+            self._forget_lane(lane.number)
+        return [one.part for one in sorted(held)]
+
     def drop_waiting(self) -> list[P]:
         """All that is not under way, in its order."""
         held: list[HeldPart[P]] = []

@@ -8,7 +8,7 @@ from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
-from walflow.net.sent_block import NotConfirmed
+from walflow.net.sent_block import NotConfirmed, NothingElse
 
 P = TypeVar("P")
 
@@ -125,6 +125,10 @@ class RetrySink(Generic[P]):
             self.divide(held)
         elif verdict is FailureVerdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
+        elif self._queue.asked and self._inlet.behind_log:
+            # Asked for something new, and nothing came: the source may send so many events that are not acked, and these are
+            # they. It keeps them for later, and sends others.
+            self._fail_all(self._queue.drop_failed(), NothingElse(reason))
 
     def _retries(self, most: int) -> FailedEvents:
         found = self._queue.troubled(asyncio.get_running_loop().time())

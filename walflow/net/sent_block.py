@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from walflow.contract import Inlet
-from walflow.errors import WalflowError
+from walflow.errors import HandedBack, WalflowError
 from walflow.event import Block
 
 
 class NotConfirmed(WalflowError):
     """No peer has confirmed the event. It may be there."""
+
+
+class NothingElse(NotConfirmed, HandedBack):
+    """The same, of all that the sink has in hand. It gets nothing else to try, because its source waits for these."""
 
 
 class SentBlock:
