@@ -40,7 +40,7 @@ def build(directory: Path, says: str, code: int) -> tuple[int, list[str], list[s
 def test_nightlys_part_has_its_time_by_what_the_tests_took_and_what_it_left_out_is_said(tmp_path: Path) -> None:
     code, said, calls = build(tmp_path, "12 passed", 0)
     assert code == 0
-    assert calls == ["make check with no budget", "make test with no budget", "make touched with 480"]
+    assert calls == ["make check with no budget", "make test with no budget", "make touched with 120"]
     assert said[-4].startswith("left out for want of time: 1 of 9 groups")
     assert said[-3:] == [
         "=== 7 passed in 40.50s ===",
