@@ -15,7 +15,7 @@ from walflow.size import Size
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
 
-class NoRoom(WalflowError):
+class BufferFull(WalflowError):
     """The buffer is full. Another output may take the events."""
 
 
@@ -140,7 +140,7 @@ class Buffer:
         elif self._waiting or not self._fits(block):
             if self._inlet.replaceable:
                 self._trigger()
-                self._inlet.fail(block, NoRoom(f"{self._out.name} is full"))
+                self._inlet.fail(block, BufferFull(f"{self._out.name} is full"))
                 return
             self._waiting.append(block)
             self._look_at_bounds()
