@@ -66,6 +66,8 @@ def test_an_older_version_locks_the_file_alone(directory: Path) -> None:
     assert older is not None
     with pytest.raises(DirectoryLocked):
         Log(LogOptions(str(directory)))
+    with pytest.raises(DirectoryLocked), Hold(str(directory)):
+        pass
     older.release()
     works(log := Log(LogOptions(str(directory))))
     log.close()

@@ -65,10 +65,17 @@ class Hold:
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
-        self.take(create=False)
+        try:
+            self.take(create=False)
+        except BaseException:
+            self._let_go()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
         if self._place is not None:
