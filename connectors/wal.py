@@ -27,7 +27,6 @@ from walflow.delivery import (
     recall,
 )
 from walflow.delivery.tag import Tags
-from walflow.delivery.writer import PATIENCE
 from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
 from walflow.size import Size
@@ -253,7 +252,7 @@ async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
     """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and closes
     the files."""
     await error_on_thread(out, lambda: None)
-    await error_on_thread(out, lambda: None, patience=PATIENCE)  # on the thread of small commits
+    await error_on_thread(out, lambda: None, urgent=True)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
     await error_on_thread(out, log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same

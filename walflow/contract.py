@@ -177,11 +177,10 @@ class Scheduler(Protocol):
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer: ...
 
     def submit(
-        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, patience: float = 0.0
+        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, urgent: bool = False
     ) -> None:
-        """Runs `job` on this scheduler's thread, in the order of the calls. Calls `done` on the loop. `patience`: for a job
-        that is nearly always over in less than a millisecond. The loop waits for it, so many seconds at most, and calls
-        `done` within this call: this spares it the way through the loop's queue. Such jobs have a thread of their own."""
+        """Runs `job` on this scheduler's thread, in the order of the calls. Calls `done` on the loop. `urgent`: on a
+        second thread, so it does not wait for what is not. Someone waits for its end."""
         ...
 
     def fetch(self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, of: str = "") -> None:

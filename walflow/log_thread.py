@@ -12,8 +12,8 @@ FIRST_RETRY: Final = 1.0  # seconds
 LONGEST_RETRY: Final = 30.0
 
 
-async def error_on_thread(half: Half, job: Callable[[], None], *, patience: float = 0.0) -> BaseException | None:
-    """The job's error. `patience`: as `Scheduler.submit` has it."""
+async def error_on_thread(half: Half, job: Callable[[], None], *, urgent: bool = False) -> BaseException | None:
+    """The job's error. `urgent`: as `Scheduler.submit` has it."""
     done = asyncio.Event()
     errors: list[BaseException | None] = []
 
@@ -21,7 +21,7 @@ async def error_on_thread(half: Half, job: Callable[[], None], *, patience: floa
         errors.append(error)
         done.set()
 
-    half.scheduler.submit(job, ended, patience=patience)
+    half.scheduler.submit(job, ended, urgent=urgent)
     await done.wait()
     return errors[0]
 

@@ -15,7 +15,6 @@ from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
 from walflow.delivery import Arriving
-from walflow.delivery.writer import PATIENCE
 from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
 from walflow.net import Address, SocketOptions
@@ -118,7 +117,7 @@ class Spark(SparkConfig):
         finally:
             # after what both threads have in hand, and the runtime has heard of it
             await error_on_thread(out, lambda: None)
-            await error_on_thread(out, lambda: None, patience=PATIENCE)
+            await error_on_thread(out, lambda: None, urgent=True)
             out.log.info("log closing", left=log.durable - log.low, durable=log.durable)
             await error_on_thread(out, log.close)
             if log.failure is not None:  # nothing is lost, and the disk has failed all the same

@@ -78,7 +78,7 @@ class SparkLog:
 
     def _look(self) -> None:
         if self._log.fill >= HELD:
-            self.served.consumers.tell(full=False)
+            self.served.consumers.tell(full=self._writer.full)
         self.served.consumers.forget_silent()
         self._inlet.scheduler.call_later(self._look_seconds, self._look)
 

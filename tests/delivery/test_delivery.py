@@ -96,20 +96,20 @@ def path(tmp_path: Path) -> Path:
 def test_an_event_is_acked_upstream_once_it_is_on_disk_and_only_then_goes_on(path: Path) -> None:
     disk, taker = RecordingDisk(), Taker()
     relay = Relay(path, taker, disk=disk)
-    relay.scheduler.holding = True
-    relay.give(*range(2000), size=50)  # larger than what is synced in line
+    relay.scheduler.hanging = True
+    relay.give(*range(2000), size=50)
     while relay.scheduler.run():
         pass
     assert relay.settled == []
     assert taker.blocks == []
-    assert relay.scheduler.in_air == 1
+    assert len(relay.scheduler.urgent) == 1
     before = len(disk.operations)
-    relay.scheduler.work()
+    relay.scheduler.work_urgent()
     assert "sync" in [operation for operation, _, _ in disk.operations[before:]]
     assert [receipt.cause for receipt in relay.settled] == [None]
     assert ids(taker.blocks) == list(range(2000))
     taker.ack_all()
-    relay.scheduler.holding = False
+    relay.scheduler.hanging = False
     relay.scheduler.run()
     relay.close()
 

@@ -195,9 +195,9 @@ def test_a_page_that_stays_bad_is_asked_for_less_and_less_often_and_what_comes_b
 
 def test_while_a_sync_takes_its_time_a_lane_catches_up_with_what_is_durable() -> None:
     flow = behind(MemoryDisk())
-    flow.scheduler.holding = True
+    flow.scheduler.hanging = True
     receipts = [flow.give(number, size=SIZE) for number in NEW]
-    assert flow.scheduler.in_air == 1
+    assert len(flow.scheduler.urgent) == 1
     assert flow.lanes()["far"] == BEHIND
     flow.sinks["far"].start()
     flow.settle()
@@ -205,11 +205,11 @@ def test_while_a_sync_takes_its_time_a_lane_catches_up_with_what_is_durable() ->
     assert flow.ids("far") == list(range(BEHIND))
     assert flow.ids("near") == [], "what is not synced is sent to no lane"
     assert all(receipt.pending for receipt in receipts), "nor acked"
-    while flow.scheduler.in_air:
-        flow.scheduler.work()
+    while flow.scheduler.urgent:
+        flow.scheduler.work_urgent()
         flow.settle()
         flow.ack("near", "far")
-    flow.scheduler.holding = False
+    flow.scheduler.hanging = False
     assert flow.ids("near") == list(NEW)
     assert flow.ids("far") == [*range(BEHIND), *NEW]
     assert not any(receipt.pending for receipt in receipts)

@@ -26,7 +26,7 @@ class Job:
 
 
 class World:
-    def __init__(self, *names: str, patience: float = 0.0) -> None:
+    def __init__(self, *names: str, urgent: bool = False) -> None:
         self.scheduler = VirtualScheduler()
         self.scheduler.holding = True
         self.jobs = [Job(name) for name in names]
@@ -40,7 +40,7 @@ class World:
             lambda job: self.when_done(job),
             lambda error: self.full.append(str(error)),
             Backoff(0.1, 1.0, 2),
-            patience=lambda job: patience,
+            urgent=urgent,
         )
 
 
@@ -136,24 +136,27 @@ def test_after_a_stop_nothing_is_tried_again() -> None:
     assert world.jobs[0].flushed == 1
 
 
-def test_what_the_loop_waits_for_ends_before_it_returns_and_a_full_disk_is_the_same_there() -> None:
-    world = World("first", "second", patience=0.002)
+def test_an_urgent_one_does_not_wait_for_what_is_not() -> None:
+    world = World("first", "second", urgent=True)
+    world.scheduler.submit(lambda: None, lambda error: world.done.append("a cursor"))
     world.one.want()
-    assert world.done == ["first"]
+    world.scheduler.run()
+    assert world.done == ["first"], "the cursor is still being written"
     world.jobs[1].error = DiskFull("no room")
     world.one.want()
+    world.scheduler.run()
     assert (world.full, world.one.in_air) == (["no room"], world.jobs[1])
     world.jobs[1].error = None
-    world.scheduler.holding = False
     world.scheduler.advance(0.1)
     assert world.done == ["first", "second"]
 
 
-def test_one_that_outlasts_the_patience_of_the_loop_is_told_later_and_the_next_one_waits_for_it() -> None:
-    world = World("first", "second", patience=0.002)
+def test_an_urgent_one_that_hangs_is_waited_for_by_the_next_one() -> None:
+    world = World("first", "second", urgent=True)
     world.scheduler.hanging = True
     world.one.want()
     world.one.want()
+    world.scheduler.run()
     assert (world.done, world.one.in_air) == ([], world.jobs[0])
     world.scheduler.hanging = False
     world.scheduler.run()

@@ -272,20 +272,27 @@ class OneThread(VirtualScheduler):
         return self._shared.call_later(delay, call)
 
     def submit(
-        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, patience: float = 0.0
+        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, urgent: bool = False
     ) -> None:
-        super().submit(job, done, patience=patience)
+        super().submit(job, done, urgent=urgent)
         self._shared.call_soon(self._next)
 
     def _next(self) -> None:
-        if self.in_air and not self.holding:
-            self.work()
+        if not self.holding:
+            self._work_one()
 
     def go_on(self, *, one: bool = False) -> None:
         """`one`: of what waits, and no more."""
         self.holding = one
-        for _ in range(min(self.in_air, 1) if one else self.in_air):
-            self._shared.call_soon(self.work)
+        waiting = self.in_air + len(self.urgent)
+        for _ in range(min(waiting, 1) if one else waiting):
+            self._shared.call_soon(self._work_one)
+
+    def _work_one(self) -> None:
+        if self.urgent:
+            self.work_urgent()
+        elif self.in_air:
+            self.work()
 
 
 class Between(MemoryOutlet):

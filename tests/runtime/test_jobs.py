@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from walflow.runtime.jobs import LONG, LongJobs
 from walflow.runtime.loop import LoopScheduler
 
 PATIENCE = 100.0  # seconds until what must come is missing
-SHORT = 0.001  # seconds; a job that hangs outlasts it
 
 
 class HangingDisk(RealDisk):
@@ -68,51 +66,23 @@ def fails() -> None:
 
 
 @pytest.mark.both_loops
-async def test_a_job_that_ends_in_time_is_told_before_the_call_returns(world: World) -> None:
-    world.disk.may_end.set()
-    told: list[BaseException | None] = []
-    world.scheduler.submit(world.sync, told.append, patience=PATIENCE)
-    assert told == [None]
-    world.scheduler.submit(fails, told.append, patience=PATIENCE)
-    assert isinstance(told[1], ZeroDivisionError)
-
-
-@pytest.mark.both_loops
-async def test_one_that_hangs_holds_the_loop_no_longer_than_its_patience_and_is_told_when_it_ends(
-    world: World,
-) -> None:
-    ended = asyncio.Event()
+async def test_an_urgent_job_that_hangs_holds_up_the_urgent_ones_behind_it_and_nothing_else(world: World) -> None:
+    ended, other = asyncio.Event(), asyncio.Event()
     told: list[str] = []
 
     def done(name: str, error: BaseException | None) -> None:
-        told.append(name)
-        assert error is None
-        if len(told) == 3:
+        told.append(f"{name}: {type(error).__name__}")
+        if len(told) == 2:
             ended.set()
 
-    world.scheduler.submit(world.sync, lambda error: done("hung", error), patience=SHORT)
-    world.scheduler.submit(lambda: None, lambda error: done("behind it", error), patience=PATIENCE)
-    assert told == [], "nor for what is behind it"
-    other = asyncio.Event()
+    world.scheduler.submit(world.sync, lambda error: done("hung", error), urgent=True)
+    world.scheduler.submit(fails, lambda error: done("behind it", error), urgent=True)
     world.scheduler.submit(lambda: None, lambda error: other.set())
-    await other.wait()  # the thread of the other writes goes on
+    await other.wait()
+    assert told == []
     world.disk.may_end.set()
-    world.scheduler.submit(lambda: None, lambda error: done("last", error), patience=SHORT)
     await ended.wait()
-    assert told == ["hung", "behind it", "last"]
-    world.scheduler.submit(lambda: None, lambda error: done("after", error), patience=PATIENCE)
-    assert told[3:] == ["after"], "and from then on the loop waits again"
-
-
-async def test_who_ends_when_patience_ends_is_told_once(world: World) -> None:
-    """Many jobs that take about as long as the loop waits."""
-    told: list[BaseException | None] = []
-    for number in range(500):
-        world.scheduler.submit(lambda: time.sleep(SHORT), told.append, patience=SHORT)
-        while len(told) == number:  # noqa: ASYNC110  # it is told in a turn of the loop
-            await asyncio.sleep(0)
-    await asyncio.sleep(2 * SHORT)
-    assert told == [None] * 500
+    assert told == ["hung: NoneType", "behind it: ZeroDivisionError"]
 
 
 async def test_a_job_that_hangs_is_named_with_its_call_and_its_file_until_it_ends(world: World) -> None:

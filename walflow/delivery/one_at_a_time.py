@@ -17,16 +17,11 @@ class Flushable(Protocol):
 F = TypeVar("F", bound=Flushable)
 
 
-def _none(flush: Flushable) -> float:
-    return 0.0
-
-
 class OneAtATime(Generic[F]):
     """`take` gives the next one, None where there is nothing to do; `done` is called on the loop once it is on disk.
 
     On a full disk `full` is told, and the same one is flushed again after `backoff`: it promised nothing yet. Any other
-    error ends the process. `patience`: how many seconds the loop may wait for one, see
-    `walflow.contract.Scheduler.submit`."""
+    error ends the process. `urgent`: see `walflow.contract.Scheduler.submit`."""
 
     def __init__(
         self,
@@ -35,7 +30,8 @@ class OneAtATime(Generic[F]):
         done: Callable[[F], None],
         full: Callable[[DiskFull], None],
         backoff: Backoff,
-        patience: Callable[[F], float] = _none,
+        *,
+        urgent: bool = False,
     ) -> None:
         self.in_air: F | None = None
         self._half = half
@@ -43,7 +39,7 @@ class OneAtATime(Generic[F]):
         self._done = done
         self._full = full
         self._backoff = backoff
-        self._patience = patience
+        self._urgent = urgent
         self._wanted = False  # one more, when the one in the air has ended
         self._stopped = False
 
@@ -56,7 +52,7 @@ class OneAtATime(Generic[F]):
             self.in_air = flush = self._take()
             if flush is None:
                 return
-            self._half.scheduler.submit(flush.flush, self._ended, patience=self._patience(flush))
+            self._half.scheduler.submit(flush.flush, self._ended, urgent=self._urgent)
 
     def stop(self) -> None:
         """None is begun or tried again any more; the one in the air goes on."""
@@ -80,4 +76,4 @@ class OneAtATime(Generic[F]):
 
     def _again(self) -> None:
         if self.in_air is not None and not self._stopped:
-            self._half.scheduler.submit(self.in_air.flush, self._ended)
+            self._half.scheduler.submit(self.in_air.flush, self._ended, urgent=self._urgent)

@@ -19,11 +19,6 @@ from walflow.event import Block
 from walflow.wal import Commit, Log
 from walflow.wal.format import MAX_TAG
 
-SMALL_COMMIT: Final = (
-    32 << 10
-)  # bytes; the loop waits for a commit up to this size: the way through its queue costs 80 us
-SLOW_SYNC: Final = 0.001  # seconds; above this average the loop waits for none
-PATIENCE: Final = 0.002  # seconds that the loop waits for one at most, however long the disk hangs
 HIGH_MARK: Final = 0.9  # of the budget: the breaker triggers
 LOW_MARK: Final = 0.7  # and restores
 LOW_COUNT: Final = 0.9  # of the events that may wait, where their number is bounded: that is known to the event
@@ -83,8 +78,6 @@ class LogSink:
         self._scheduler = inlet.scheduler
         self._held: deque[tuple[Block, bytes]] = deque()  # with their tags
         self._gathering = False
-        self._sync_seconds = 300e-6  # moving average over all commits
-        self._last_end = 0.0
         self._full = False
         self._no_space = False
         self._commits = OneAtATime(
@@ -93,7 +86,7 @@ class LogSink:
             self._committed,
             self._tell_full,
             Backoff(FIRST_RETRY, LONGEST_RETRY),
-            patience=self._patience,
+            urgent=True,  # clients wait for it; it does not wait for a cursor that is being written
         )
 
     @property
@@ -214,20 +207,10 @@ class LogSink:
         """Starts no more commits; the one that is running goes on."""
         self._commits.stop()
 
-    def _patience(self, commit: Commit) -> float:
-        """The loop waits only for a small commit, on a fast disk, and if there is not one after the other."""
-        if commit.overdue is not None:
-            return 0.0
-        idle = self._scheduler.time() - self._last_end
-        brief = commit.size <= SMALL_COMMIT and self._sync_seconds < SLOW_SYNC and idle > self._sync_seconds / 2
-        return PATIENCE if brief else 0.0
-
     def _committed(self, commit: Commit) -> None:
-        self._sync_seconds += (commit.seconds - self._sync_seconds) * 0.1
         self._log.committed(commit)
         if self._arriving is not None:
             self._arriving.committed(commit, commit.refs)
-        self._last_end = self._scheduler.time()
         self._commits.want()  # the disk works again before we deliver
         self._checkpoints.committed()
         self._on_commit(commit)

@@ -75,34 +75,14 @@ class Worker:
         self._loop = loop
         self._ended = ended
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()  # None: no more
-        self._left = 0  # jobs whose end the loop has not seen
-        self._error: BaseException | None = None  # of the job that the loop waited for
-        # Open while the loop waits for the next job that ends. The thread shuts it to say that the job has ended, the
-        # loop to say that it waits no longer. Who comes second finds it shut.
-        self._awaited = threading.Lock()
-        self._awaited.acquire()
-        self._met = threading.Lock()  # opened by the thread, for the loop
-        self._met.acquire()
         self._thread: threading.Thread | None = None
         self._stopped = asyncio.Event()
 
-    def put(self, call: Callable[[], None], done: Done, of: str = "", patience: float = 0.0) -> None:
-        """`patience`: see `walflow.contract.Scheduler.submit`."""
+    def put(self, call: Callable[[], None], done: Done, of: str = "") -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
-        job = Job(call, done, of)
-        self._left += 1
-        if patience <= 0 or self._left > 1:
-            self._jobs.put(job)
-            return
-        self._awaited.release()
-        # Between these two, and between their like on the thread, is as little as can be: who wakes up while the other one
-        # still has the interpreter sleeps once more.
-        self._jobs.put(job)
-        if self._met.acquire(timeout=patience) or self._has_just_ended():
-            error, self._error = self._error, None
-            self._tell(done, error)
+        self._jobs.put(Job(call, done, of))
 
     async def stop(self) -> None:
         """Waits for what it has in hand."""
@@ -117,31 +97,19 @@ class Worker:
         frame = frames.get(self._thread.ident or 0) if self._thread is not None else None
         return "" if frame is None else _call(frame)
 
-    def _has_just_ended(self) -> bool:
-        return not self._awaited.acquire(blocking=False) and self._met.acquire()
-
-    def _tell(self, done: Done, error: BaseException | None) -> None:
-        self._left -= 1
-        self._ended(done, error)
-
     def _work(self) -> None:
-        get, is_awaited, meet = self._jobs.get, self._awaited.acquire, self._met.release
-        while (job := get()) is not None:
+        while (job := self._jobs.get()) is not None:
             self.running = job
             job.began = time.monotonic()
+            error: BaseException | None = None
             try:
                 job.call()
             except BaseException as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
-                self._error = raised
+                error = raised
             job.ended = time.monotonic()
             self.running = None
-            if is_awaited(blocking=False):
-                job = None
-                meet()
-            else:
-                error, self._error = self._error, None
-                self._loop.call_soon_threadsafe(self._tell, job.done, error)
-                del job, error
+            self._loop.call_soon_threadsafe(self._ended, job.done, error)
+            del job, error
         self._loop.call_soon_threadsafe(self._stopped.set)
 
 

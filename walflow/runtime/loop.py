@@ -51,7 +51,7 @@ class LoopScheduler:
         self._jobs = jobs or LongJobs()
         self._loop = asyncio.get_running_loop()
         self._writes = self._worker(name)
-        self._brief = self._worker(f"{name} brief")
+        self._urgent = self._worker(f"{name} urgent")
         self._reads: dict[str, Worker] = {}
         self._closed = False
 
@@ -67,8 +67,8 @@ class LoopScheduler:
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay, self._call, call)
 
-    def submit(self, job: Callable[[], None], done: Done, *, patience: float = 0.0) -> None:
-        (self._brief if patience else self._writes).put(job, done, patience=patience)
+    def submit(self, job: Callable[[], None], done: Done, *, urgent: bool = False) -> None:
+        (self._urgent if urgent else self._writes).put(job, done)
 
     def fetch(self, job: Callable[[], None], done: Done, *, of: str = "") -> None:
         if of not in self._reads:
@@ -78,7 +78,7 @@ class LoopScheduler:
     async def close(self) -> None:
         """Waits for the jobs that run: a write that has touched the disk is never cancelled."""
         self._closed = True
-        for worker in (*self._reads.values(), self._brief, self._writes):
+        for worker in (*self._reads.values(), self._urgent, self._writes):
             await worker.stop()
             self._jobs.remove(worker)
 

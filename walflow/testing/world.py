@@ -47,8 +47,7 @@ class VirtualScheduler:
     """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
 
     Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one. `fetches`, too,
-    while `slow`: until `work_reads` runs one. A job for which the caller has patience runs at once, and while `hanging` it
-    outlasts that: it stays in `brief` until `work_brief` runs one.
+    while `slow`: until `work_reads` runs one. Urgent jobs, too, while `hanging`: until `work_urgent` runs one.
     """
 
     def __init__(self) -> None:
@@ -56,7 +55,7 @@ class VirtualScheduler:
         self.slow = False
         self.hanging = False
         self.fetches: deque[tuple[Callable[[], None], Done]] = deque()
-        self.brief: deque[tuple[Callable[[], None], Done]] = deque()
+        self.urgent: deque[tuple[Callable[[], None], Done]] = deque()
         self._now = 0.0
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, _Timer]] = []
@@ -92,13 +91,8 @@ class VirtualScheduler:
         heapq.heappush(self._timers, (self._now + delay, next(self._numbers), timer))
         return timer
 
-    def submit(self, job: Callable[[], None], done: Done, *, patience: float = 0.0) -> None:
-        if not patience:
-            self._jobs.append((job, done))
-        elif self.hanging or self.brief:
-            self.brief.append((job, done))
-        else:
-            self._work(job, done)
+    def submit(self, job: Callable[[], None], done: Done, *, urgent: bool = False) -> None:
+        (self.urgent if urgent else self._jobs).append((job, done))
 
     def fetch(self, job: Callable[[], None], done: Done, *, of: str = "") -> None:
         self.fetches.append((job, done))
@@ -118,10 +112,10 @@ class VirtualScheduler:
             return self._soon.popleft()
         if self._due():
             return self._fire
+        if self.urgent and not self.hanging:
+            return self.work_urgent
         if self._jobs and not self.holding:
             return self.work
-        if self.brief and not self.hanging:
-            return self.work_brief
         return self.work_reads if self.fetches and not self.slow else None
 
     def work(self) -> None:
@@ -132,9 +126,9 @@ class VirtualScheduler:
         """The read in the air, and its `done`."""
         self._work(*self.fetches.popleft())
 
-    def work_brief(self) -> None:
-        """The job that outlasted the caller's patience, and its `done`."""
-        self._work(*self.brief.popleft())
+    def work_urgent(self) -> None:
+        """The urgent job in the air, and its `done`."""
+        self._work(*self.urgent.popleft())
 
     def _work(self, job: Callable[[], None], done: Done) -> None:
         error: BaseException | None = None
