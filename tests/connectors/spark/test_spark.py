@@ -42,9 +42,9 @@ async def test_a_full_log_stops_its_sources_until_the_slowest_has_committed(tmp_
     ).running() as world:
         line = b'"%s"' % (b"x" * 990)
         while world.inlet.breaker is None:
-            before = len(world.inlet.acked)
+            given = len(world.inlet.acked)
             world.inlet.give(world.inlet.lines_of(*[line] * 10))
-            await world.until(lambda: world.inlet.breaker is not None or len(world.inlet.acked) > before)
+            await world.until(lambda given=given: world.inlet.breaker is not None or len(world.inlet.acked) > given)
         assert "the log is full" in world.inlet.breaker
         peer = await world.client()
         await world.until(lambda: world.outlet.gauges["spark_lag_events quick"]() == len(world.inlet.acked) * 10 > 0)
