@@ -18,7 +18,7 @@ from tests.connectors.spark.bridge_world import TOKEN, Raw, World
 from tests.system.certificates import Authority
 from tests.wal.tools import on_disk
 from walflow.errors import Unusable
-from walflow.event import Origin
+from walflow.event import Block, Origin
 from walflow.net.sockets import CannotListen
 
 
@@ -41,10 +41,11 @@ async def test_a_full_log_stops_its_sources_until_the_slowest_has_committed(tmp_
         tmp_path / "log", chunk_size=65536, max_chunks=4, consumers=["quick", "slow"]
     ).running() as world:
         line = b'"%s"' % (b"x" * 990)
+        given: list[Block] = []
         while world.inlet.breaker is None:
-            given = len(world.inlet.acked)
-            world.inlet.give(world.inlet.lines_of(*[line] * 10))
-            await world.until(lambda given=given: world.inlet.breaker is not None or len(world.inlet.acked) > given)
+            given.append(world.inlet.lines_of(*[line] * 10))
+            world.inlet.give(given[-1])
+            await world.until(lambda: world.inlet.breaker is not None or len(world.inlet.acked) == len(given))
         assert "the log is full" in world.inlet.breaker
         peer = await world.client()
         await world.until(lambda: world.outlet.gauges["spark_lag_events quick"]() == len(world.inlet.acked) * 10 > 0)
