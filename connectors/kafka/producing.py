@@ -15,8 +15,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.settings import KafkaAway, reason_of
-from walflow import Backoff, Block, Inlet
-from walflow.net import NotConfirmed, SentBlock, on_thread
+from walflow import Block, Inlet
+from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock, on_thread
+from walflow.net.sent_block import Refusal
 
 if TYPE_CHECKING:
     from connectors.kafka.producer import KafkaProducer
@@ -49,12 +50,11 @@ class KafkaProducing:
         self._inlet = inlet
         self._make = make
         self._waiting: deque[_Sending] = deque()
-        self._failed: list[_Sending] = []  # to be sent again when the wait is over
         self._held: dict[SentBlock, None] = {}
         self._under_way = 0  # messages that librdkafka has
         self._lone = False  # the message under way is one
-        self._in_wait = self._producing = self._triggered = self._closed = False
-        self._backoff = Backoff(0.1, 10.0)
+        self._producing = self._closed = False
+        self._retries = MessageRetries(inlet, self._again, self._has_others, topic=config.topic)
         self._heard = 0.0
         self._trouble = ""  # what librdkafka said since it was heard last
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,9 +112,10 @@ class KafkaProducing:
         delivery = SentBlock(block, self._inlet.messages(block))
         self._held[delivery] = None
         self._waiting.append(_Sending(delivery, range(delivery.left)))
-        if self._triggered and self._inlet.replaceable:
+        if self._retries.triggered and self._inlet.replaceable:
             self._fail_held("the brokers are away")
         else:
+            self._retries.came()
             self._produce()
 
     def _produce(self) -> None:
@@ -122,8 +123,9 @@ class KafkaProducing:
             return
         self._producing = True
         try:
-            while self._waiting and not self._in_wait and self._produce_first(self._waiting[0]):
-                self._waiting.popleft()
+            while self._waiting and not self._retries.waits and self._produce_first(first := self._waiting[0]):
+                if self._waiting and self._waiting[0] is first:  # what fails may have failed all
+                    self._waiting.popleft()
         finally:
             self._producing = False
 
@@ -140,9 +142,11 @@ class KafkaProducing:
                 self._trigger("librdkafka's queue is full")
                 return False
             except (BadMeta, TypeError, ValueError, OverflowError) as error:
-                self._refuse(delivery, number, str(error), never=True)
+                self._refuse(delivery, number, (None, str(error)))
             except KafkaException as error:
                 self._not_sent(delivery, number, error.args[0])
+                if delivery not in self._held:
+                    return True
             else:
                 self._lone = sending.alone
                 if not self._under_way:
@@ -173,10 +177,30 @@ class KafkaProducing:
 
     def _not_sent(self, delivery: SentBlock, number: int, error: KafkaError) -> None:
         if of_call(error) is MessageFate.REJECT:
-            self._refuse(delivery, number, f"no message: {reason_of(error)}", never=True)
+            self._refuse(delivery, number, (None, f"no message: {reason_of(error)}"))
         else:
-            self._failed.append(_Sending(delivery, [number]))
-            self._wait(reason_of(error))
+            self._not_taken(delivery, number, reason_of(error))
+
+    def _not_taken(self, delivery: SentBlock, number: int, reason: str) -> None:
+        """For the moment."""
+        if self._inlet.replaceable:
+            self._refuse(delivery, number, (NotConfirmed, reason))
+            self._trigger(reason)
+        elif (refusal := self._retries.failed((delivery, number), reason)) is None:
+            self._sent_again.value += 1
+        else:
+            self._refuse(delivery, number, refusal)
+
+    def _again(self, messages: Sequence[NumberedMessage], first: bool) -> None:
+        again = [_Sending(delivery, [number]) for delivery, number in messages]
+        if first:
+            self._waiting.extendleft(reversed(again))
+        else:
+            self._waiting.extend(again)
+        self._produce()
+
+    def _has_others(self) -> bool:
+        return bool(self._waiting or self._under_way)
 
     def _polled(self, error: BaseException | None) -> None:
         """The job is over, and no callback comes before the next one."""
@@ -195,9 +219,8 @@ class KafkaProducing:
             self._trouble = ""
         elif now - self._heard > PATIENT:
             self._trigger(f"no broker has confirmed a message for {PATIENT:g} s{self._trouble}")
-        if confirmed and not self._in_wait:
-            self._backoff.reset()
-            self._restore()
+        if confirmed:
+            self._retries.passed()
         self._produce()
         if not self._closed:
             self._poll()
@@ -206,38 +229,33 @@ class KafkaProducing:
         """True: a message was confirmed."""
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
-        lone, confirmed = self._lone, False
-        again: dict[SentBlock, list[int]] = {}
-        why = ""
+        lone, taken = self._lone, 0
         for delivery, count in Counter(delivery for delivery, _, error in reports if error is None).items():
             if delivery in self._held:  # otherwise it was given up
-                confirmed = True
+                taken += count
                 delivery.left -= count
                 if not delivery.left:
                     self._settle(delivery)
-        for delivery, number, error in reports:
-            if error is None or delivery not in self._held:
+        verdicts = [(one, of_report(one[2], alone=lone)) for one in reports if one[2] is not None]
+        taken += sum(verdict is MessageFate.REJECT for _, verdict in verdicts)  # a broker has answered
+        self._retries.took(taken)
+        for (delivery, number, error), verdict in verdicts:
+            if delivery not in self._held or error is None:
                 continue
-            verdict = of_report(error, alone=lone)
             why = reason_of(error)
             if verdict is MessageFate.ALONE:
                 self._waiting.append(_Sending(delivery, [number], alone=True))
                 self._sent_again.value += 1
-            elif verdict is MessageFate.AGAIN and not self._inlet.replaceable:
-                again.setdefault(delivery, []).append(number)
+            elif verdict is MessageFate.REJECT:
+                self._refuse(delivery, number, (None, why))
+            elif verdict is MessageFate.AGAIN or self._inlet.replaceable:
+                self._not_taken(delivery, number, why)
             else:
-                self._refuse(delivery, number, why, never=verdict is MessageFate.REJECT)
-                confirmed = confirmed or verdict is MessageFate.REJECT  # a broker has answered
-                if verdict is not MessageFate.REJECT and self._inlet.replaceable:
-                    self._trigger(why)
-        if again:
-            self._failed += [_Sending(delivery, numbers) for delivery, numbers in again.items()]
-            self._sent_again.value += sum(map(len, again.values()))
-            self._wait(why)
-        return confirmed
+                self._refuse(delivery, number, (NotConfirmed, why))
+        return taken > 0
 
-    def _refuse(self, delivery: SentBlock, number: int, reason: str, *, never: bool) -> None:
-        delivery.refused[number] = (never, reason)
+    def _refuse(self, delivery: SentBlock, number: int, refusal: Refusal) -> None:
+        delivery.refused[number] = refusal
         delivery.left -= 1
         if not delivery.left:
             self._settle(delivery)
@@ -248,42 +266,18 @@ class KafkaProducing:
 
     # the breaker
 
-    def _wait(self, reason: str) -> None:
-        """Before what has failed is sent again, in its old place."""
-        if self._in_wait:
-            return
-        self._in_wait = True
-        self._trigger(reason)
-        self._inlet.scheduler.call_later(self._backoff.next(), self._go_on)
-
-    def _go_on(self) -> None:
-        self._in_wait = False
-        self._waiting.extendleft(reversed(self._failed))
-        self._failed = []
-        if self._inlet.replaceable:
-            self._restore()  # the next event is to show whether it can be sent
-        self._produce()
-
     def _trigger(self, reason: str) -> None:
-        if not self._triggered:
-            self._inlet.log.warning("cannot deliver", topic=self._config.topic, reason=reason)
-        self._triggered = True
-        self._inlet.trigger(reason)
+        self._retries.trigger(reason)
         if self._inlet.replaceable and not self._closed:
             self._fail_held(reason)
-            self._wait(reason)
-
-    def _restore(self) -> None:
-        if self._triggered:
-            self._triggered = False
-            self._inlet.restore()
+            self._retries.wait(reason)
 
     def _fail_held(self, reason: str) -> None:
         """All of it, also what librdkafka has: that may be delivered nevertheless."""
         if self._under_way:
             self._purge()
         self._waiting.clear()
-        self._failed = []
+        self._retries.forget()
         held, self._held = self._held, {}
         for delivery in held:
             self._inlet.fail(delivery.block, NotConfirmed(reason))

@@ -1,9 +1,9 @@
 """One run of the sink: connections, one after the other. What has no answer is published again on the next one."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from paho.mqtt.client import Client
 from paho.mqtt.packettypes import PacketTypes
@@ -13,7 +13,8 @@ from paho.mqtt.reasoncodes import ReasonCode
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
 from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, WalflowError
-from walflow.net import Contexts, NotConfirmed, SentBlock
+from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, SentBlock
+from walflow.net.sent_block import Refusal
 
 if TYPE_CHECKING:
     from connectors.mqtt.publisher import MqttPublisher
@@ -33,21 +34,17 @@ class BadMqttMeta(WalflowError):
     """`$mqtt_publisher` of an event has what no message can have."""
 
 
-class Publication(NamedTuple):
-    sent: SentBlock
-    number: int
-
-
 class MqttPublishing:
     def __init__(self, config: "MqttPublisher", inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet
         self._connection: MqttConnection | None = None
-        self._waiting: deque[Publication] = deque()
-        self._under_way: dict[int, Publication] = {}
+        self._waiting: deque[NumberedMessage] = deque()
+        self._under_way: dict[int, NumberedMessage] = {}
         self._answered_early: set[int] = set()
         self._held: dict[SentBlock, None] = {}
         self._publishing = False
+        self._retries = MessageRetries(inlet, self._send_again, self._has_others, topic=config.topic)
         self._published = inlet.counter("messages_total")
         self._again = inlet.counter("retried_messages_total")
         inlet.gauge("connection_up", lambda: int(self._connection is not None))
@@ -94,10 +91,11 @@ class MqttPublishing:
     def accept(self, block: Block) -> None:
         sent = SentBlock(block, self._inlet.messages(block))
         self._held[sent] = None
-        self._waiting.extend(Publication(sent, number) for number in range(sent.left))
-        if self._connection is None and self._inlet.replaceable:
-            self._fail_held("there is no connection")
+        self._waiting.extend((sent, number) for number in range(sent.left))
+        if self._inlet.replaceable and (self._connection is None or self._retries.triggered):
+            self._fail_held("there is no connection" if self._connection is None else "the broker takes nothing now")
         else:
+            self._retries.came()
             self._publish()
 
     def _publish(self) -> None:
@@ -105,25 +103,27 @@ class MqttPublishing:
             return
         self._publishing = True
         try:
-            while self._waiting and self._connection is not None and len(self._under_way) < self._config.max_unacked:
+            while self._waiting and self._connection is not None and not self._retries.waits:
+                if len(self._under_way) >= self._config.max_unacked:
+                    break
                 self._publish_one(self._connection.client, self._waiting.popleft())
         finally:
             self._publishing = False
 
-    def _publish_one(self, client: Client, publication: Publication) -> None:
-        sent, number = publication
+    def _publish_one(self, client: Client, message: NumberedMessage) -> None:
+        sent, number = message
         try:
             topic, retain, properties = self._parts(sent.meta(number))
             info = client.publish(topic, sent.messages[number], self._config.qos, retain, properties)
         except (BadMqttMeta, ValueError) as error:
-            self._outcome(publication, (True, str(error)))
+            self._outcome(message, (None, str(error)))
             return
         self._published.value += 1
         if info.mid in self._answered_early:  # QoS 0, and it was written at once
             self._answered_early.discard(info.mid)
-            self._outcome(publication, None)
+            self._outcome(message, None)
         else:
-            self._under_way[info.mid] = publication
+            self._under_way[info.mid] = message
 
     def _parts(self, meta: Mapping[str, object]) -> tuple[str, bool, Properties | None]:
         """Raises BadMqttMeta and ValueError."""
@@ -165,17 +165,41 @@ class MqttPublishing:
     def _on_publish(
         self, _client: Client, _data: object, mid: int, code: ReasonCode, _properties: Properties | None
     ) -> None:
-        publication = self._under_way.pop(mid, None)
-        if publication is None:
+        message = self._under_way.pop(mid, None)
+        if message is None:
             if not self._config.qos:
                 self._answered_early.add(mid)
             return
-        outcome = (code.value in NEVER, f"the broker refuses: {code}") if code.is_failure else None
-        self._outcome(publication, outcome)
+        reason = f"the broker refuses: {code}"
+        if code.is_failure and code.value not in NEVER:
+            self._not_taken(message, reason)
+        else:
+            self._retries.took(1)
+            self._retries.passed()
+            self._outcome(message, (None, reason) if code.is_failure else None)
         self._publish()
 
-    def _outcome(self, publication: Publication, refused: tuple[bool, str] | None) -> None:
-        sent, number = publication
+    def _not_taken(self, message: NumberedMessage, reason: str) -> None:
+        """For the moment."""
+        if self._inlet.replaceable:
+            self._outcome(message, (NotConfirmed, reason))
+            self._retries.wait(reason)
+        elif (refusal := self._retries.failed(message, reason)) is not None:
+            self._outcome(message, refusal)
+
+    def _send_again(self, messages: Sequence[NumberedMessage], first: bool) -> None:
+        if first:
+            self._waiting.extendleft(reversed(messages))
+        else:
+            self._waiting.extend(messages)
+        self._again.value += len(messages)
+        self._publish()
+
+    def _has_others(self) -> bool:
+        return bool(self._waiting or self._under_way)
+
+    def _outcome(self, message: NumberedMessage, refused: Refusal | None) -> None:
+        sent, number = message
         if refused is not None:
             sent.refused[number] = refused
         sent.left -= 1
@@ -186,6 +210,7 @@ class MqttPublishing:
     def _fail_held(self, reason: str) -> None:
         self._waiting.clear()
         self._under_way.clear()
+        self._retries.forget()
         held, self._held = self._held, {}
         for sent in held:
             self._inlet.fail(sent.block, NotConfirmed(reason))

@@ -150,6 +150,33 @@ async def test_what_a_broker_does_not_take_now_is_sent_again_in_its_place(broker
     assert inlet.counters["retried_messages_total"].value == 2
 
 
+async def test_one_that_no_broker_takes_now_fails_alone_once_others_were_taken(brokers: str) -> None:
+    make = faulty(bad=[KafkaError.NOT_ENOUGH_REPLICAS] * 100)
+    async with producing(brokers, topic="bad", make=make) as inlet:
+        inlet.give(inlet.block(b"one\nbad\ntwo\n"))
+        given = [*b"1b2"]
+        while not inlet.failed:
+            inlet.give(inlet.block(b"more\n"))
+            given.append(0)
+            await until(lambda: inlet.failed or len(b"".join(inlet.acked).split()) >= len(given) - 3)
+        await until(lambda: inlet.breaker is None)
+        await until(lambda: len(b"".join(inlet.acked).split()) == len(given) - 1)
+    ((event, cause),) = inlet.failed
+    assert event == b"bad\n"
+    assert cause.endswith("times, and others were taken)")
+
+
+async def test_where_nothing_else_is_in_hand_the_log_gets_it_back(brokers: str) -> None:
+    make = faulty(bad=[KafkaError.NOT_ENOUGH_REPLICAS] * 100)
+    async with producing(brokers, topic="alone", make=make) as inlet:
+        inlet.give(inlet.block(b"bad\n"))
+        await until(lambda: inlet.failed)
+        assert inlet.half_opened, "and the log may send others"
+        assert inlet.breaker is not None
+        inlet.give(inlet.block(b"good\n"))
+        await until(lambda: inlet.acked == [b"good\n"] and inlet.breaker is None)
+
+
 async def test_what_is_too_large_together_is_sent_alone_before_it_is_rejected(brokers: str) -> None:
     too_large = KafkaError.MSG_SIZE_TOO_LARGE
     make = faulty(one=[too_large], two=[too_large], large=[too_large, too_large])

@@ -30,6 +30,7 @@ class Peer:
         self.headers: list[Headers] = []
         self.connections: list[ServerConnection] = []
         self.echoing = False
+        self.ends_at: str | None = None  # the message at which it ends the connection
         self.token: str | None = None
         self.subprotocols: list[Subprotocol] | None = None
         self.port = 0
@@ -71,6 +72,8 @@ class Peer:
         try:
             async for message in connection:
                 mine.append(message)
+                if message == self.ends_at:
+                    connection.transport.abort()
                 if self.echoing:
                     await connection.send(message)
         except ConnectionClosed:
@@ -168,6 +171,27 @@ async def test_a_message_without_a_pong_behind_it_is_sent_again() -> None:
         assert world.inlet.failed == []
         assert world.inlet.triggered
         assert world.inlet.breaker is None
+
+
+@pytest.mark.parametrize("behind_log", [True, False], ids=["behind a log", "alone"])
+async def test_what_ends_each_connection_is_the_logs_to_judge(behind_log: bool) -> None:
+    world = World()
+    world.inlet.behind_log = behind_log
+    world.peer.ends_at, world.peer.echoing = "bad", True
+    async with world.connected(ack="message", reconnect={"retry": {"interval_ms": 10, "growth_rate": 1.0}}):
+        world.give(b"1")
+        await world.until(lambda: world.inlet.acked)
+        world.give(b"2", b"bad", b"3")
+        world.give(b"4")
+        if behind_log:
+            await world.until(lambda: len(world.inlet.failed) == 2, step=0.01)
+            assert [event for event, _ in world.inlet.failed] == [b"bad\n3\n", b"4\n"]
+            assert [read[-2:] for read in world.peer.received[1:]] == [["bad", "3"]] * 4, "it was not the connection"
+            world.give(b"5")
+            await world.until(lambda: world.inlet.acked[-1] == b"5\n", step=0.01)
+        else:
+            await world.until(lambda: len(world.peer.received) > 9, step=0.01)
+            assert world.inlet.failed == [], "there is nobody else who keeps them"
 
 
 async def test_a_goodbye_is_a_loss_at_once() -> None:

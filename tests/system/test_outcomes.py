@@ -2,6 +2,7 @@
 rejected events, and a bad event takes no good one along."""
 
 import json
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection, serve
 
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
@@ -180,5 +184,51 @@ def test_bad_events_as_many_as_the_log_may_send_hold_up_nothing(tmp_path: Path) 
             assert sorted(server.taken) == list(range(3, 100))
             server.answer = lambda ids: 200
             wait_until(lambda: len(server.taken) == 100, "the others wait")
+            client.close()
+            assert daemon.terminate() == 0, daemon.raw
+
+
+@contextmanager
+def ending_at(bad: int, taken: list[int]) -> Iterator[int]:
+    """A WebSocket server that sends each event back, and ends the connection at one. Yields its port."""
+
+    def serve_one(connection: ServerConnection) -> None:
+        try:
+            for message in connection:
+                number = json.loads(message)["id"]
+                if number == bad:
+                    connection.socket.shutdown(socket.SHUT_RDWR)
+                    return
+                connection.send(message)
+                taken.append(number)
+        except ConnectionClosed:
+            pass
+
+    with serve(serve_one, "127.0.0.1", 0, ping_interval=None) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.socket.getsockname()[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_an_event_that_ends_each_connection_holds_up_no_other(tmp_path: Path) -> None:
+    taken: list[int] = []
+    with ending_at(7, taken) as port:
+        file = tmp_path / "main.troy"
+        keys = f'"url": "ws://127.0.0.1:{port}/", "ack": "message", "reconnect": {{"retry": {{"interval_ms": 10}}}}'
+        file.write_text(
+            FLOW.replace("http_client", "ws_client").replace('"url": "http://127.0.0.1:PORT/", CONFIG', keys)
+        )
+        with running(file, tmp_path) as daemon:
+            client = Client(daemon.port())
+            client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+            wait_until(lambda: set(taken) == {*range(20)} - {7})
+            number = 20
+            while not records(tmp_path):
+                client.send(b'{"id":%d}\n' % number)
+                wait_until(lambda sent=number: sent in taken)
+                number += 1
+            assert [record["event"]["id"] for record in records(tmp_path)] == [7]
             client.close()
             assert daemon.terminate() == 0, daemon.raw

@@ -31,6 +31,8 @@ from walflow.receipt import Delivered, Outcome, Receipt, named, runs
 S = TypeVar("S")
 
 BACKOFF: Final = Backoff(0.1, 10.0)  # seconds, after so many failures
+SPREAD: Final = 3  # failures from which on neighbours wait for different times
+GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
 OUTAGE: Final = 3  # rounds of failures without anything taken from which on events are only sent as probes; two are a block's and its half's
 
@@ -226,27 +228,27 @@ class Sender(Generic[S]):
 
     def _send_ready(self) -> None:
         turn, size = self._limits.turn, 0
+        now = self._scheduler.time()  # once: what is due a moment later needs the timer
         while not self._stopped:
             if turn is not None and size >= turn:
                 self._pump.later()
                 break
-            part = self._next()
+            part = self._next(now)
             if part is None or not self._send(part):
                 break
             size += part.size
-        self._arm()
+        self._arm(now)
 
-    def _next(self) -> InFlight[S] | None:
+    def _next(self, now: float) -> InFlight[S] | None:
         """Taken off its queue. None: nothing may be sent now."""
         most = self._limits.events
         if most is not None and self._sent >= most:
             return None
         if not self._failed and not self._firsts:
-            return self._next_new()
-        now = self._scheduler.time()
+            return self._next_new(now)
         if self._old.only:
             if now < self._old.until:
-                return self._next_new()
+                return self._next_new(now)
             entry = min(chain(self._firsts, self._failed), key=_probed_first)
             if not self._fits(entry[2]):
                 return None
@@ -254,23 +256,23 @@ class Sender(Generic[S]):
             return self._unlisted(entry)
         if self._firsts and self._firsts[0][0] <= now:
             return self._unlisted(self._firsts[0]) if self._fits(self._firsts[0][2]) else None
-        if self._failed and self._failed[0][0] <= now and self._may_go_again(self._failed[0][2]):
+        if self._failed and self._failed[0][0] <= now and self._may_go_again(self._failed[0][2], now):
             if not self._fits(self._failed[0][2]):
                 return None
             self._turns = SHARE - 1 if self._failed[0][2].proven else 0
             return self._unlisted(self._failed[0])
-        return None if self._firsts else self._next_new()
+        return None if self._firsts else self._next_new(now)
 
     def _fits(self, part: InFlight[S]) -> bool:
         """Otherwise it waits until more is settled, and no new part takes its place."""
         most = self._limits.events
         return most is None or not self._sent or self._sent + part.count <= most
 
-    def _may_go_again(self, part: InFlight[S]) -> bool:
+    def _may_go_again(self, part: InFlight[S], now: float) -> bool:
         """What failed because the sink was away goes before what is newer, in its order."""
         if not part.proven:
             return True
-        if self._turns > 0 and not self._firsts and self._has_new():
+        if self._turns > 0 and not self._firsts and self._has_new(now):
             return False
         if not self._again_events:
             return True
@@ -278,19 +280,19 @@ class Sender(Generic[S]):
         fits = self._again_bytes + part.size <= self._out.window // SHARE
         return fits and (most is None or self._again_events + part.count <= most // SHARE)
 
-    def _has_new(self) -> bool:
-        return self._may_be_new() and (bool(self.ready) or self._supply.fill())
+    def _has_new(self, now: float) -> bool:
+        return self._may_be_new(now) and (bool(self.ready) or self._supply.fill())
 
-    def _may_be_new(self) -> bool:
+    def _may_be_new(self, now: float) -> bool:
         if self._failed_bytes > self._out.window:
             return False
-        return not self._new.only or self._scheduler.time() >= self._new.until
+        return not self._new.only or now >= self._new.until
 
-    def _next_new(self) -> InFlight[S] | None:
-        if not self._has_new():
+    def _next_new(self, now: float) -> InFlight[S] | None:
+        if not self._has_new(now):
             return None
         if self._new.only:
-            self._new.until = self._scheduler.time() + BACKOFF.after(self._new.level)
+            self._new.until = now + BACKOFF.after(self._new.level)
         if self._turns:
             self._turns -= 1
         part = self.ready.popleft()
@@ -435,7 +437,7 @@ class Sender(Generic[S]):
                 untried=halves,
                 holds=part.failures == 0 and not passed and not isinstance(cause, HandedBack),
                 since=self._count if counts else part.since,
-                due=self._scheduler.time() + BACKOFF.after(failures),
+                due=self._scheduler.time() + _wait(low, failures),
                 sink=" and ".join(sorted(named(sinks))),
                 cause=str(cause),
                 verdict=part.verdict,
@@ -479,12 +481,11 @@ class Sender(Generic[S]):
         self._failed_bytes -= entry[2].size
         return entry[2]
 
-    def _arm(self) -> None:
+    def _arm(self, now: float) -> None:
         """One timer, for what is due next."""
         waits = bool(self._failed or self._firsts)
         if not waits and not self._new.only and not self._timer_at:
             return
-        now = self._scheduler.time()
         times: list[float] = []
         if waits and self._old.only:
             times.append(self._old.until)
@@ -506,6 +507,13 @@ class Sender(Generic[S]):
         self._timer = None
         self._timer_at = 0.0
         self.pump()
+
+
+def _wait(position: int, failures: int) -> float:
+    """What has failed often has waits of different lengths: else two events that are sent together fail together each time, if
+    one of them ends the connection. Multiples of the golden ratio are spread evenly, however many there are."""
+    wait = BACKOFF.after(failures)
+    return wait if failures < SPREAD else wait * (1 - position * GOLDEN % 1 / 2)
 
 
 def _probed_first(entry: Entry[S]) -> tuple[bool, int, int, int]:

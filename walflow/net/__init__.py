@@ -2,6 +2,7 @@
 
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
+from walflow.net.message_retries import MessageRetries, NumberedMessage
 from walflow.net.reconnect import Reconnect
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.retry_sink import RetrySink
@@ -21,8 +22,10 @@ __all__ = [
     "Failure",
     "FailureVerdict",
     "HeldPart",
+    "MessageRetries",
     "NoSecret",
     "NotConfirmed",
+    "NumberedMessage",
     "Reconnect",
     "RetryQueue",
     "RetrySink",

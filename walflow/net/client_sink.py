@@ -11,6 +11,9 @@ from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho
 from walflow.net.connection import Connection
 
+FRUITLESS: Final = (
+    3  # connections in a row that ended with events on them, and none delivered; then the log gets them back
+)
 STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
 
 
@@ -35,6 +38,8 @@ class ClientSink:
         self._connection: Connection | None = None
         self._held: deque[Block] = deque()
         self._gathering = False  # what is held is written in this turn of the loop
+        self._sent = 0  # events on this connection
+        self._fruitless = 0  # connections
         self._overdue = False  # the connection is ended because an answer did not come: what is held fails with it
         self._closing = False
 
@@ -70,9 +75,20 @@ class ClientSink:
             self.trigger(f"lost {self._peer}: {reason}")
         again = self._acks.lost(connection.writing.give_up(), PeerLost(f"lost {self._peer}: {reason}"))
         self._held.extendleft(reversed(again))
-        if self._overdue or self._inlet.replaceable:
+        ends_each = self._ends_each(again)
+        if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
             self._fail_held(PeerLost(f"lost {self._peer}: {reason}"))
+
+    def _ends_each(self, left: Sequence[Block]) -> bool:
+        """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
+        divides what was sent together (decision 0047)."""
+        sent, self._sent = self._sent, 0
+        if sent > sum(block.frames.count for block in left):
+            self._fruitless = 0
+        elif sent:
+            self._fruitless += 1
+        return self._inlet.behind_log and self._fruitless > FRUITLESS
 
     def look(self, now: float) -> None:
         """Once a second: ends a connection that does not answer, and stops the sources of one that does not read."""
@@ -122,6 +138,7 @@ class ClientSink:
             for block in held:
                 self._inlet.reject(block, str(error))
             return
+        self._sent += sum(block.frames.count for block in held)
         connection.writing.add(held)
         if connection.writing.unwritten > self._write_buffer:
             self.trigger(f"more than {self._write_buffer:,} bytes wait for {self._peer} to read")

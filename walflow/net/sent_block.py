@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from walflow.contract import Inlet
 from walflow.errors import HandedBack, WalflowError
@@ -16,24 +17,47 @@ class NothingElse(NotConfirmed, HandedBack):
     """The same, of all that the sink has in hand. It gets nothing else to try, because its source waits for these."""
 
 
-class SentBlock:
-    """`left`: events without an outcome. `refused`: those that were not delivered, with the reason, and whether they never can
-    be."""
+Refusal = tuple[type[NotConfirmed] | None, str]  # and why; None: it can never be delivered
 
-    __slots__ = ("block", "left", "messages", "metas", "refused")
+
+class Failures(NamedTuple):
+    """Of an event that was not taken for the moment. `counted`: those for which it may be to blame, because its peer took others after
+    the failure before. `taken`: how many these were until the last one."""
+
+    tries: int
+    counted: int
+    taken: int
+
+
+class SentBlock:
+    """`left`: events without an outcome. `refused`: those that were not delivered. `failures`: of those that were not taken for the moment."""
+
+    __slots__ = ("block", "failures", "left", "messages", "metas", "refused")
 
     def __init__(self, block: Block, messages: list[bytes]) -> None:
         self.block = block
         self.messages = messages
         self.metas = block.event_metas
         self.left = len(messages)
-        self.refused: dict[int, tuple[bool, str]] = {}
+        self.refused: dict[int, Refusal] = {}
+        self.failures: dict[int, Failures] = {}
 
     def __repr__(self) -> str:
         return f"<SentBlock of {self.block!r}, {self.left} left>"
 
     def meta(self, number: int) -> Mapping[str, object]:
         return self.block.meta if self.metas is None else self.metas[number]
+
+    def failed(self, number: int, taken: int) -> Failures:
+        """The failures of this event, with one more. `taken`: how many others its peer has taken until now."""
+        tries, counted, before = self.failures.get(number, Failures(0, 0, taken))
+        self.failures[number] = found = Failures(tries + 1, counted + (taken > before), taken)
+        return found
+
+    def position(self, number: int) -> int:
+        """Of an event, in its log; 0: it has none."""
+        positions = self.block.positions
+        return positions[number] if positions else 0
 
     def settle(self, inlet: Inlet) -> None:
         if not self.refused:
@@ -43,7 +67,7 @@ class SentBlock:
         for part, (outcome, _) in zip(self.block.split([count for _, count in runs]), runs, strict=True):
             if outcome is None:
                 inlet.ack(part)
-            elif outcome[0]:
+            elif outcome[0] is None:
                 inlet.reject(part, outcome[1])
             else:
-                inlet.fail(part, NotConfirmed(outcome[1]))
+                inlet.fail(part, outcome[0](outcome[1]))

@@ -1,0 +1,144 @@
+"""Messages that have their outcomes one by one: what their peer does not take for the moment is sent again.
+
+The rule is that of decision 0047. While nothing is taken, the peer is away: all waits, at growing waits, and nothing counts. If
+others are taken meanwhile, the message may be to blame: it waits alone, and after `ATTEMPTS` such failures its event fails. Then its
+source decides.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final
+
+from walflow.backoff import Backoff
+from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
+
+ATTEMPTS: Final = 3  # failures of one message, with others taken in between
+PATIENCE: Final = 3  # waits in a row after which something new is asked for, and may pass what has failed
+
+NumberedMessage = tuple[SentBlock, int]  # and its place in the block
+
+
+class MessageRetries:
+    """The breaker of such a sink, too. `again`: takes messages that are to be sent, before all others or behind
+    them. `has_others`: whether the sink has anything else in hand. `peer`: for the log line."""
+
+    def __init__(
+        self,
+        inlet: Inlet,
+        again: Callable[[Sequence[NumberedMessage], bool], None],
+        has_others: Callable[[], bool],
+        **peer: object,
+    ) -> None:
+        self.waits = False  # nothing is to be sent
+        self.triggered = False
+        self._inlet = inlet
+        self._again = again
+        self._has_others = has_others
+        self._peer = peer
+        self._backoff = Backoff(0.1, 10.0)
+        self._waiting: dict[NumberedMessage, tuple[float, str]] = {}  # when each is due, and why it failed
+        self._kept: list[NumberedMessage] = []  # of these, those that all wait for
+        self._taken = 0
+        self._due = 0.0  # the end of the wait
+        self._row = 0  # waits without anything taken
+        self._asked = False  # for something new: the breaker is triggered, and lets the next block through
+        self._reason = ""
+        inlet.retries(self._tell)
+
+    def __repr__(self) -> str:
+        return f"<MessageRetries {len(self._waiting)} wait, {self._row} waits in a row: {self._reason or 'well'}>"
+
+    def came(self) -> None:
+        """A block did."""
+        if self._asked:
+            self._asked = False
+            self._inlet.trigger(self._reason)
+
+    def took(self, count: int) -> None:
+        """The peer has taken so many messages, or refused them for good."""
+        self._taken += count
+
+    def passed(self) -> None:
+        """After `took`, and after `failed` of what was told at the same time."""
+        if not self.waits:
+            self._row = 0
+            self._backoff.reset()
+            self.restore()
+
+    def failed(self, message: NumberedMessage, reason: str) -> Refusal | None:
+        """None: it is kept, and sent again. Otherwise its event fails so."""
+        sent, number = message
+        before = sent.failures.get(number)
+        failures = sent.failed(number, self._taken)
+        if failures.counted >= ATTEMPTS:
+            return NotConfirmed, f"{reason} ({failures.tries} times, and others were taken)"
+        alone = failures.counted > 0
+        still = alone and before is not None and before.taken == self._taken and not self._has_others()
+        if self._inlet.behind_log and (self._asked or still):
+            return NothingElse, reason  # its source may send no more before it has these back
+        if alone:
+            self._wait_alone(message, self._backoff.after(failures.tries), reason)
+        else:
+            self._kept.append(message)
+            self.wait(reason)
+            self._waiting[message] = self._due, reason
+        return None
+
+    def _wait_alone(self, message: NumberedMessage, seconds: float, reason: str) -> None:
+        self._waiting[message] = self._inlet.scheduler.time() + seconds, reason
+        self._inlet.scheduler.call_later(seconds, lambda: self._send([message]))
+
+    def wait(self, reason: str) -> None:
+        """Before anything is sent again."""
+        if self.waits:
+            return
+        self.waits = True
+        self._row += 1
+        self.trigger(reason)
+        seconds = self._backoff.next()
+        self._due = self._inlet.scheduler.time() + seconds
+        self._inlet.scheduler.call_later(seconds, self._go_on)
+
+    def trigger(self, reason: str) -> None:
+        if not self.triggered:
+            self._inlet.log.warning("cannot deliver", **self._peer, reason=reason)
+        self.triggered = True
+        self._reason = reason
+        if not self._asked:
+            self._inlet.trigger(reason)
+
+    def restore(self) -> None:
+        self._asked = False
+        if self.triggered:
+            self.triggered = False
+            self._inlet.restore()
+
+    def forget(self) -> None:
+        """All that waits has its outcome."""
+        self._kept = []
+        self._waiting = {}
+
+    def _go_on(self) -> None:
+        self.waits = False
+        kept, self._kept = self._kept, []
+        if self._inlet.replaceable:
+            self.restore()  # the next event is to show whether it can be sent
+        elif self.triggered and self._row >= PATIENCE and not self._asked and not self._has_others():
+            self._asked = True
+            self._inlet.half_open()
+        self._send(kept)
+
+    def _send(self, messages: Sequence[NumberedMessage]) -> None:
+        """In their old place, until it is more likely that they are to blame."""
+        left = [message for message in messages if self._waiting.pop(message, None) is not None]
+        self._again(left, self._row < PATIENCE)
+
+    def _tell(self, most: int) -> FailedEvents:
+        now = self._inlet.scheduler.time()
+        parts: list[FailedPart] = []
+        for (sent, number), (due, reason) in islice(self._waiting.items(), most):
+            tries, counted, _ = sent.failures[number]
+            seconds = max(0.0, due - now)
+            parts.append(FailedPart(sent.position(number), 1, self._inlet.name, tries, counted, seconds, reason))
+        return FailedEvents(len(self._waiting), parts)
