@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -227,7 +228,7 @@ def test_an_event_that_ends_each_connection_holds_up_no_other(tmp_path: Path) ->
             number = 20
             while not records(tmp_path):
                 client.send(b'{"id":%d}\n' % number)
-                wait_until(lambda sent=number: sent in taken)
+                wait_until(partial(taken.__contains__, number))
                 number += 1
             assert [record["event"]["id"] for record in records(tmp_path)] == [7]
             client.close()
