@@ -13,7 +13,15 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 SIDECAR: Final = ("sidecar", "checksum", "recovery", "appending")
-DELIVERY: Final = ("lane", "source", "ahead", "arriving", "recalling")  # what lanes and two logs in a row go by
+DELIVERY: Final = (
+    "lane",
+    "source",
+    "ahead",
+    "arriving",
+    "recalling",
+    "sender",
+)  # what lanes and two logs in a row go by
+OUTCOMES: Final = ("receipt", "nodes/rejects", "nodes/fanout")  # what became of each event
 
 BOUNDARIES: Final = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 OPPOSITES: Final = {
@@ -70,7 +78,8 @@ class Row(NamedTuple):
 def targets() -> list[str]:
     engine = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "walflow/wal").rglob("*.py"))
     delivery = [f"walflow/delivery/{name}.py" for name in DELIVERY]
-    return [*engine, *delivery, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
+    outcomes = [f"walflow/{name}.py" for name in OUTCOMES]
+    return [*engine, *delivery, *outcomes, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
 
 
 def table(files: list[str] | None = None) -> list[Row]:

@@ -149,11 +149,20 @@ def test_an_outage_counts_nothing_and_asks_rarely() -> None:
     world.add(*parts_of(2000, 100))
     world.source = parts_of(1000, 100, 2000)
     world.run()
-    assert len([at for at, _ in world.sent if at < 20]) < 20
+    assert len([at for at, _ in world.sent if at < 20]) < 34  # with two searches of seven halves
     assert world.given_up == []
     assert sorted(world.taken) == list(range(3000))
     assert sum(len(part) == 100 for at, part in world.sent if at > 20) >= 18  # what came later is whole
     assert world.now < 35
+
+
+def test_where_each_batch_has_a_bad_event_the_good_ones_are_searched_for_without_a_wait() -> None:
+    world = World(lambda _, part: BLAMED if any(event % 100 == 37 for event in part) else None)
+    world.add(*parts_of(3000, 100))
+    world.run(until=lambda: len(world.taken) >= 2900)
+    assert world.now < 20, "28 s and more if each try of a half waits"
+    world.run(60)
+    assert sorted(world.taken) == [event for event in range(3000) if event % 100 != 37]
 
 
 def test_the_waits_of_an_outage_grow_also_with_many_requests_under_way() -> None:

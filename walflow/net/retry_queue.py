@@ -22,6 +22,9 @@ P = TypeVar("P")
 
 NO_KEYS: Final[frozenset[int]] = frozenset()
 UNORDERED: Final = -1  # the lane of parts that may pass each other
+SEARCH: Final = (
+    14  # halves that are tried without a wait, in search of an event that passes; two times those of a hundred events
+)
 
 
 class Failure(NamedTuple):
@@ -58,6 +61,7 @@ class HeldPart(Generic[P]):
         "taken",
         "tried",
         "turns",
+        "untried",
     )
 
     def __init__(self, part: P, events: int, place: int, lane: int, keys: frozenset[int] | None) -> None:
@@ -74,6 +78,7 @@ class HeldPart(Generic[P]):
         self.taken = 0  # parts that the peer had taken when it failed last
         self.round = 0  # the wait after which it was sent
         self.tried = 0  # a number that grows
+        self.untried = True  # as it is: it may be a half of what has failed
 
     def __repr__(self) -> str:
         return f"<HeldPart of {self.events} at {self.place}, {self.failures} failures, {self.counted} counted>"
@@ -127,6 +132,8 @@ class RetryQueue(Generic[P]):
         self._due = 0.0
         self._place = self._taken = self._round = self._trial = 0
         self._new_turn = False
+        self._searched = 0  # halves, since something got through
+        self._half: HeldPart[P] | None = None  # of the part that is searched: it may be tried at once
         self._asked = False  # for something new, beside what has failed
         self._at_once = False  # it came
 
@@ -161,7 +168,11 @@ class RetryQueue(Generic[P]):
         self._under_way[held] = None
         self._trial += 1
         held.tried = self._trial
+        held.untried = False
         held.round = self._round
+        if held is self._half:
+            held.round = -1  # what fails between two waits counts as one failure
+            self._searched += 1
         return held
 
     def passed(self, held: HeldPart[P]) -> None:
@@ -172,6 +183,8 @@ class RetryQueue(Generic[P]):
         if self.row:
             self.row = 0
             self.failing = self._asked = self._at_once = False
+            self._searched = 0
+            self._half = None
             self._due = 0.0
             self._backoff.reset()
 
@@ -184,8 +197,10 @@ class RetryQueue(Generic[P]):
         if held.round == self._round:
             self._grow(held, now, failure)
         held.due = now + self._backoff.after(held.failures)
-        if failure.counts and held.events > 1 and (counts or held.turns):
+        if failure.counts and held.events > 1 and (counts or held.turns or self._may_search()):
             return FailureVerdict.DIVIDED
+        if held is self._half:
+            self._half = None
         held.counted += counts
         if held.counted >= self._attempts or (self._most is not None and held.failures > self._most):
             self._forget_lane(held.lane)
@@ -196,21 +211,29 @@ class RetryQueue(Generic[P]):
     def divide(self, held: HeldPart[P], parts: Sequence[tuple[P, int]]) -> None:
         """Into these, at its place."""
         lane, place = self._lane(held.lane), held.place
+        searched = self._may_search()
+        if searched:
+            self._asked = False  # what was not tried yet is in hand
+        self._half = None
         for part, events in parts:
             one = self._held(part, events, place, held.lane)
             one.failures, one.turns, one.taken, one.tried = held.failures, held.turns, held.taken, held.tried
             one.cause = held.cause
             insort(lane.failed, one)
+            if searched and self._half is None:
+                self._half = one
             place += events
 
     def drop(self, held: HeldPart[P]) -> None:
         """Its outcome is the caller's alone."""
         self._ended(held)
+        self._half = None
         self._forget_lane(held.lane)
 
     def drop_failed(self) -> list[P]:
         """All that has failed and is not under way, in its order."""
         held: list[HeldPart[P]] = []
+        self._half = None
         for lane in [*self._lanes.values()]:
             held += lane.failed
             lane.failed.clear()
@@ -220,6 +243,7 @@ class RetryQueue(Generic[P]):
     def drop_waiting(self) -> list[P]:
         """All that is not under way, in its order."""
         held: list[HeldPart[P]] = []
+        self._half = None
         for lane in [*self._lanes.values()]:
             held += [*lane.failed, *lane.fresh]
             lane.failed.clear()
@@ -251,7 +275,7 @@ class RetryQueue(Generic[P]):
         if self.failing:
             if self._under_way or (self._asked and not any(lane.failed for lane in self._lanes.values())):
                 return None
-            return max(0.0, self._due - now)
+            return max(0.0, self._due - now) if self._half is None else 0.0
         waits = [part.due for lane in self._lanes.values() if not lane.stands for part in self._next_of(lane)]
         return max(0.0, self._due - now, min(waits) - now) if waits else None
 
@@ -270,10 +294,10 @@ class RetryQueue(Generic[P]):
     def ask(self, now: float) -> bool:
         """True: all in hand has failed, perhaps by its own fault, so something new is to be tried. Let the sources send, until
         something comes."""
-        if not self.failing or self._asked or self._under_way or now < self._due:
+        if not self.failing or self._asked or self._half is not None or self._under_way or now < self._due:
             return False
         parts = self._all_eligible()
-        if any(not part.failures for part in parts) or (parts and not min(parts).turns):
+        if any(part.untried for part in parts) or (parts and not min(parts).turns):
             return False
         self._asked = True
         return True
@@ -316,6 +340,8 @@ class RetryQueue(Generic[P]):
         if self._under_way:
             return None
         parts = self._all_eligible()
+        if self._half is not None and self._half in parts:
+            return self._half
         fresh = [part for part in parts if not part.failures]
         if fresh and self._at_once:
             self._at_once = False
@@ -354,6 +380,11 @@ class RetryQueue(Generic[P]):
         if held.keys is None:
             held.keys = self._keys_of(held.part)
         return held.keys
+
+    def _may_search(self) -> bool:
+        """While nothing gets through: whether a good event is searched for in it, without a wait. If each part has a bad event, none
+        passes as a whole."""
+        return self.failing and self._searched < SEARCH
 
     # and how long
 
