@@ -51,5 +51,9 @@ class LogFull(WalflowError):
     and append it again."""
 
 
+class PeerAway(WalflowError):
+    """There is no connection to the peer: no event is to blame. Newer events wait for those that failed so, and the order is kept."""
+
+
 class HandedBack(WalflowError):
     """A sink has only events that failed, and cannot tell whether its peer is away or these are bad: newer events may pass them."""

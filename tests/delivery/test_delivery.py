@@ -15,6 +15,7 @@ from walflow.codecs import JSON
 from walflow.delivery import Checkpoints, LogSink, LogSource
 from walflow.delivery.tag import Tags
 from walflow.disk import Disk, RealDisk, RecordingDisk
+from walflow.errors import PeerAway
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.nodes.fanout import DeadEnd
@@ -250,6 +251,32 @@ class Choosy:
         else:
             self.acked += numbers
             block.receipt.ack("f::choosy")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.04, 0.1, 0.3, 2.0, 10.0])
+def test_what_failed_because_the_peer_was_away_goes_in_its_order(path: Path, seconds: float) -> None:
+    class Away:
+        def __init__(self) -> None:
+            self.acked: list[int] = []
+            self.is_away = True
+
+        def accept(self, block: Block) -> None:
+            if self.is_away:
+                block.receipt.fail(PeerAway("lost"), sink="f::away")
+            else:
+                self.acked += ids([block])
+                block.receipt.ack("f::away")
+
+    relay = Relay(path, away := Away())
+    relay.give(*range(10))
+    relay.give(*range(10, 15))
+    relay.scheduler.advance(0.2)
+    relay.give(*range(15, 20))
+    relay.scheduler.advance(seconds)
+    away.is_away = False
+    relay.scheduler.advance(20)
+    assert away.acked == [*range(20)]
+    relay.close()
 
 
 def test_a_block_that_fails_twice_is_halved_until_the_bad_event_stands_alone(path: Path) -> None:

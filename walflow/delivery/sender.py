@@ -24,13 +24,16 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
 from walflow.delivery.pump import Pump
-from walflow.errors import HandedBack
+from walflow.errors import HandedBack, PeerAway
 from walflow.event import Block
 from walflow.receipt import Delivered, Outcome, Receipt, named, runs
 
 S = TypeVar("S")
 
 BACKOFF: Final = Backoff(0.1, 10.0)  # seconds, after so many failures
+ORDERLY: Final = (
+    12  # failures, about half a minute: so often newer events wait for what failed because its peer was away
+)
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
@@ -62,7 +65,7 @@ class InFlight(Generic[S]):
     proven: bool = False  # its sink has taken others while it failed: it is not, or not only, an outage
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part
-    holds: bool = False  # newer events wait until it was tried again
+    holds: bool = False  # newer events wait until it was tried again; what failed once, or because its peer was away
     since: int = 0  # by the sender's count of outcomes: what was taken later makes the next failure count
     due: float = 0.0
     sink: str = ""  # that failed it last
@@ -79,7 +82,7 @@ class InFlight(Generic[S]):
         return InFlight(self.first, middle - 1, self.source), InFlight(middle, self.last, self.source)
 
 
-Entry = tuple[float, int, InFlight[S]]  # due, first, part
+Entry = tuple[float, int, InFlight[S]]  # due, or 0 of what goes in its order; first; part
 
 
 class Supply(Protocol[S]):
@@ -144,7 +147,7 @@ class Sender(Generic[S]):
         self._out = out
         self._limits = limits
         self._scheduler = out.scheduler
-        self._firsts: list[Entry[S]] = []  # a heap: what failed once, and newer events wait for it
+        self._firsts: list[Entry[S]] = []  # a heap, by position: what newer events wait for
         self._failed: list[Entry[S]] = []  # a heap: what else failed
         self._failed_bytes = 0  # of what waits
         self._sent = 0  # events, and not settled
@@ -248,13 +251,13 @@ class Sender(Generic[S]):
             return self._next_new(now)
         if self._old.only:
             if now < self._old.until:
-                return self._next_new(now)
-            entry = min(chain(self._firsts, self._failed), key=_probed_first)
+                return None if self._firsts else self._next_new(now)
+            entry = self._firsts[0] if self._firsts else min(self._failed, key=_probed_first)
             if not self._fits(entry[2]):
                 return None
             self._old.until = now + BACKOFF.after(self._old.level)
             return self._unlisted(entry)
-        if self._firsts and self._firsts[0][0] <= now:
+        if self._firsts and self._firsts[0][2].due <= now:
             return self._unlisted(self._firsts[0]) if self._fits(self._firsts[0][2]) else None
         if self._failed and self._failed[0][0] <= now and self._may_go_again(self._failed[0][2], now):
             if not self._fits(self._failed[0][2]):
@@ -406,7 +409,7 @@ class Sender(Generic[S]):
                 for _, _, part in heap:
                     if not part.attempts:
                         part.due = now
-                heap[:] = [(part.due, first, part) for _, first, part in heap]
+                heap[:] = [(part.due if heap is self._failed else 0.0, first, part) for _, first, part in heap]
                 heapq.heapify(heap)
 
     def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
@@ -435,7 +438,7 @@ class Sender(Generic[S]):
                 proven=part.proven or counts,
                 halved=part.halved or halves,
                 untried=halves,
-                holds=part.failures == 0 and not passed and not isinstance(cause, HandedBack),
+                holds=not passed and part.failures < _patience(cause),
                 since=self._count if counts else part.since,
                 due=self._scheduler.time() + _wait(low, failures),
                 sink=" and ".join(sorted(named(sinks))),
@@ -468,7 +471,10 @@ class Sender(Generic[S]):
     # what waits
 
     def _list(self, part: InFlight[S]) -> None:
-        heapq.heappush(self._firsts if part.holds else self._failed, (part.due, part.first, part))
+        if part.holds:
+            heapq.heappush(self._firsts, (0.0, part.first, part))
+        else:
+            heapq.heappush(self._failed, (part.due, part.first, part))
         self._failed_bytes += part.size
 
     def _unlisted(self, entry: Entry[S]) -> InFlight[S]:
@@ -490,7 +496,7 @@ class Sender(Generic[S]):
         if waits and self._old.only:
             times.append(self._old.until)
         elif waits:
-            times += [heap[0][0] for heap in (self._firsts, self._failed) if heap]
+            times += [heap[0][2].due for heap in (self._firsts, self._failed) if heap]
         if self._new.only:
             times.append(self._new.until)
         at = min((one for one in times if one > now), default=0.0)
@@ -514,6 +520,13 @@ def _wait(position: int, failures: int) -> float:
     one of them ends the connection. Multiples of the golden ratio are spread evenly, however many there are."""
     wait = BACKOFF.after(failures)
     return wait if failures < SPREAD else wait * (1 - position * GOLDEN % 1 / 2)
+
+
+def _patience(cause: BaseException) -> int:
+    """So many failures newer events wait for: for the second try of each; for what a peer that is away gets in its order."""
+    if isinstance(cause, PeerAway):
+        return ORDERLY
+    return 0 if isinstance(cause, HandedBack) else 1
 
 
 def _probed_first(entry: Entry[S]) -> tuple[bool, int, int, int]:

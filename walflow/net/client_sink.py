@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from walflow.contract import Inlet, Outlet
-from walflow.errors import WalflowError
+from walflow.errors import HandedBack, PeerAway, WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho
 from walflow.net.connection import Connection
@@ -17,8 +17,12 @@ FRUITLESS: Final = (
 STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
 
 
-class PeerLost(WalflowError):
+class PeerLost(PeerAway):
     """The connection ended with events on it that are not known to have arrived. They may be sent again."""
+
+
+class EndsEach(HandedBack):
+    """The same, of several connections, one after the other: one of the events may be what ends them."""
 
 
 class ClientSink:
@@ -78,7 +82,8 @@ class ClientSink:
         ends_each = self._ends_each(again)
         if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
-            self._fail_held(PeerLost(f"lost {self._peer}: {reason}"))
+            lost = f"lost {self._peer}: {reason}"
+            self._fail_held(EndsEach(lost) if ends_each else PeerLost(lost))
 
     def _ends_each(self, left: Sequence[Block]) -> bool:
         """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
@@ -143,7 +148,7 @@ class ClientSink:
         if connection.writing.unwritten > self._write_buffer:
             self.trigger(f"more than {self._write_buffer:,} bytes wait for {self._peer} to read")
 
-    def _fail_held(self, cause: PeerLost) -> None:
+    def _fail_held(self, cause: WalflowError) -> None:
         held, self._held = self._held, deque()
         for block in held:
             self._inlet.fail(block, cause)
