@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, strategies as st
 
-from connectors.http.body import BodyLimits, Judged, Kind, judge, judged_at_once
+from connectors.http.body import BLOCK_BYTES, BodyLimits, Judged, Kind, judge, judged_at_once
 from tests.nodes.world import Taker, World
 from walflow import Codec
 from walflow.codecs import JSON, STRING
-from walflow.framing import MESSAGES, Incoming
+from walflow.framing import LINES, MESSAGES, Incoming
 
 LIMITS = BodyLimits(body=1000, event=12, events=5)
 lines = st.sampled_from([b"1", b'{"a": 2}', b"", b"{", b"\xff", b'"longer than its limit"', b"1\r", b"[1,\n2]", b"x"])
@@ -44,6 +45,26 @@ def _result(judging: Iterator[None]) -> Judged:
         except StopIteration as end:
             judged: Judged = end.value
             return judged
+
+
+@pytest.mark.parametrize("kind", ["lines", "array", "framed"])
+def test_a_turn_has_so_many_bytes_too(kind: Kind) -> None:
+    """Three events of half a megabyte are three turns: before, they were one."""
+    event = b'"' + b"x" * (BLOCK_BYTES * 2) + b'"'
+    body = b"[" + b",".join([event] * 3) + b"]" if kind == "array" else (event + b"\n") * 3
+    framing = Incoming((), MESSAGES) if kind != "framed" else Incoming((), LINES)
+    out = World().source(Taker(), codec=JSON, framing=framing)
+    limits = BodyLimits(body=1 << 23, event=1 << 20, events=5)
+    judging = judge(body, kind, out, limits, all_or_none=True)
+    turns = 0
+    while True:
+        try:
+            next(judging)
+        except StopIteration as end:
+            assert sum(frames.count for frames in end.value.frames) == 3
+            break
+        turns += 1
+    assert turns == 2  # between the three
 
 
 def test_most_bodies_are_judged_at_once() -> None:
