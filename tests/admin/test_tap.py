@@ -251,7 +251,7 @@ async def test_a_tap_that_is_not_read_holds_up_nothing() -> None:
     ("where", "says"),
     [
         ("(for event.a of case (i, e) => e end) == [1]", "no `for`"),
-        ('event.a == range::range(event.b, 1000000)', "no `range::range`"),
+        ("event.a == range::range(event.b, 1000000)", "no `range::range`"),
         ("array::contains(range::range(0, 1000000), event.a)", "no constant of more than 65,536 bytes"),
         ('string::replace(event.a, "", event.b) == ""', "no `string::replace`"),
         ("event.a == 1" + " or event.a == 1" * 70, "at most 1,024 characters"),

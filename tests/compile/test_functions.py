@@ -172,7 +172,9 @@ def test_what_is_split_is_all_there(text: str, regex: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ['re::replace_all("a(.*b)?", event.t, "c")', 're::split("a(.*b)?", event.t)'], ids=["replace_all", "split"]
+    "call",
+    ['re::replace_all("a(.*b)?", event.t, "c")', 're::split("a(.*b)?", event.t)'],
+    ids=["replace_all", "split"],
 )
 def test_all_matches_of_a_call_have_a_budget(call: str) -> None:
     with pytest.raises(CannotEvaluate, match="it would search more than 134,217,728 bytes"):
