@@ -43,7 +43,7 @@ def test_whoever_sends_four_bytes_and_closes(tmp_path: Path, loop: str) -> None:
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_whoever_has_sent_its_last_byte_keeps_no_descriptor_from_others(tmp_path: Path, loop: str) -> None:
     """They would be kept for an hour, and all descriptors are theirs: a good client got none."""
-    server = "tcp_server with codec = \"json\", preprocessors = [\"separate\"], postprocessors = [\"separate\"],"
+    server = 'tcp_server with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],'
     server += ' config = {"url": "127.0.0.1:0", "write_timeout": 3_600_000_000_000} end'
     flow = tmp_path / "echo.troy"
     flow.write_text(flow_of("tcp -> tcp", tcp=server))

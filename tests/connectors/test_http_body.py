@@ -1,6 +1,6 @@
 """A small body whose events are all good is judged at once, and the same is said of it as event by event."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -47,6 +47,17 @@ def _result(judging: Iterator[None]) -> Judged:
             return judged
 
 
+class _Turns:
+    """Of a judge, and then what it says."""
+
+    def __init__(self, judging: Generator[None, None, Judged]) -> None:
+        self._judging = judging
+        self.judged: Judged | None = None
+
+    def __iter__(self) -> Iterator[None]:
+        self.judged = yield from self._judging
+
+
 @pytest.mark.parametrize("kind", ["lines", "array", "framed"])
 def test_a_turn_has_so_many_bytes_too(kind: Kind) -> None:
     """Three events of half a megabyte are three turns: before, they were one."""
@@ -56,14 +67,9 @@ def test_a_turn_has_so_many_bytes_too(kind: Kind) -> None:
     out = World().source(Taker(), codec=JSON, framing=framing)
     limits = BodyLimits(body=1 << 23, event=1 << 20, events=5)
     judging = judge(body, kind, out, limits, all_or_none=True)
-    turns = 0
-    while True:
-        try:
-            next(judging)
-        except StopIteration as end:
-            assert sum(frames.count for frames in end.value.frames) == 3
-            break
-        turns += 1
+    turns = len(list(judging_turns := _Turns(judging)))
+    assert judging_turns.judged is not None
+    assert sum(frames.count for frames in judging_turns.judged.frames) == 3
     assert turns == 2  # between the three
 
 

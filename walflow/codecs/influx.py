@@ -48,10 +48,10 @@ class Influx(EventCodec):
         if timestamp is not None and (type(timestamp) is not int or abs(timestamp) > LATEST):
             raise CannotEncode(f"timestamp is {kind_of(timestamp)}, and no number of nanoseconds in 64 bits")
         line = f"{_key(measurement, _in_measurement)}{''.join(written)} {values}"
-        written = bytes_of(line if timestamp is None else f"{line} {timestamp}")
-        if _control(line) is not None and not self._reads(written, measurement, tags, fields):
+        made = bytes_of(line if timestamp is None else f"{line} {timestamp}")
+        if _control(line) is not None and not self._reads(made, measurement, tags, fields):
             raise CannotEncode("a control character in it that the line protocol does not hold")
-        return written
+        return made
 
     def _reads(
         self, written: bytes, measurement: str, tags: Mapping[str, object], fields: Mapping[str, object]

@@ -14,7 +14,7 @@ from walflow_kernel.std.string import encoded
 from walflow_kernel.values import LONGEST
 
 _re2: Any = re2  # it has no types
-_MOST_MEMORY: Final = 2 << 20  # the most bytes of one compiled pattern; RE2 itself allows four times as many
+MOST_MEMORY: Final = 2 << 20  # the most bytes of one compiled pattern; RE2 itself allows four times as many
 SEARCHED: Final = 128 << 20  # bytes that one call may look at, see `Pattern.matches`
 _KEPT: Final = 32  # the most patterns that are remembered if they come from events
 _group = re.compile(r"\$(?:\$|(?P<plain>[0-9A-Za-z_]+)|\{(?P<braced>[0-9A-Za-z_]+)\})").finditer
@@ -84,7 +84,7 @@ def _within_character(text: bytes, at: int) -> bool:
 def pattern(text: str) -> Pattern:
     encoded(text)  # or RE2 would raise
     options = _re2.Options()
-    options.max_mem = _MOST_MEMORY
+    options.max_mem = MOST_MEMORY
     options.log_errors = False
     try:
         return Pattern(_re2.compile(text, options), text)
