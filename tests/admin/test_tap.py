@@ -279,7 +279,8 @@ async def test_no_more_taps_than_allowed_are_open_while_their_conditions_are_rea
     taps = Taps(ports, TapRules(True))
     application = web.Application()
     application.router.add_get("/tap", taps.answer)
-    async with TestServer(application) as server, TestClient(server) as client:
+    client: TestClient[web.Request, web.Application] = TestClient(TestServer(application))
+    async with client:
         asked = [client.get("/tap", params={"at": "main", "where": "event.n > 1"}) for _ in range(12)]
         answers = await asyncio.gather(*asked)
         codes = sorted(answer.status for answer in answers)

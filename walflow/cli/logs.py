@@ -177,7 +177,7 @@ def _words(message: str) -> str:
 
 def _peers(args: object) -> list[str]:
     found: list[str] = []
-    for one in args if isinstance(args, tuple) else ():
+    for one in cast("tuple[object, ...]", args) if isinstance(args, tuple) else ():
         try:
             found.append(str(ip_address(str(one))))
         except ValueError:
