@@ -300,7 +300,10 @@ def _read(path: str, said_by: str) -> str:
             token = file.read(MAX_TOKEN + 1)
     except OSError as error:
         raise WalflowError(f"the token file {path} ({said_by}) cannot be read: {error.strerror}") from None
-    text = token.decode("utf-8", "replace").strip()
+    try:
+        text = token.decode().strip()
+    except UnicodeDecodeError:
+        text = ""  # two files that differ would hold the same token
     if not text or len(token) > MAX_TOKEN or not text.isprintable():
         raise WalflowError(f"the token file {path} ({said_by}) holds no token")
     return text

@@ -84,6 +84,7 @@ class Function:
     rest: Parameter | None
     gives: str
     when: When
+    grows: bool  # its result may be longer than all its arguments together
 
     def parameter(self, at: int) -> Parameter:
         if at < len(self.parameters):
@@ -102,8 +103,11 @@ class Function:
         return _arguments(self.most) if self.least == self.most else f"{self.least} to {_arguments(self.most)}"
 
 
-def function(apply: Callable[..., object], when: When = "load", most: int | None = None) -> Function:
-    """`most`: for a function with `*` among its parameters."""
+def function(
+    apply: Callable[..., object], when: When = "load", most: int | None = None, *, grows: bool = False
+) -> Function:
+    """`most`: for a function with `*` among its parameters. `grows`: its result may be longer than all its arguments
+    together."""
     hints = get_type_hints(apply, include_extras=True)
     declared = list(inspect.signature(apply).parameters.values())[int(when != "load") :]  # what follows the Moment
     alone = len(declared) == 1
@@ -113,7 +117,7 @@ def function(apply: Callable[..., object], when: When = "load", most: int | None
     parameters = [parameter for p, parameter in named if p.kind is not p.VAR_POSITIONAL]
     rest = next((parameter for p, parameter in named if p.kind is p.VAR_POSITIONAL), None)
     most = most if rest else len(parameters)
-    return Function(apply, parameters, len(parameters), most, rest, _kind(hints["return"]).name, when)
+    return Function(apply, parameters, len(parameters), most, rest, _kind(hints["return"]).name, when, grows)
 
 
 def bounded(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
-from walflow_kernel import bits, operators, paths, patterns, records, state, text, values
+from walflow_kernel import bits, operators, paths, patterns, records, state, text, values, weight
 from walflow_kernel.errors import CannotApply, CannotEvaluate, Missing
 from walflow_kernel.extractors import NO_MATCH
 from walflow_kernel.windows import called as windows
@@ -75,6 +75,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "copy": records.copy,
     "default_all": records.default_all,
     "found": paths.found,
+    "grown": weight.grown,
     "joined": text.joined,
     "member": paths.member,
     "member_by": paths.member_by,
@@ -93,6 +94,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "taken": paths.taken,
     "unary": operators.unary,
     "vacant": records.vacant,
+    "weigh": weight.weigh,
     **windows.CALLED,
 }
 

@@ -12,7 +12,7 @@ from walflow.framing import LINES, frames_of
 
 LINE_TYPES: Final = {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 TURN_EVENTS: Final = 4096  # judged before others have their turn, and the most of a block
-BLOCK_BYTES: Final = 256 << 10
+BLOCK_BYTES: Final = 256 << 10  # the same, in bytes; a larger event has a turn of its own
 ELEMENTS: Final = 4  # an array with so many commas for each event allowed is counted before it is decoded
 
 Kind = Literal["one", "lines", "array", "framed"]
@@ -144,7 +144,7 @@ def _lines(body: bytes, most: int) -> Iterator[_Slice]:
         return
     whole = Frames(data, count, LINES)
     first = 1
-    for frames in whole.parts(whole.sizes(len(data), TURN_EVENTS)):
+    for frames in whole.parts(whole.sizes(BLOCK_BYTES, TURN_EVENTS)):
         yield _Slice(range(first, first + frames.count), frames)
         first += frames.count
 
@@ -159,9 +159,14 @@ def _with_content(part: _Slice) -> _Slice:
 
 
 def _sliced(payloads: Sequence[bytes]) -> Iterator[_Slice]:
-    for at in range(0, len(payloads), TURN_EVENTS):
-        some = payloads[at : at + TURN_EVENTS]
-        yield _Slice(range(at + 1, at + 1 + len(some)), _frames(some))
+    begin = size = 0
+    for at, payload in enumerate(payloads):
+        if at > begin and (size + len(payload) > BLOCK_BYTES or at - begin == TURN_EVENTS):
+            yield _Slice(range(begin + 1, at + 1), _frames(payloads[begin:at]))
+            begin, size = at, 0
+        size += len(payload)
+    if payloads:
+        yield _Slice(range(begin + 1, len(payloads) + 1), _frames(payloads[begin:]))
 
 
 def _elements(body: bytes, most: int) -> list[bytes]:
@@ -198,7 +203,7 @@ def _has_more_elements(body: bytes, most: int) -> bool:
 
 def _framed(body: bytes, out: Outlet, limits: BodyLimits, refused: list[RefusedEvent]) -> Iterator[_Slice]:
     """As the preprocessors tell the events apart. What they inflate counts as the body does."""
-    number = size = 0
+    number = size = held = 0
     numbers: list[int] = []
     payloads: list[bytes] = []
     for piece in out.cut(body):
@@ -215,9 +220,10 @@ def _framed(body: bytes, out: Outlet, limits: BodyLimits, refused: list[RefusedE
         elif piece.event is not None:
             numbers.append(number)
             payloads.append(piece.event)
-        if len(payloads) == TURN_EVENTS:
+            held += len(piece.event)
+        if len(payloads) == TURN_EVENTS or held >= BLOCK_BYTES:
             yield _Slice(numbers, _frames(payloads))
-            numbers, payloads = [], []
+            numbers, payloads, held = [], [], 0
     if payloads or refused:
         yield _Slice(numbers, _frames(payloads))
 

@@ -40,6 +40,7 @@ class HttpRequest:
         "refusal",
         "target",
         "version",
+        "without_text",
     )
 
     def __init__(self) -> None:
@@ -47,6 +48,7 @@ class HttpRequest:
         self.method = self.target = ""
         self.version = "1.1"
         self.headers: dict[str, list[str]] = {}  # names in lower case
+        self.without_text: set[str] = set()  # headers with bytes that are no UTF-8: two of them may read alike
         self.head = 0  # bytes
         self.headed = self.complete = self.keep = self.over = False
         self.length = 0  # as Content-Length says
@@ -74,14 +76,20 @@ class HttpRequest:
         elif self.head > HEAD_BYTES or len(self.headers) >= MOST_HEADERS:
             self.refuse(HttpRefusal(431, f"the head has more than {HEAD_BYTES} bytes", closes=True))
         else:
-            self.headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode(errors="replace"))
+            key = name.decode("latin-1").lower()
+            try:
+                text = value.decode()
+            except UnicodeDecodeError:
+                text = value.decode(errors="replace")
+                self.without_text.add(key)
+            self.headers.setdefault(key, []).append(text)
 
     def add_target(self, part: bytes) -> None:
         self.head += len(part)
         if self.head > LINE_BYTES:
             self.refuse(HttpRefusal(414, f"the target has more than {LINE_BYTES} bytes", closes=True))
         else:
-            self.target += part.decode(errors="replace")
+            self.target += part.decode("latin-1")  # it may come in parts; as a rule it is ASCII
 
     def end_head(self, method: str, version: str, keep: bool) -> None:
         """`keep`: more may follow on its connection."""
@@ -89,6 +97,9 @@ class HttpRequest:
         self.method = method
         self.version = version
         self.keep = keep
+        codings = self.headers.get("transfer-encoding")
+        if codings is not None and [coding.strip().lower() for coding in codings] != ["chunked"]:
+            self.refuse(HttpRefusal(501, "Transfer-Encoding may be chunked, and nothing else", closes=True))
         length = self.header("content-length")
         self.length = int(length) if length.isdigit() else 0  # the parser has refused all but digits
 

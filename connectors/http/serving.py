@@ -167,7 +167,7 @@ class HttpServing:
             self._out.log.error("no client is let in", reason=str(error))
             raise HttpRefusal(503, "the server cannot read its token", later=True, closes=True) from None
         given = request.headers.get("authorization", ())
-        if len(given) != 1 or not same_token(given[0], wanted):
+        if len(given) != 1 or "authorization" in request.without_text or not same_token(given[0], wanted):
             raise HttpRefusal(401, "a token is wanted", closes=True)
 
     # a request that has come whole
@@ -327,6 +327,8 @@ def _key(request: HttpRequest) -> str | None:
         return None
     if len(given) > 1 or not 0 < len(given[0]) <= LONGEST_KEY:
         raise HttpRefusal(400, f"an Idempotency-Key has 1 to {LONGEST_KEY} characters, and there is one of them")
+    if "idempotency-key" in request.without_text:
+        raise HttpRefusal(400, "the Idempotency-Key is not UTF-8")
     return f"{request.method} {request.target} {given[0]}"
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 import structlog
+from aiohttp.http_exceptions import BadHttpMessage
 
 from walflow.cli import logs
 from walflow.cli.stderr import WAITING_BYTES, Stderr
@@ -93,12 +94,50 @@ def test_a_long_value_is_cut() -> None:
     assert "(100000 characters)" in json.loads(line)["value"]
 
 
-def test_libraries_that_log_in_their_own_way_end_up_in_the_same_lines() -> None:
+SECRET = "S3CR3T-TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("logger", "message", "arguments", "shown"),
+    [
+        ("aiohttp.server", "Error handling request from %s", ("127.0.0.1",), "Error handling request from"),
+        ("aiohttp.server", "bad %s\nforged", (SECRET,), "bad"),
+        ("aiohttp.client", f"Unclosed client session {SECRET}", (), "message"),
+        ("asyncio", f"Exception in callback f(b'{SECRET}')\nhandle: {SECRET}", (), "Exception in callback f"),
+        (
+            "asyncio",
+            "Task was destroyed but it is pending!\ntask: " + SECRET,
+            (),
+            "Task was destroyed but it is pending!",
+        ),
+        ("websockets.server", "%r in {what}", (SECRET,), "message"),
+        ("any", "cannot read '%s'", (SECRET,), "cannot read"),
+    ],
+)
+def test_of_a_library_only_its_own_words_are_shown(
+    logger: str, message: str, arguments: tuple[object, ...], shown: str
+) -> None:
     with logging_to_pipe("json") as (stderr, fd):
-        logging.getLogger("aiohttp.server").error("bad %s", "request\nforged")
+        try:
+            raise ValueError(f"b'Authorization: Bearer {SECRET}'")
+        except ValueError:
+            logging.getLogger(logger).exception(message, *arguments)
         (line,) = lines_of(stderr, fd)
-    assert json.loads(line)["event"] == "bad request forged"
-    assert json.loads(line)["component"] == "aiohttp.server"
+    assert SECRET not in line
+    said = json.loads(line)
+    assert (said["component"], said["event"], said["error"]) == (logger, shown, "ValueError")
+    assert said["at"].startswith("test_logs.py:")
+    assert said.get("peer") == ("127.0.0.1" if "127.0.0.1" in arguments else None)
+
+
+def test_what_whoever_connects_can_cause_is_no_error_of_ours() -> None:
+    with logging_to_pipe("json") as (stderr, fd):
+        try:
+            raise BadHttpMessage(SECRET)
+        except BadHttpMessage:
+            logging.getLogger("aiohttp.server").exception("Error handling request from %s", "::1")
+        (line,) = lines_of(stderr, fd)
+    assert json.loads(line)["level"] == "debug"
 
 
 def test_similar_lines_are_left_out_and_counted_but_never_the_last_words() -> None:

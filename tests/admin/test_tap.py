@@ -7,11 +7,14 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from walflow import Block, Codec, Frames, Receipt, StreamId
 from walflow.admin.tap import NotAnExpression, RunningTap, TapRules, condition
 from walflow.admin.tap.rules import parse_path
 from walflow.admin.tap.sampler import HELD, Sampler
+from walflow.admin.taps import MOST, Taps
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.framing import LINES, WHOLE
 from walflow.lang.config import NodeId
@@ -242,3 +245,46 @@ async def test_a_tap_that_is_not_read_holds_up_nothing() -> None:
             for _ in range(1000):
                 flow.port.accept(block(b"1"))
     assert flow.port.watchers == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("(for event.a of case (i, e) => e end) == [1]", "no `for`"),
+        ("event.a == range::range(event.b, 1000000)", "no `range::range`"),
+        ("array::contains(range::range(0, 1000000), event.a)", "no constant of more than 65,536 bytes"),
+        ('string::replace(event.a, "", event.b) == ""', "no `string::replace`"),
+        ("event.a == 1" + " or event.a == 1" * 70, "at most 1,024 characters"),
+    ],
+)
+def test_a_condition_that_may_take_more_steps_than_an_event_has_bytes(where: str, says: str) -> None:
+    with pytest.raises(NotAnExpression, match=says):
+        condition(where)
+
+
+async def test_a_large_event_is_not_judged_by_a_long_condition() -> None:
+    long = "event.n == 1" + " and event.big == event.big" * 30
+    large = b'{"n":1,"big":"' + b"x" * 10_000 + b'"}'
+    *shown, last = await Flow(where=long).shown(block(b'{"n":1,"big":2}', large, b'{"n":1,"big":3}', position=5))
+    assert [line["position"] for line in shown] == [5, 7]
+    counts = last["counts"]
+    assert (counts["examined"], counts["matched"], counts["failed"]) == (3, 2, 1)
+    assert "judges no event of more than" in counts["reason"]
+
+
+async def test_no_more_taps_than_allowed_are_open_while_their_conditions_are_read() -> None:
+    """All ask at once, and each condition is read in a thread meanwhile."""
+    ports = WatchedPorts()
+    ports.add(PORT, Taker())
+    taps = Taps(ports, TapRules(True))
+    application = web.Application()
+    application.router.add_get("/tap", taps.answer)
+    client: TestClient[web.Request, web.Application] = TestClient(TestServer(application))
+    async with client:
+        asked = [client.get("/tap", params={"at": "main", "where": "event.n > 1"}) for _ in range(12)]
+        answers = await asyncio.gather(*asked)
+        codes = sorted(answer.status for answer in answers)
+        assert codes == [200] * MOST + [503] * (12 - MOST)
+        assert taps.open() == MOST
+        taps.close()
+    assert taps.open() == 0

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 
 import orjson
@@ -13,6 +14,7 @@ from walflow.codecs import JSON, JSON_SORTED
 from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Codec
 from walflow.framing import LINES, WHOLE
+from walflow_kernel import sound
 from walflow_kernel.json import DEEPEST
 
 
@@ -42,6 +44,48 @@ def check(data: bytes) -> None:
     assert (verdict.good.count if verdict.good else 0) == len(good), data
     assert (verdict.good.data if verdict.good else b"") == b"".join(line + b"\n" for line in good), data
     assert [payload for payload, _ in verdict.bad] == bad, data
+
+
+brackets = st.recursive(
+    st.sampled_from([b"1", b'"]{["', b'"\\"["', b'"\\\\"', b"[]", b"{}"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda some: b"[" + b",".join(some) + b"]"),
+        st.lists(inner, max_size=2).map(
+            lambda some: b"{" + b",".join(b'"%d[":%b' % (at, one) for at, one in enumerate(some)) + b"}"
+        ),
+    ),
+    max_leaves=20,
+)
+
+
+@given(brackets, st.integers(0, 30))
+def test_how_deep_brackets_nest_is_known_without_a_step_for_each(value: bytes, around: int) -> None:
+    value = b"[" * around + value + b"]" * around
+    depth = depth_of(value)
+    for most in range(max(depth - 2, 0), depth + 3):
+        assert sound.nests_deeper(value, most) == (depth > most)
+
+
+@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1])
+@pytest.mark.parametrize("unit", [(b"[", b"]"), (b'{"":', b"}")], ids=["arrays", "records"])
+def test_a_megabyte_of_brackets_is_judged_in_few_steps(depth: int, unit: tuple[bytes, bytes]) -> None:
+    """A step is a match of the one expression that is run in Python. Before, there was one for each bracket."""
+    opened, closed = unit
+    one = opened * (depth - 1) + b"1" + closed * (depth - 1)
+    line = b"[" + b",".join([one] * ((1 << 20) // len(one))) + b"]\n"
+    steps = 0
+    runs = sound.runs
+
+    def counted(brackets: bytes) -> Iterator[re.Match[bytes]]:
+        nonlocal steps
+        for run in runs(brackets):
+            steps += 1
+            yield run
+
+    assert sound.nests_deeper(line, DEEPEST, counted) is (depth > DEEPEST)
+    assert steps < 5000
+    assert steps == 1 or depth <= DEEPEST
+    assert bool(JSON.validate(line, LINES).bad) is (depth > DEEPEST)
 
 
 TRICKY = [

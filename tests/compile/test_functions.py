@@ -171,6 +171,23 @@ def test_what_is_split_is_all_there(text: str, regex: str) -> None:
     assert expression("re::is_match(event.r, event.t)").evaluate(event, {}) is (len(parts) > 1)
 
 
+@pytest.mark.parametrize(
+    "call",
+    ['re::replace_all("a(.*b)?", event.t, "c")', 're::split("a(.*b)?", event.t)'],
+    ids=["replace_all", "split"],
+)
+def test_all_matches_of_a_call_have_a_budget(call: str) -> None:
+    with pytest.raises(CannotEvaluate, match="it would search more than 134,217,728 bytes"):
+        expression(call).evaluate({"t": "a" * 150_000}, {})
+    assert expression(call).evaluate({"t": "a" * 1000}, {}) in ("c" * 1000, [""] * 1001)
+
+
+@pytest.mark.parametrize("regex", [",", ",\\\\s*", "[0-9]+", "(a|b)", "\\\\s*,\\\\s*", "[(|*]+"])
+def test_a_pattern_that_looks_no_further_than_its_match_has_none(regex: str) -> None:
+    text = "1, 2," * 20_000
+    assert expression(f're::split("{regex}", event.t)').evaluate({"t": text}, {})
+
+
 def test_no_pattern_takes_forever() -> None:
     text = "a" * 1_000_000 + "b"
     for regex in ("(a+)+$", "(a|aa)+c", "(a*)*c", "(x+x+)+y", "a{0,500}a{500}$"):

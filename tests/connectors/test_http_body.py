@@ -1,14 +1,15 @@
 """A small body whose events are all good is judged at once, and the same is said of it as event by event."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
+import pytest
 from hypothesis import given, strategies as st
 
-from connectors.http.body import BodyLimits, Judged, Kind, judge, judged_at_once
+from connectors.http.body import BLOCK_BYTES, BodyLimits, Judged, Kind, judge, judged_at_once
 from tests.nodes.world import Taker, World
 from walflow import Codec
 from walflow.codecs import JSON, STRING
-from walflow.framing import MESSAGES, Incoming
+from walflow.framing import LINES, MESSAGES, Incoming
 
 LIMITS = BodyLimits(body=1000, event=12, events=5)
 lines = st.sampled_from([b"1", b'{"a": 2}', b"", b"{", b"\xff", b'"longer than its limit"', b"1\r", b"[1,\n2]", b"x"])
@@ -44,6 +45,32 @@ def _result(judging: Iterator[None]) -> Judged:
         except StopIteration as end:
             judged: Judged = end.value
             return judged
+
+
+class _Turns:
+    """Of a judge, and then what it says."""
+
+    def __init__(self, judging: Generator[None, None, Judged]) -> None:
+        self._judging = judging
+        self.judged: Judged | None = None
+
+    def __iter__(self) -> Iterator[None]:
+        self.judged = yield from self._judging
+
+
+@pytest.mark.parametrize("kind", ["lines", "array", "framed"])
+def test_a_turn_has_so_many_bytes_too(kind: Kind) -> None:
+    """Three events of half a megabyte are three turns: before, they were one."""
+    event = b'"' + b"x" * (BLOCK_BYTES * 2) + b'"'
+    body = b"[" + b",".join([event] * 3) + b"]" if kind == "array" else (event + b"\n") * 3
+    framing = Incoming((), MESSAGES) if kind != "framed" else Incoming((), LINES)
+    out = World().source(Taker(), codec=JSON, framing=framing)
+    limits = BodyLimits(body=1 << 23, event=1 << 20, events=5)
+    judging = judge(body, kind, out, limits, all_or_none=True)
+    turns = len(list(judging_turns := _Turns(judging)))
+    assert judging_turns.judged is not None
+    assert sum(frames.count for frames in judging_turns.judged.frames) == 3
+    assert turns == 2  # between the three
 
 
 def test_most_bodies_are_judged_at_once() -> None:

@@ -419,6 +419,41 @@ async def test_a_repeated_key_is_not_taken_again() -> None:
         assert server.events == [b"1", b"2"]
 
 
+@pytest.mark.parametrize("ends", [b"\xe9 \xe8", b"\xff \xef\xbf\xbd"], ids=["two of Latin-1", "a replacement"])
+async def test_keys_that_read_alike_are_not_one(ends: bytes) -> None:
+    """What is no text is no key: the second of these was answered as if it had come before, and its event was not taken."""
+    async with serving() as server:
+        first, second = [
+            await ask(server, b"1", {"Idempotency-Key": f"caf{end}"})
+            for end in ends.decode(errors="surrogateescape").split()
+        ]
+        assert first.status == 400
+        assert "not UTF-8" in str(first.body)
+        assert "idempotency-replayed" not in second.headers
+        assert (await ask(server, b"1", {"Idempotency-Key": "caf\u00e9"})).status == 200
+        assert (await ask(server, b"1", {"Idempotency-Key": "caf\u00e8"})).status == 200
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["Transfer-Encoding: gzip, chunked", "Transfer-Encoding: cow\r\nTransfer-Encoding: chunked"],
+)
+async def test_a_transfer_coding_that_is_not_understood_is_501(lines: str) -> None:
+    async with serving() as server, server.client() as client:
+        client.write(f"POST / HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n1\r\n1\r\n0\r\n\r\n".encode())
+        assert (await client.answer()).status == 501
+        assert await client.is_closed()
+        assert server.events == []
+
+
+@pytest.mark.parametrize("coding", ["chunked", "CHUNKED", " chunked "])
+async def test_chunked_is_understood(coding: str) -> None:
+    async with serving() as server, server.client() as client:
+        client.write(f"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: {coding}\r\n\r\n1\r\n1\r\n0\r\n\r\n".encode())
+        assert (await client.answer()).status == 200
+        assert server.events == [b"1"]
+
+
 async def test_a_key_whose_request_is_under_way_waits_for_its_outcome() -> None:
     async with serving(ack=False) as server, server.client() as one, server.client() as two:
         one.send(b"1", {"Idempotency-Key": "k"})

@@ -23,6 +23,7 @@ class Taps:
         self._ports = ports
         self._rules = rules
         self._running: set[asyncio.Task[None]] = set()
+        self._begun = 0  # those too that are not running yet
         self._closed = False
 
     @property
@@ -31,7 +32,7 @@ class Taps:
 
     def open(self) -> int:
         """How many are open."""
-        return len(self._running)
+        return self._begun
 
     def close(self) -> None:
         self._closed = True
@@ -50,8 +51,15 @@ class Taps:
         names = self._ports.within(wanted.at)
         if not names:
             return _refused(404, *unknown(wanted.at, self._ports.names))
-        if len(self._running) >= MOST or self._closed:
+        if self._begun >= MOST or self._closed:
             return _refused(503, f"{MOST} taps are open already; the daemon allows no more at a time")
+        self._begun += 1  # before anything is awaited, or more would pass meanwhile
+        try:
+            return await self._open(request, wanted, names)
+        finally:
+            self._begun -= 1
+
+    async def _open(self, request: web.Request, wanted: "Asked", names: Sequence[PortName]) -> web.StreamResponse:
         try:
             # in a thread: reading the modules takes a while, and the flow goes on meanwhile
             where = await asyncio.to_thread(condition, wanted.where) if wanted.where else None

@@ -7,8 +7,10 @@ the lines that do not fit (stderr.py).
 import atexit
 import logging
 import os
+import re
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
+from ipaddress import ip_address
 from typing import Any, Final, Literal, cast
 
 import structlog
@@ -139,16 +141,57 @@ class _Logger:
 
 
 class _Others(logging.Handler):
-    """Lines of libraries, which use the standard library's logging."""
+    """Lines of libraries, which use the standard library's logging.
+
+    A library quotes what it could not read, and that may be a password: `Missing expected LF after header value: b'Authorization: …'`.
+    So of its words only those are shown that stand in its source, with the peer's address, the type of the error and its
+    place in the source."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            text = record.getMessage()
-            if record.exc_info and record.exc_info[1] is not None:
-                text = f"{text}: {record.exc_info[1]!r}"
-            structlog.get_logger(component=record.name).log(record.levelno, text.replace("\n", " "))
+            level = record.levelno
+            fields: dict[str, object] = {}
+            if peers := _peers(record.args):
+                fields["peer"] = peers[0]
+            error = record.exc_info[1] if record.exc_info else None
+            if error is not None:
+                fields |= {"error": type(error).__name__, "at": _place(error)}
+                if type(error).__module__ in PEERS_FAULT:
+                    level = logging.DEBUG
+            fields.setdefault("at", f"{record.filename}:{record.lineno}")
+            words = _words(str(record.msg)) if record.args or record.name in PLAIN else "message"
+            structlog.get_logger(component=record.name).log(level, words, **fields)
         except Exception:  # noqa: BLE001  # as above
             return
+
+
+PLAIN: Final = frozenset({"asyncio"})  # their messages without arguments begin with words of theirs
+PEERS_FAULT: Final = frozenset({"aiohttp.http_exceptions"})  # modules of errors that whoever connects can cause
+_MADE: Final = re.compile(r"%[#0\- +]*[\d.*]*[a-zA-Z]|[^\w ,./;!?-]", re.ASCII)
+
+
+def _words(message: str) -> str:
+    """What stands before the first place at which something may have been filled in, in the first line."""
+    return _MADE.split(message.partition("\n")[0], maxsplit=1)[0].strip() or "message"
+
+
+def _peers(args: object) -> list[str]:
+    found: list[str] = []
+    for one in cast("tuple[object, ...]", args) if isinstance(args, tuple) else ():
+        try:
+            found.append(str(ip_address(str(one))))
+        except ValueError:
+            continue
+    return found
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    if trace is None:
+        return "unknown"
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
 
 
 class RateLimit:

@@ -19,6 +19,7 @@ _read = extractor("")
 LATEST: Final = (1 << 63) - 2  # nanoseconds; InfluxDB keeps the last one for itself
 _in_key = re.compile(r"[,= ]")
 _in_measurement = re.compile(r"[, ]")
+_control = re.compile(r"[\x00-\x1f\x7f]").search
 _quotes = re.compile(r'["\\]')
 
 
@@ -47,7 +48,20 @@ class Influx(EventCodec):
         if timestamp is not None and (type(timestamp) is not int or abs(timestamp) > LATEST):
             raise CannotEncode(f"timestamp is {kind_of(timestamp)}, and no number of nanoseconds in 64 bits")
         line = f"{_key(measurement, _in_measurement)}{''.join(written)} {values}"
-        return bytes_of(line if timestamp is None else f"{line} {timestamp}")
+        made = bytes_of(line if timestamp is None else f"{line} {timestamp}")
+        if _control(line) is not None and not self._reads(made, measurement, tags, fields):
+            raise CannotEncode("a control character in it that the line protocol does not hold")
+        return made
+
+    def _reads(
+        self, written: bytes, measurement: str, tags: Mapping[str, object], fields: Mapping[str, object]
+    ) -> bool:
+        """Whether it is read again as what it was. Readers differ in what they take for white space."""
+        try:
+            read = cast("Mapping[str, object]", self.decode(written))
+        except CannotDecode:
+            return False
+        return (read["measurement"], read["tags"], read["fields"]) == (measurement, tags, fields)
 
 
 def _members(event: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -98,7 +98,8 @@ def _fill(message: Any, value: object, place: str) -> None:
     if not isinstance(value, dict):
         raise CannotEncode(f"{place} is {kind_of(value)}, and no record")
     for name, member in cast(Mapping[str, object], value).items():
-        field = message.DESCRIPTOR.fields_by_name.get(name)
+        # names are ASCII; half of a surrogate pair is a SystemError of protobuf's
+        field = message.DESCRIPTOR.fields_by_name.get(name) if name.isascii() else None
         here = f"{place}.{name}"
         if field is None:
             raise CannotEncode(f"{here} is no field of the message")
@@ -139,7 +140,7 @@ def _set(message: Any, field: Any, member: object, here: str) -> None:
 
 def _plain(field: Any, value: object, here: str) -> object:
     if field.enum_type is not None and isinstance(value, str):
-        if value not in field.enum_type.values_by_name:
+        if not value.isascii() or value not in field.enum_type.values_by_name:
             raise CannotEncode(f"{here} is {value[:40]!r}, which is no name of {field.enum_type.name}")
         return field.enum_type.values_by_name[value].number
     if isinstance(value, bool) is not (field.cpp_type == _Field.CPPTYPE_BOOL):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from walflow.codecs.json import JSON
-from walflow.errors import CannotDecode
+from walflow.errors import CannotDecode, CannotEncode
 from walflow.event import Frames, Framing, Verdict
 from walflow.framing import LINES, WHOLE
 from walflow.plugins import known_keys
@@ -37,7 +37,12 @@ class String:
             raise CannotDecode("not UTF-8") from error
 
     def encode(self, value: object) -> bytes:
-        return value.encode(errors="replace") if isinstance(value, str) else JSON.encode(value)
+        if not isinstance(value, str):
+            return JSON.encode(value)
+        try:
+            return value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+            raise CannotEncode("a character that UTF-8 cannot hold") from None
 
     def whole(self, payload: bytes) -> bool:
         return False

@@ -65,6 +65,7 @@ class Compiled:
     reads_meta: bool
     draws: bool
     asks: bool  # what time it is
+    weighs: bool  # what it makes, as that may be much larger than what came
     made: frozenset[str]  # exits by which changed events leave
     repeated: frozenset[str]  # exits by which one event may leave more than once
     begins: Mapping[str, Cell]  # the first state of each node that keeps state

@@ -30,6 +30,7 @@ from walflow.compile.compiled import Compiled
 from walflow.compile.effects import DROPPED, Effects, Leaving, ScriptExits
 from walflow.compile.expressions import Base, Here, Keys
 from walflow.compile.frames import WindowCode, tick_code
+from walflow.compile.growth import grows
 from walflow.compile.listing import Listing, Table, printable
 from walflow.compile.program import CallOf, ScriptOf, Term, WholeTerm, WindowsOf, functions, walk
 from walflow.compile.reads import BlockDecoder, ReadShape, bind_whole
@@ -51,7 +52,8 @@ class _Compiling:
         self._helpers: list[Listing] = []
         self._streams: list[Listing] = []
         self._named: dict[tuple[str, bool], str] = {}
-        self._expressions = Effects(self._table, self._helpers)
+        self._weighs = grows(region)
+        self._expressions = Effects(self._table, self._helpers, weighs=self._weighs)
         names = [*region.places, *region.scripts]
         self._into = Counter(one.to for name in names for one in region.onward(name))
         self._exits = region.exits
@@ -125,7 +127,9 @@ class _Compiling:
             self._head(whole)
             for place, local in self._cells.items():
                 whole.put(f"{local} = state[{self._table.constant(place)}]")
-            if self._cells:
+            if self._weighs:
+                whole.put("weights = {}")
+            if self._cells or self._weighs:
                 with whole.block("if room is None:"):
                     whole.put("room = [BOUNDLESS, None]")
             for code in self._codes.values():
@@ -134,10 +138,12 @@ class _Compiling:
                 whole.add(inner)
             tick_code([*self._codes.values()], whole, draws=self._draws)
             whole.put("for i, e in zip(numbers, events):")
-            if self._cells:
+            if self._cells or self._weighs:
                 with whole.block("    if room[0] < 0:"):
                     whole.put("    room[1] = i")
                     whole.put("    break")
+            if self._weighs:
+                whole.put("    weights.clear()")
             whole.lines += body.lines
             whole.spans += body.spans
             metas = "z" if self._sets_meta else ""
@@ -182,6 +188,7 @@ class _Compiling:
             self._reads_meta,
             self._draws,
             self._asks,
+            self._weighs,
             frozenset(self._mixed),
             self._region.repeated,
             self._begins,
@@ -400,6 +407,8 @@ class _Compiling:
             self._listing.put(f"x{at}(i)")
             if to in self._mixed:
                 self._listing.put(f"y{at}({'kept(i)' if came.kept else came.local})")
+                if self._weighs and not came.kept:
+                    self._listing.put(f"room[0] -= weigh({came.local}, weights)")
             if self._sets_meta:
                 self._listing.put(f"z{at}.append({came.meta.name})")
         elif self._into[to] == 1 and self._listing.depth < DEEPEST:

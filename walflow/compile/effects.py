@@ -188,6 +188,7 @@ class Effects(Expressions):
             step = self.table.add("s", first.step)
             copied = self.put(f"{{**{name}}} if type({name}) is dict else opened({name}, {step})", term.span).name
             self.listing.put(f"{copied}[{self.table.constant(first.key)}] = {value}", term.span)
+            self.weighed(Operand(copied), term.span)
             self.listing.put(f"{name} = {copied}", term.span)
             return Operand(value)
         keys = [
@@ -196,6 +197,7 @@ class Effects(Expressions):
         ]
         steps = self.table.add("s", tuple(step.step for step in term.steps))
         self.listing.put(f"{name} = assigned({name}, ({', '.join(keys)},), {value}, {steps})", term.span)
+        self.weighed(Operand(name), term.span)
         return Operand(value)
 
     def _let_state(self, term: LetOf, value: str, here: Here) -> Operand:
@@ -269,6 +271,9 @@ class Effects(Expressions):
         of = self.atom(term.of, here)
         made = self.temporary()
         self.listing.put(f"{made} = {'[]' if term.start is None else self.atom(term.start, here)}", term.span)
+        size = self.temporary() if self.weighs and term.start is None else None
+        if size is not None:
+            self.listing.put(f"{size} = 0")
         leaves = any(isinstance(one, EmitOf | DropOf) for one in walk(term))
         if leaves:
             assert self.exits is not None
@@ -279,12 +284,12 @@ class Effects(Expressions):
                 self._name(case.key, key)
                 self._name(case.value, value)
                 if case.guard is None:
-                    self._turn(case.body, made, term, here)
+                    self._turn(case.body, made, size, term, here)
                     break
                 holds = self.temporary()
                 self.verdict("when", holds, case.guard, here)
                 with self.listing.block(f"if {holds}:", case.span):
-                    self._turn(case.body, made, term, here)
+                    self._turn(case.body, made, size, term, here)
                     if case is not term.cases[-1] and not ends(case.body):
                         self.listing.put("continue")
         if leaves:
@@ -293,19 +298,23 @@ class Effects(Expressions):
                 self.listing.put("break")
         return Operand(made)
 
-    def _turn(self, body: Term, made: str, term: ForOf, here: Here) -> None:
+    def _turn(self, body: Term, made: str, size: str | None, term: ForOf, here: Here) -> None:
         if ends(body):
             self.operand(body, here)
             return
         value = self.atom(body, here)
         if term.start is None:
             self.listing.put(f"{made}.append({value})", body.span)
+            if size is not None:
+                self.listing.put(f"{size} = grown({size}, {value}, weights)", body.span)
         elif term.fold in {"and", "or"}:
             symbol = self.table.constant(term.fold)
             both = f"boolean({symbol}, {made}) {term.fold} boolean({symbol}, {value})"
             self.listing.put(f"{made} = {both}", body.span)
         else:
             self.listing.put(f"{made} = {NAMES[term.fold]}({made}, {value})", body.span)
+            if term.fold == "+":
+                self.weighed(Operand(made), body.span)
 
     # ---- match
 

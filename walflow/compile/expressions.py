@@ -104,8 +104,9 @@ _LOGICAL: Final = frozenset({"==", "!=", "xor"}) | _ORDER
 class Expressions:
     """Writes to `listing`. Temporaries are numbered throughout. Helpers are collected in `helpers`."""
 
-    def __init__(self, table: Table, helpers: list[Listing]) -> None:
+    def __init__(self, table: Table, helpers: list[Listing], *, weighs: bool = False) -> None:
         self.table = table
+        self.weighs = weighs  # what is made, as it may be much larger than the event
         self.listing = Listing()
         self._helpers = helpers
         self._count = 0
@@ -138,10 +139,10 @@ class Expressions:
                 return self._text(term, here)
             case ArrayOf():
                 items = [self.atom(item, here) for item in term.items]
-                return self.put(f"[{', '.join(items)}]", term.span, list)
+                return self.made(f"[{', '.join(items)}]", term.span, list)
             case RecordOf():
                 fields = [(self.atom(key, here), self.atom(value, here)) for key, value in term.fields]
-                return self.put(f"{{{', '.join(f'{key}: {value}' for key, value in fields)}}}", term.span, dict)
+                return self.made(f"{{{', '.join(f'{key}: {value}' for key, value in fields)}}}", term.span, dict)
             case CallOf():
                 return self._call(term, here)
             case UnaryOf():
@@ -152,7 +153,7 @@ class Expressions:
                 return self._present(term, here)
             case MergeOf():
                 of = self.atom(term.of, here)
-                return self.put(f"merged({of}, {self.atom(term.spec, here)})", term.span, dict)
+                return self.made(f"merged({of}, {self.atom(term.spec, here)})", term.span, dict)
             case PatchOf():
                 return self._patch(term, here)
             case PackOf():
@@ -175,6 +176,15 @@ class Expressions:
         name = self.temporary()
         self.listing.put(f"{name} = {code}", span)
         return Operand(name, None, kind)
+
+    def made(self, code: str, span: Span, kind: type | None = None) -> Operand:
+        """A value with others in it."""
+        return self.weighed(self.put(code, span, kind), span)
+
+    def weighed(self, operand: Operand, span: Span) -> Operand:
+        if self.weighs:
+            self.listing.put(f"weigh({operand.name}, weights)", span)
+        return operand
 
     def sound(self, operand: Operand, span: Span) -> str:
         name, steps = operand.name, operand.steps
@@ -314,10 +324,12 @@ class Expressions:
         if symbol in {"+", "-", "*"}:
             guard = _guard([(left, int), (right, int)])
             if guard is None:
-                return self.put(full, span)
+                return self.made(full, span) if symbol == "+" else self.put(full, span)
             name = self.put(f"{left.name} {symbol} {right.name} if {guard} else BEYOND", span).name
             with self.listing.block(f"if not LEAST <= {name} <= MOST:", span):
                 self.listing.put(f"{name} = {full}", span)
+                if symbol == "+":
+                    self.weighed(Operand(name), span)
             return Operand(name)
         if symbol == "%" and right.is_const and right.kind is int and cast("int", self.table.names[right.name]) > 0:
             whole = f"type({left.name}) is int and 0 <= {left.name} <= MOST"
@@ -371,7 +383,7 @@ class Expressions:
             self.listing.put(f"{name} = {self.table.add('f', term.function.apply)}({', '.join(given)})", term.span)
         with self.listing.block("except CannotApply as why:"):
             self.listing.put(f"raise named({self.table.constant(term.name)}, why) from None", term.span)
-        return Operand(name)
+        return Operand(name) if term.function.gives in SCALAR_NAMES else self.weighed(Operand(name), term.span)
 
     def _argument(self, call: CallOf, at: int, here: Here) -> str:
         term = call.arguments[at].term
@@ -408,7 +420,7 @@ class Expressions:
         )
         for change in term.changes:
             self._change(record.name, change, here, term.span)
-        return record
+        return self.weighed(record, term.span)
 
     def _change(self, record: str, change: Change, here: Here, span: Span) -> None:
         put = self.listing.put

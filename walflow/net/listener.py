@@ -31,24 +31,33 @@ Arrived = Callable[[socket.socket, object], Coroutine[object, object, None] | No
 
 class Listener:
     """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or return
-    a coroutine that sets the connection up."""
+    a coroutine that sets the connection up. `make_room` is called where descriptors are short: it closes up to so many
+    connections that can be missed, and says how many."""
 
-    def __init__(self, sockets: Sequence[socket.socket], arrived: Arrived, half: Half) -> None:
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        arrived: Arrived,
+        half: Half,
+        make_room: Callable[[int], int] = lambda most: 0,
+    ) -> None:
         self._sockets = sockets
         self._arrived = arrived
         self._half = half
+        self._make_room = make_room
         self._loop = asyncio.get_running_loop()
         self._starting: set[asyncio.Task[None]] = set()
-        self._paused = self._closed = False
+        self._stopped = self._paused = self._closed = False
 
     def start(self) -> None:
+        self._stopped = False
         for sock in self._sockets:
             self._loop.add_reader(sock, self._accept, sock)
 
     def add(self, sock: socket.socket) -> None:
         """Accepts from this socket too."""
         self._sockets = (*self._sockets, sock)
-        if not self._paused:
+        if not self._stopped:
             self._loop.add_reader(sock, self._accept, sock)
 
     def drop(self, sock: socket.socket) -> None:
@@ -67,6 +76,7 @@ class Listener:
         await asyncio.gather(*self._starting, return_exceptions=True)
 
     def _stop(self) -> None:
+        self._stopped = True
         for sock in self._sockets:
             self._loop.remove_reader(sock)
 
@@ -96,19 +106,30 @@ class Listener:
 
     def _pause(self, reason: str) -> None:
         """Stops accepting. New connections wait in the kernel's queue."""
+        self._stop()
+        if self._look_soon():
+            return
         if not self._paused:
             self._half.log.warning("accepting paused", reason=reason)
             self._paused = True
-        self._stop()
         self._half.scheduler.call_later(LOOK_AGAIN, self._look)
+
+    def _look_soon(self) -> bool:
+        """What can be missed is closed; its descriptors are free in the loop's next turns."""
+        made = self._make_room(AT_ONCE) > 0
+        if made:
+            self._half.scheduler.call_later(0.0, self._look)
+        return made
 
     def _look(self) -> None:
         if self._closed:
             return
         if self._is_short():
-            self._half.scheduler.call_later(LOOK_AGAIN, self._look)
+            if not self._look_soon():
+                self._half.scheduler.call_later(LOOK_AGAIN, self._look)
             return
-        self._half.log.info("accepting again")
+        if self._paused:
+            self._half.log.info("accepting again")
         self._paused = False
         self.start()
 

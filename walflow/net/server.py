@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections import Counter as Tally, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from pydantic import Field
@@ -142,7 +143,7 @@ class StreamServer:
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Until it is cancelled."""
         self.out.max_event_bytes = self.config.max_event_bytes
-        self.listener = listener = Listener(sockets, self._arrived, self.out)
+        self.listener = listener = Listener(sockets, self._arrived, self.out, self._make_room)
         self.inlet.serve(self.accept)
         self.inlet.on_reopen(self._reload)
         listener.start()
@@ -268,6 +269,13 @@ class StreamServer:
         else:
             return f"{self.config.max_connections} clients are connected"
         return None
+
+    def _make_room(self, most: int) -> int:
+        """Descriptors are short: those who have sent their last byte go first."""
+        leaving = list(islice(self.leaving.values(), most))
+        for peer in leaving:
+            self._evict(peer, "leaving client closed", "it has sent its last byte, and descriptors are short")
+        return len(leaving)
 
     def _evict(self, peer: Peer, event: str, reason: str) -> None:
         """Closes a client to make room. Data in the kernel still reaches it."""

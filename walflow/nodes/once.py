@@ -93,6 +93,9 @@ class _Evaluates:
         self._evaluations = evaluations
 
     def accept(self, block: Block) -> None:
+        if self._select.compiled.weighs:
+            self._select.accept(block)  # in parts: all of them would be too much to keep
+            return
         evaluated = self._select.evaluate(block)
         self._evaluations.put(block, evaluated)
         self._select.send(block, evaluated)
@@ -105,7 +108,10 @@ class _Repeats:
 
     def accept(self, block: Block) -> None:
         evaluated = self._evaluations.take(block)
-        self._select.send(block, self._select.evaluate(block) if evaluated is None else evaluated)
+        if evaluated is None:
+            self._select.accept(block)
+        else:
+            self._select.send(block, evaluated)
 
 
 def once(passed: Passed, evaluations: Evaluations, first: Select, again: Select) -> Node:

@@ -34,6 +34,7 @@ from walflow_kernel.state import Room, State
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
 BLOCK_EVENTS: Final = 4096
+MADE_BYTES: Final = 16 << 20  # that are made of a block at a time, where they may be many more than came
 
 
 class Way(NamedTuple):
@@ -84,7 +85,11 @@ class Select:
         self._places: dict[int, str | None] = {}  # in flow files, of the lines that failed
 
     def accept(self, block: Block) -> None:
-        self.send(block, self.evaluate(block))
+        left: Block | None = block
+        while left is not None and self.compiled.weighs:
+            left = self.begin(left, MADE_BYTES)
+        if left is not None:
+            self.send(left, self.evaluate(left))
 
     def evaluate(self, block: Block) -> Evaluated:
         """What leaves of a block, for `send`: of this select, or of another one of the same region."""

@@ -90,6 +90,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "unzip": function(unzip),
     "flatten": function(flatten),
     "coalesce": function(coalesce),
-    "join": function(join),
+    "join": function(join, grows=True),
     "sort": function(sort),
 }

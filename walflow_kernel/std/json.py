@@ -50,5 +50,5 @@ _kind: Callable[[object], type] = type
 FUNCTIONS: Mapping[str, Function] = {
     "decode": function(decode),
     "encode": function(encode),
-    "encode_pretty": function(encode_pretty),
+    "encode_pretty": function(encode_pretty, grows=True),
 }

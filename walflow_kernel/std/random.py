@@ -51,7 +51,7 @@ def _between(bounds: Sequence[int | float]) -> Sequence[int | float]:
 
 FUNCTIONS: Mapping[str, Function] = {
     "bool": function(boolean, "chance"),
-    "string": function(string, "chance"),
+    "string": function(string, "chance", grows=True),
     "integer": function(integer, "chance", most=2),
     "float": function(float_, "chance", most=2),
 }

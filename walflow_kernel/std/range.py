@@ -27,4 +27,4 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-FUNCTIONS: Mapping[str, Function] = {"range": function(between), "contains": function(contains)}
+FUNCTIONS: Mapping[str, Function] = {"range": function(between, grows=True), "contains": function(contains)}

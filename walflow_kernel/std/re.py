@@ -1,4 +1,5 @@
-"""std::re, by RE2: the time of a match is in proportion to the length of the text, for any pattern."""
+"""std::re, by RE2: the time of one match is in proportion to the length of the text, for any pattern. The number of
+matches is too, so what looks for all of them has a budget."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from walflow_kernel.std.string import encoded
 from walflow_kernel.values import LONGEST
 
 _re2: Any = re2  # it has no types
-_MOST_MEMORY: Final = 2 << 20  # the most bytes of one compiled pattern; RE2 itself allows four times as many
+MOST_MEMORY: Final = 2 << 20  # the most bytes of one compiled pattern; RE2 itself allows four times as many
+SEARCHED: Final = 128 << 20  # bytes that one call may look at, see `Pattern.matches`
 _KEPT: Final = 32  # the most patterns that are remembered if they come from events
 _group = re.compile(r"\$(?:\$|(?P<plain>[0-9A-Za-z_]+)|\{(?P<braced>[0-9A-Za-z_]+)\})").finditer
 
@@ -30,6 +32,7 @@ class Pattern:
     def __init__(self, regex: Any, text: str) -> None:
         self._regex = regex
         self._text = text
+        self._looks_ahead = _looks_ahead(text)
         self.named: Sequence[tuple[str, int]] = tuple(regex.groupindex.items())
         self.groups: frozenset[int | str] = frozenset([*range(regex.groups + 1), *regex.groupindex])
 
@@ -44,13 +47,33 @@ class Pattern:
         return found
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        """From left to right. There is no empty match directly after a match, as in Rust, and none within a character."""
+        """From left to right. There is no empty match directly after a match, as in Rust, and none within a character.
+
+        `a(.*b)?` may look at all that follows for each `a`. RE2 does not say how far it has looked, so with such a pattern
+        each match counts as the rest of the text. Raises CannotApply where that is more than SEARCHED."""
         end = -1
+        left, length = SEARCHED, len(text) if self._looks_ahead else 0
         for match in self._regex.finditer(text):
             begin, behind = match.span()
+            if length:
+                left -= length - begin
+                if left < 0:
+                    raise CannotApply(f"it would search more than {SEARCHED:,} bytes for all matches")
             if begin < behind or (begin != end and not _within_character(text, begin)):
                 yield match
             end = behind
+
+
+def _looks_ahead(pattern: str) -> bool:
+    """Whether a match may end long before the place up to which it was looked for: a part that takes any length is in a
+    choice, or in a group that is repeated or optional. Elsewhere a match ends where such a part does."""
+    plain = _atoms.sub("x", pattern)
+    return bool(_endless(plain)) and ("|" in plain or bool(_repeated(plain)))
+
+
+_atoms = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+\]", re.DOTALL)
+_endless = re.compile(r"[*+]|\{\d*,\}").search
+_repeated = re.compile(r"\)[*+?{]").search
 
 
 def _within_character(text: bytes, at: int) -> bool:
@@ -61,7 +84,7 @@ def _within_character(text: bytes, at: int) -> bool:
 def pattern(text: str) -> Pattern:
     encoded(text)  # or RE2 would raise
     options = _re2.Options()
-    options.max_mem = _MOST_MEMORY
+    options.max_mem = MOST_MEMORY
     options.log_errors = False
     try:
         return Pattern(_re2.compile(text, options), text)
@@ -138,8 +161,8 @@ def _decoded(text: bytes) -> str:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "replace": function(replace),
-    "replace_all": function(replace_all),
+    "replace": function(replace, grows=True),
+    "replace_all": function(replace_all, grows=True),
     "is_match": function(is_match),
     "split": function(split),
 }

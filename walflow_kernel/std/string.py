@@ -123,7 +123,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "is_empty": function(is_empty),
     "len": function(length),
     "bytes": function(in_bytes),
-    "replace": function(replace),
+    "replace": function(replace, grows=True),
     "trim": function(trim),
     "trim_start": function(trim_start),
     "trim_end": function(trim_end),

@@ -63,6 +63,7 @@ def _made(
         of.rest,
         of.gives,
         "window",
+        of.grows,
         aggregate,
         option,
     )

@@ -100,7 +100,8 @@ class RunningTap:
 
     async def _of(self, blocks: Sequence[TakenBlock]) -> AsyncGenerator[bytes]:
         for block in blocks:
-            at_once = max(1, min(AT_ONCE_EVENTS, AT_ONCE_BYTES * block.frames.count // (len(block.frames) or 1)))
+            most = AT_ONCE_BYTES if self._condition is None else min(AT_ONCE_BYTES, self._condition.most)
+            at_once = max(1, min(AT_ONCE_EVENTS, most * block.frames.count // (len(block.frames) or 1)))
             async for numbers in self._matching(block, at_once):
                 for start in range(0, min(len(numbers), int(self._room)), at_once):
                     some = numbers[start : min(start + at_once, int(self._room) + start)]

@@ -1,4 +1,7 @@
-"""The condition of a tap: an expression of the flow language, compiled as that of a select is."""
+"""The condition of a tap: an expression of the flow language, compiled as that of a select is.
+
+It comes from whoever may ask, and is evaluated on the daemon's loop. So it takes no more steps than STEPS for one event: it has
+no loop and makes nothing large, so a step for each byte of the event and each LETTERS of the text is enough."""
 
 import re
 from collections.abc import Sequence
@@ -9,15 +12,22 @@ from typing import Final, NamedTuple
 from walflow.admin.tap.sampler import TakenBlock
 from walflow.compile.compiled import BlockCall, Compiled
 from walflow.compile.compiling import compile_region
+from walflow.compile.program import CallOf, Const, ForOf, InvokeOf, Term, functions, walk
 from walflow.compile.reference import shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import WalflowError
 from walflow.event import codec_at
 from walflow.plan.alone import load_query
 from walflow.plan.regions import region_of
+from walflow_kernel.errors import CannotApply
 from walflow_kernel.moment import Moment
+from walflow_kernel.weight import weight_of
 
 NAME: Final = "--where"
+LONGEST: Final = 1024  # characters
+LETTERS: Final = 4  # of the text, for an operation at the least
+STEPS: Final = 1 << 20
+LARGEST_CONSTANT: Final = 64 << 10  # bytes
 _MODULE: Final = re.compile(r"(?<![\w:`])([A-Za-z_]\w*)::")
 _TAIL: Final = re.compile(r"^expected `group` or `into`, found (?!`into`)(.*)$")
 _INTO: Final = "found `into`"
@@ -39,11 +49,24 @@ class Matching(NamedTuple):
 
 @dataclass(frozen=True)
 class Condition:
-    """Shipped modules need no `use`."""
+    """Shipped modules need no `use`. `most`: bytes of an event that is judged, and of those judged at once."""
 
     compiled: Compiled
+    most: int
 
     def of(self, block: TakenBlock) -> Matching:
+        if len(block.frames.data) <= self.most:
+            return self._of(block)
+        small = [at for at, payload in enumerate(block.frames.payloads()) if len(payload) <= self.most]
+        left_out = block.frames.count - len(small)
+        if not left_out:
+            return self._of(block)
+        metas = None if block.metas is None else [block.metas[at] for at in small]
+        found = self._of(block._replace(frames=block.frames.picked(small), metas=metas))
+        reason = found.reason or f"this condition judges no event of more than {self.most:,} bytes"
+        return Matching([small[number] for number in found.numbers], found.failed + left_out, reason)
+
+    def _of(self, block: TakenBlock) -> Matching:
         frames = block.frames
         moment = Moment(block.ingest_ns, getrandbits(64))
         call = BlockCall(moment, range(frames.count), dict(block.meta), block.metas, _nothing_new)
@@ -54,6 +77,8 @@ class Condition:
 
 def condition(text: str) -> Condition:
     """Raises NotAnExpression."""
+    if len(text) > LONGEST:
+        raise NotAnExpression(render(error(f"{NAME} has at most {LONGEST:,} characters, not {len(text):,}")))
     used = dict.fromkeys(_MODULE.findall(_TEXT.sub("", text)))
     uses = "".join(f"use {shipped()[name]}; " for name in used if name in shipped())
     before = f"{uses}select event from in where\n"
@@ -63,8 +88,34 @@ def condition(text: str) -> Condition:
     [plan] = query.assembly.pipelines
     if len(plan.selects) != 1 or plan.scripts or plan.operators or plan.selects[0].having is not None:
         raise NotAnExpression(render(error(f'{NAME} takes one expression, for example event.level == "error"')))
-    compiled = compile_region(region_of(plan, "in"))
-    return Condition(compiled)
+    where = plan.selects[0].where
+    refused = None if where is None else _too_much(where.term)
+    if refused is not None:
+        what, span = refused
+        raise NotAnExpression(render(_moved(error(f"{NAME} has {what}", span), text, len(before))))
+    return Condition(compile_region(region_of(plan, "in")), STEPS // (len(text) // LETTERS + 1))
+
+
+def _too_much(term: Term) -> tuple[str, Span] | None:
+    """What may take more steps than the event has bytes."""
+    bodies = [function.body for function in functions([term]) if function.body is not None]
+    for one in [part for whole in (term, *bodies) for part in walk(whole)]:
+        if isinstance(one, ForOf):
+            return "no `for`: it would hold up the daemon", one.span
+        if isinstance(one, InvokeOf) and one.function.recurs:
+            return "no function with `recur`: it would hold up the daemon", one.span
+        if isinstance(one, CallOf) and one.function.grows:
+            return f"no `{one.name}`: it may make something large", one.span
+        if isinstance(one, Const) and _is_large(one.value):
+            return f"no constant of more than {LARGEST_CONSTANT:,} bytes", one.span
+    return None
+
+
+def _is_large(value: object) -> bool:
+    try:
+        return weight_of(value) > LARGEST_CONSTANT
+    except CannotApply:
+        return True
 
 
 def _moved(found: Diagnostic, text: str, by: int) -> Diagnostic:
