@@ -270,7 +270,7 @@ class Half(Protocol):
         gauges of the same name apart; they must have few values."""
         ...
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> Histogram: ...
 
     def metrics(self) -> Sequence[MetricValue]:
         """The present values of all components of the process."""
@@ -351,6 +351,11 @@ class Inlet(Half, Protocol):
         ...
 
     def restore(self) -> None: ...
+
+    def failed_try(self, cause: str, block: Block | None = None) -> None:
+        """For a sink that tries events again itself: one try has failed, of this block. Others need not call it: a block that fails, and
+        a breaker that triggers, are failures."""
+        ...
 
     def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:
         """For a sink that tries events again itself: `tell` says which ones have failed, so many parts at the most."""

@@ -2,7 +2,9 @@
 
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
+from walflow.net.problem import connect_problem
 from walflow.net.reconnect import Reconnect
+from walflow.net.request_seconds import RequestOutcome, RequestSeconds
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.retry_sink import RetrySink
 from walflow.net.secrets import NoSecret, Secret
@@ -24,6 +26,8 @@ __all__ = [
     "NoSecret",
     "NotConfirmed",
     "Reconnect",
+    "RequestOutcome",
+    "RequestSeconds",
     "RetryQueue",
     "RetrySink",
     "Secret",
@@ -32,6 +36,7 @@ __all__ = [
     "SocketOptions",
     "check_host",
     "check_socket_path",
+    "connect_problem",
     "on_thread",
     "parse_address",
 ]

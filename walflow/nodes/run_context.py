@@ -24,6 +24,10 @@ class Gauge(Protocol):
     def __call__(self, name: str, read: Callable[[], float], **labels: str) -> None: ...
 
 
+class HistogramOf(Protocol):
+    def __call__(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues: ...
+
+
 def _nothing() -> None: ...
 def _no_gauge(name: str, read: Callable[[], float], **labels: str) -> None: ...
 def _raise(error: Exception) -> None:
@@ -35,7 +39,7 @@ def _no_metrics() -> Sequence[MetricValue]:
     return ()
 
 
-def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
+def _unseen(name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
     return BucketedValues(bounds)
 
 
@@ -50,7 +54,7 @@ class RunContext:
     fatal: Callable[[WalflowError], NoReturn]
     signal: Callable[[], Signal]
     gauge: Gauge = _no_gauge
-    histogram: Callable[[str, Sequence[float]], BucketedValues] = _unseen
+    histogram: HistogramOf = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
     failed: Callable[[Exception], None] = _raise
@@ -75,8 +79,8 @@ class RunHalf:
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self._context.gauge(name, read, **labels)
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
-        return self._context.histogram(name, bounds)
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
+        return self._context.histogram(name, bounds, **labels)
 
     def metrics(self) -> Sequence[MetricValue]:
         return self._context.metrics()

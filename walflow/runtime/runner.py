@@ -60,6 +60,8 @@ async def run_connector(
                 backoff.reset()
             delay = backoff.next()
             nodes.sink.end(f"restarting: {_line(error)}")
+            if nodes.sink.linked:
+                nodes.sink.note_failure(_line(error))
             nodes.health.becomes("restarting", _line(error))
             restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
@@ -83,8 +85,8 @@ async def _run_once(
         gauges.append((name, own))
         metrics.gauge(name, read, **labels, **own)
 
-    def histogram(name: str, bounds: Sequence[float]) -> BucketedValues:
-        return metrics.histogram(name, bounds, **labels)
+    def histogram(name: str, bounds: Sequence[float], **own: str) -> BucketedValues:
+        return metrics.histogram(name, bounds, **labels, **own)
 
     task = asyncio.current_task()
     assert task is not None

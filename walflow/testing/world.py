@@ -207,8 +207,8 @@ class _Half:
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self.gauges[" ".join((name, *labels.values()))] = read
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
-        return self.histograms.setdefault(name, BucketedValues(bounds))
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
+        return self.histograms.setdefault(" ".join((name, *labels.values())), BucketedValues(bounds))
 
     def metrics(self) -> Sequence[MetricValue]:
         return self.metric_values
@@ -252,6 +252,7 @@ class MemoryInlet(_Half):
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
         self.rejected: list[tuple[bytes, str]] = []
+        self.failed_tries: list[str] = []
         self.triggered: list[str] = []
         self.breaker: str | None = None
         self.half_opened = False  # the breaker is triggered, and the sources may send
@@ -343,6 +344,9 @@ class MemoryInlet(_Half):
 
     def half_open(self) -> None:
         self.half_opened = True
+
+    def failed_try(self, cause: str, block: Block | None = None) -> None:
+        self.failed_tries.append(cause)
 
     def retries(self, tell: Callable[[int], FailedEvents]) -> None:
         self.failed_events = tell
