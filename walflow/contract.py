@@ -261,6 +261,11 @@ class Half(Protocol):
     @property
     def scheduler(self) -> Scheduler: ...
 
+    def explain(self, tell: Callable[[], str]) -> None:
+        """`tell` says in words what the run waits for, for `walflow status` and `/readyz`: a peer that is away before the run is up, or
+        another program that starts. "": nothing. Call it again when that changes."""
+        ...
+
     def counter(self, name: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""
         ...

@@ -215,3 +215,35 @@ def test_status_says_why_an_event_stays_and_what_to_do(tmp_path: Path) -> None:
             assert values["walflow_component_failing_seconds", "out"] > 0
             assert values["walflow_component_failed_tries_total", "out"] > 2
             client.close()
+
+
+def test_a_stop_does_not_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
+    server = Server(lambda ids: 200)
+    with serving(server):
+        file = flow(tmp_path, server, '"timeout": 10000000000')
+    with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        client = Client(daemon.port())
+        client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+        daemon.wait_for("breaker triggered")
+        admin.until(lambda admin: admin.metrics()["walflow_wal_backlog_events", "log"] == 20)
+        client.close()
+        assert daemon.terminate() == 0
+        assert daemon.last("drain is over")["reason"] == "main::out takes no events"
+        assert daemon.last("stopped")["left"] == 20
+
+
+def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> None:
+    server = Server(lambda ids: 500 if 7 in ids else 200)
+    with serving(server):
+        file = flow(tmp_path, server, '"timeout": 10000000000')
+        file.write_text(file.read_text().replace(', "max_attempts": 2', ""))
+        with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            client = Client(daemon.port())
+            client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+            admin.until(lambda admin: admin.metrics()["walflow_wal_acked_events_total", "log"] == 19)
+            admin.until(lambda admin: admin.metrics()["walflow_component_failed_tries_total", "out"] > 2)
+            client.close()
+            assert daemon.terminate() == 0
+            assert daemon.last("stopped")["left"] == 1

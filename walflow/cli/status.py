@@ -1,5 +1,6 @@
 """`walflow status`: asks a running daemon's admin interface for its state."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -31,9 +32,18 @@ if TYPE_CHECKING:
     )
 
 WATCHED_EVERY = 1.0  # seconds
+ASKED_EVERY = 0.1  # seconds, by --wait
 SOON = 86_400  # seconds: no line about a log that will be full later
 DRAIN = "drain"  # the reason of each gate while the daemon stops
 LEAD = 3600  # seconds: from so far ahead on a log's time is something to see to
+
+
+def a_duration(text: str) -> float:
+    """Seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text} is no duration; write 30s, 2m or 500ms")
+    return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
 
 
 def status(
@@ -45,6 +55,15 @@ def status(
             "--ready", help="Only check whether the daemon is ready (exit code 69 if not), and show what has stopped."
         ),
     ] = False,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait",
+            metavar="DURATION",
+            parser=a_duration,
+            help="With --ready: wait so long for it, for example 30s or 2m. One line says how it ended.",
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Show it anew every second, until Ctrl-C; also over a restart of the daemon."),
@@ -59,6 +78,8 @@ def status(
     admin_token_file: TokenOption = None,
 ) -> None:
     """Show a running daemon: its connectors, rates, breakers and backlogs, and parts that have stopped."""
+    if wait is not None and not ready:
+        raise end("--wait goes with --ready", EX_USAGE)
     if watch and (ready or as_json or stuck):
         raise end("--watch excludes --ready, --json and --stuck", EX_USAGE)
     if stuck and (ready or as_json):
@@ -66,7 +87,7 @@ def status(
     client = AdminClient(admin, admin_token_file)
     with answered():
         if ready:
-            _ask_ready(client)
+            _ask_ready(client, wait or 0.0)
         elif watch:
             refresh(client, report)
         elif stuck:
@@ -82,12 +103,27 @@ def status(
                 show(report(known))
 
 
-def _ask_ready(client: AdminClient) -> None:
+def _ask_ready(client: AdminClient, seconds: float) -> None:
+    """Waits so long at the most. A daemon that is not there yet may come."""
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            typer.echo("\n".join(_readiness(client)))
+            return
+        except NoAnswer as error:
+            left = ends - time.monotonic()
+            if left <= 0:
+                waited = f"after {duration(seconds)}: " if seconds else ""
+                raise NoAnswer(f"{waited}{error}") from None
+        time.sleep(min(left, ASKED_EVERY))
+
+
+def _readiness(client: AdminClient) -> list[str]:
+    """Raises NoAnswer if it is not ready."""
     code, body = client.get("/readyz")
     lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
     if code == 200:
-        typer.echo("\n".join(["ready", *lines[1:]]))
-        return
+        return ["ready", *lines[1:]]
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{client.endpoint} answers {code}")
 
 

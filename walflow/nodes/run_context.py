@@ -35,6 +35,7 @@ def _raise(error: Exception) -> None:
 
 
 def _no_stop(graceful: bool) -> None: ...
+def _unexplained(tell: Callable[[], str]) -> None: ...
 def _no_metrics() -> Sequence[MetricValue]:
     return ()
 
@@ -59,6 +60,7 @@ class RunContext:
     stop: Callable[[bool], None] = _no_stop
     failed: Callable[[Exception], None] = _raise
     metrics: Callable[[], Sequence[MetricValue]] = _no_metrics
+    explain: Callable[[Callable[[], str]], None] = _unexplained
 
 
 class RunHalf:
@@ -72,6 +74,9 @@ class RunHalf:
         self._context = context
         self.scheduler = context.scheduler
         self.log = context.log
+
+    def explain(self, tell: Callable[[], str]) -> None:
+        self._context.explain(tell)
 
     def counter(self, name: str) -> Counter:
         return self._context.counter(name)

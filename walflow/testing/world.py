@@ -188,6 +188,7 @@ class _Half:
         self.histograms: dict[str, BucketedValues] = {}
         self.metric_values: Sequence[MetricValue] = ()  # of the process
         self.stopped: list[bool] = []  # each time it asked the daemon to stop: whether gracefully
+        self.explained: Callable[[], str] = lambda: ""
         self.logged: list[EventDict] = []
         self.log = cast(
             FilteringBoundLogger,
@@ -200,6 +201,9 @@ class _Half:
     def lines(self) -> list[str]:
         """What was logged, without levels and fields."""
         return [str(entry["event"]) for entry in self.logged]
+
+    def explain(self, tell: Callable[[], str]) -> None:
+        self.explained = tell
 
     def counter(self, name: str) -> MemoryCounter:
         return self.counters.setdefault(name, MemoryCounter())

@@ -69,7 +69,7 @@ function connector(place) {
 }
 
 function state(one) {
-  if (one.state !== "up") return one.reason ? `${one.state}: ${one.reason}` : one.state;
+  if (one.state !== "up" || one.reason) return one.reason ? `${one.state}: ${one.reason}` : one.state;
   if (one.breaker) return `breaker: ${one.breaker.text || one.breaker.reason}`;
   if (!one.gate.length) return "up";
   const { by } = one.gate[0];
