@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.nodes.test_sink import block, served
 from tests.nodes.world import World
@@ -74,6 +75,21 @@ def test_a_run_that_begins_anew_has_taken_nothing() -> None:
     sink.note_failure("it broke")
     sink.begin(world.context("f::sink"))
     assert told(sink) == ("it broke", 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "level", "advice"),
+    [
+        ("out.log: cannot write: No space left on device", "error", "make room: it goes on by itself"),
+        ("/home/out: cannot write: Disk quota exceeded", "error", "make room: it goes on by itself"),
+        ("the log is full: 9 of 10 bytes", "error", "its sinks do not take its events: `walflow status` says why"),
+        ("Connection refused", "warning", None),
+    ],
+)
+def test_a_disk_that_is_full_is_an_error_that_says_what_to_do(reason: str, level: str, advice: str | None) -> None:
+    with capture_logs() as lines:
+        World().sink().trigger(reason)
+    assert [(line["log_level"], line.get("advice")) for line in lines] == [(level, advice)]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from walflow.admin.document import FailureStatus
 from walflow.contract import FailedPart
 from walflow.nodes.connector import ConnectorNodes
+from walflow.nodes.failures import advice_on
 
 PARTS = 100  # of each lane that are looked at
-FULL = ("No space left", "Disk quota exceeded")
 
 
 def failure_of(nodes: ConnectorNodes, connectors: Sequence[ConnectorNodes]) -> FailureStatus | None:
@@ -56,8 +56,8 @@ def _both(part: FailedPart, other: FailedPart) -> FailedPart:
 
 def _advice(nodes: ConnectorNodes, sources: Sequence[ConnectorNodes], oldest: FailedPart | None) -> str:
     found = nodes.sink.failures
-    if any(one in found.cause for one in FULL):
-        return "make room: it goes on by itself"
+    if found.row and (advice := advice_on(found.cause)):
+        return advice
     resending = [one for one in sources if one.plan.connector.resends()]
     told: list[str] = []
     if found.row and resending:

@@ -2,9 +2,20 @@
 
 from typing import Final
 
+MAKE_ROOM: Final = "make room: it goes on by itself"
+NO_ROOM: Final = ("No space left", "Disk quota exceeded")
 QUIET: Final = (
     60.0  # seconds without a failure after which the next one is new trouble; waits between tries are shorter
 )
+
+
+def advice_on(cause: str) -> str:
+    """What to do about a disk, or a log, that is full. "": it is neither."""
+    if any(one in cause for one in NO_ROOM):
+        return MAKE_ROOM
+    if cause.startswith("the log is full"):
+        return "its sinks do not take its events: `walflow status` says why"
+    return ""
 
 
 class SinkFailures:

@@ -9,7 +9,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
-from walflow.nodes.failures import SinkFailures
+from walflow.nodes.failures import SinkFailures, advice_on
 from walflow.nodes.recode import Recoder
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf, Signal
@@ -274,7 +274,10 @@ class SinkNode(RunHalf):
         if not self._tells_tries:
             self.note_failure(reason)
         if self.reason is None:
-            self.log.warning("breaker triggered", reason=reason)
+            if advice := advice_on(reason):
+                self.log.error("breaker triggered", reason=reason, advice=advice)
+            else:
+                self.log.warning("breaker triggered", reason=reason)
         self.reason = reason
         for gate in self.gates:
             gate.trigger(self.name, reason)
