@@ -73,7 +73,7 @@ def test_each_event_is_in_the_table_once_though_it_came_twice(tmp_path: Path) ->
             sender.kill()
             sender = Daemon(flow, tmp_path)
         assert sender.terminate() == 0
-        assert sender.last("stopped")["left"] == 0, sender.raw[-8:]
+        assert sender.last("stopped")["left"] == 0
         logged = int(str(sender.last("log closing")["durable"]))
     finally:
         if sender.process.poll() is None:

@@ -246,4 +246,8 @@ def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> Non
             admin.until(lambda admin: admin.metrics()["walflow_component_failed_tries_total", "out"] > 2)
             client.close()
             assert daemon.terminate() == 0
+            assert daemon.last("drain is over")["reason"] in (
+                "what main::log has left has failed",
+                "main::out takes no events",  # while it tries this event alone
+            )
             assert daemon.last("stopped")["left"] == 1

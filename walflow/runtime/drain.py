@@ -63,11 +63,10 @@ class _Kept:
 
     def why(self) -> str:
         """In words, of what stays."""
-        left = [(nodes, source) for nodes, source in self._sources() if _unsettled(source)]
-        away = {name for _, source in left for name in self._away(source)}
+        left = [source for nodes, source in self._sources() if _unsettled(source) and self._may_stay(nodes, source)]
+        away = {name for source in left for name in self._away(source)}
         told = [f"{name} takes no events" for name in sorted(away)]
-        if any(not self._away(source) for _, source in left):
-            told.append("what is left has failed")
+        told += [f"what {source.name} has left has failed" for source in left if not self._away(source)]
         return "; ".join(told)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
