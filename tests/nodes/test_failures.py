@@ -1,7 +1,5 @@
 """What a sink has failed last, as `walflow status` and the metrics have it."""
 
-from collections.abc import Callable
-
 import pytest
 from structlog.testing import capture_logs
 
@@ -93,19 +91,18 @@ def test_a_disk_that_is_full_is_an_error_that_says_what_to_do(reason: str, level
 
 
 @pytest.mark.parametrize(
-    ("trouble", "began"),
-    [
-        (lambda one: one.note("b", 2, QUIET + 6), 5.0),  # it has taken nothing since
-        (lambda one: (one.took(), one.note("b", 2, QUIET + 4)), 5.0),  # so soon it is the same trouble
-        (lambda one: (one.took(), one.note("b", 2, QUIET + 6)), QUIET + 6),
-    ],
+    ("takes", "again", "began"),
+    [(False, QUIET + 6, 5.0), (True, QUIET + 4, 5.0), (True, QUIET + 6, QUIET + 6)],
+    ids=["it has taken nothing since", "so soon it is the same trouble", "new trouble"],
 )
-def test_trouble_lasts_until_a_quiet_minute(trouble: Callable[[SinkFailures], object], began: float) -> None:
+def test_trouble_lasts_until_a_quiet_minute(takes: bool, again: float, began: float) -> None:
     failures = SinkFailures()
     assert failures.seconds(1000) == 0
     failures.note("a", 1, 5.0)
     assert failures.seconds(8.0) == 3.0
-    trouble(failures)
+    if takes:
+        failures.took()
+    failures.note("b", 2, again)
     assert failures.began == began
     failures.took()
     assert failures.seconds(1000.0) == 0
