@@ -260,6 +260,11 @@ class Half(Protocol):
     @property
     def scheduler(self) -> Scheduler: ...
 
+    def explain(self, tell: Callable[[], str]) -> None:
+        """`tell` says in words what the run waits for, for `walflow status` and `/readyz`: a peer that is away before the run is up, or
+        another program that starts. "": nothing. Call it again when that changes."""
+        ...
+
     def counter(self, name: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total"."""
         ...
@@ -269,7 +274,7 @@ class Half(Protocol):
         gauges of the same name apart; they must have few values."""
         ...
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> Histogram: ...
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> Histogram: ...
 
     def metrics(self) -> Sequence[MetricValue]:
         """The present values of all components of the process."""
@@ -350,6 +355,11 @@ class Inlet(Half, Protocol):
         ...
 
     def restore(self) -> None: ...
+
+    def failed_try(self, cause: str, block: Block | None = None) -> None:
+        """For a sink that tries events again itself: one try has failed, of this block. Others need not call it: a block that fails, and
+        a breaker that triggers, are failures."""
+        ...
 
     def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:
         """For a sink that tries events again itself: `tell` says which ones have failed, so many parts at the most."""

@@ -186,6 +186,21 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "acked_events_total": Family("counter", "Events that the sink has acked."),
     "acked_bytes_total": Family("counter", "Bytes of the events that the sink has acked."),
     "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
+    "failed_tries_total": Family(
+        "counter", "Tries of the sink that failed, those of events that it tries again itself among them."
+    ),
+    "failures_in_a_row": Family(
+        "gauge", "Tries that failed since the sink took something. 0: it has taken something since."
+    ),
+    "failing_seconds": Family(
+        "gauge",
+        "Seconds since the first failure of the sink, until a minute has passed without one in which it took events. 0: it is well.",
+    ),
+    "request_seconds": Family(
+        "histogram",
+        "How long requests of the sink took, by outcome: `taken`, `refused` (for good), `failed` (tried again).",
+        ("outcome",),
+    ),
     "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
     "skipped_events_total": Family("counter", "Events that were in the file already and were not written again."),
     "followed_files": Family("gauge", "Files that are followed."),

@@ -1,5 +1,6 @@
 """One run: each event asks for one name, and several lookups are under way at a time."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -14,7 +15,7 @@ from dns.rdata import Rdata
 
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.delivery.answers import AnswerEvents, meta_of_one
-from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RetryQueue, RetrySink
+from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
 
 if TYPE_CHECKING:
     from connectors.dns.client import DnsClient
@@ -43,6 +44,7 @@ class LookingUp:
         self._inlet = inlet
         self._out = out
         self._lookups = inlet.counter("lookups_total")
+        self._seconds = RequestSeconds(inlet)
         self._queue = RetryQueue[Block](config.concurrency, ATTEMPTS, Backoff(0.1, 10.0))
         self._sink = RetrySink(inlet, self._queue, Backoff(0.1, 10.0), add=self._add, fail=inlet.fail, blocks=_itself)
 
@@ -77,7 +79,16 @@ class LookingUp:
     ) -> None:
         asked = held.part
         self._lookups.value += 1
+        began = time.monotonic()
         outcome = await _outcome(resolver, asked)
+        self._seconds.observe(
+            "failed"
+            if isinstance(outcome, NotConfirmed)
+            else "refused"
+            if isinstance(outcome, BadLookup)
+            else "taken",
+            time.monotonic() - began,
+        )
         if isinstance(outcome, NotConfirmed):
             self._sink.failed(held, str(outcome), NO_ANSWER)
             return

@@ -14,7 +14,18 @@ import aiohttp
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet
-from walflow.net import Contexts, Failure, HeldPart, NoSecret, NotConfirmed, RetryQueue, RetrySink
+from walflow.net import (
+    Contexts,
+    Failure,
+    HeldPart,
+    NoSecret,
+    NotConfirmed,
+    RequestOutcome,
+    RequestSeconds,
+    RetryQueue,
+    RetrySink,
+    connect_problem,
+)
 from walflow.net.secrets import bearer
 
 if TYPE_CHECKING:
@@ -54,6 +65,10 @@ class HttpAnswer(NamedTuple):
     @property
     def refuses(self) -> bool:
         return 400 <= self.status < 500 and self.status not in AWAY
+
+    @property
+    def outcome(self) -> RequestOutcome:
+        return "taken" if self.good else "refused" if self.refuses else "failed"
 
     @property
     def failure(self) -> Failure:
@@ -99,6 +114,7 @@ class HttpPosting:
             peer=str(config.address),
         )
         self._requests = inlet.counter("requests_total")
+        self._seconds = RequestSeconds(inlet)
         self._retries = inlet.counter("retried_requests_total")
 
     async def run(self) -> None:
@@ -153,7 +169,9 @@ class HttpPosting:
         self._retries.value += held.failures > 0
         body = body_of(parcel, self._config.batch, self._inlet)
         content_type = type_of(parcel, self._config.batch, self._inlet)
+        began = time.monotonic()
         answer = await self._ask(session, body, content_type, parcel.key)
+        self._seconds.observe(answer.outcome, time.monotonic() - began)
         if answer.good and answer.response is not None and self._responses is not None:
             await self._respond(self._responses, parcel, answer.status, answer.response)
             self._sink.passed(held)  # its events say what becomes of it
@@ -221,8 +239,11 @@ class HttpPosting:
                 return await _read(response)
         except NoSecret as error:
             return HttpAnswer(0, str(error), sent=False)
+        except aiohttp.ClientConnectorCertificateError as error:
+            reason = connect_problem(error.host, error.port, error.certificate_error)
+            return HttpAnswer(0, _line(reason), sent=False)
         except aiohttp.ClientConnectorError as error:
-            return HttpAnswer(0, _line(str(error)), sent=False)
+            return HttpAnswer(0, _line(connect_problem(error.host, error.port, error.os_error)), sent=False)
         except TimeoutError:
             return HttpAnswer(0, f"no answer within {self._config.timeout / 1e9:g} s")
         except (aiohttp.ClientError, OSError) as error:

@@ -213,6 +213,7 @@ class KafkaConsuming:
             if reason != self._said:  # librdkafka goes on trying, and says it each time
                 self._said = reason
                 self._out.log.warning("kafka", reason=reason)
+                self._out.explain(lambda: "" if self._up else self._said)
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:
         stream = StreamId(self._out.name, self._out.run, partition.number)

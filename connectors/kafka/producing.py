@@ -56,6 +56,7 @@ class KafkaProducing:
         self._producing = self._closed = False
         self._retries = MessageRetries(inlet, self._again, self._has_others, topic=config.topic)
         self._heard = 0.0
+        self._away = ""  # why nothing can be sent yet
         self._trouble = ""  # what librdkafka said since it was heard last
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sent = inlet.counter("messages_total")
@@ -91,9 +92,14 @@ class KafkaProducing:
         clock = self._inlet.scheduler.awake
         end = clock() + CONNECT
         while (problem := await on_thread(self._inlet.scheduler, lambda: self._look(producer))) is not None:
+            if problem != self._away:
+                self._away = problem
+                self._inlet.log.warning("kafka", reason=problem)
+                self._inlet.explain(lambda: self._away)
             if clock() > end or (self._error is not None and _is_final(self._error)):
                 raise KafkaAway(problem)
             await asyncio.sleep(POLL)
+        self._away = ""
         self._error = None
 
     def _look(self, producer: Producer) -> str | None:

@@ -3,6 +3,7 @@ so each is asked for once."""
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 from urllib.parse import quote
@@ -11,6 +12,7 @@ import aiohttp
 
 from walflow import Codec, Counter, WalflowError
 from walflow.codecs import make
+from walflow.net import RequestSeconds, connect_problem
 
 LARGEST: Final = 4 << 20  # bytes of an answer
 KNOWN: Final = 1000  # schemas; a thousand in use at a time would be many
@@ -30,11 +32,12 @@ class NamedSchema(NamedTuple):
 
 
 class RegisteredSchemas:
-    def __init__(self, session: aiohttp.ClientSession, url: str, asked: Counter) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, asked: Counter, seconds: RequestSeconds) -> None:
         self._session = session
         self._url = url
         self._known: dict[int, Codec] = {}
         self._asked = asked
+        self._seconds = seconds
 
     def __repr__(self) -> str:
         return f"<RegisteredSchemas of {self._url}, {len(self._known)} known>"
@@ -69,12 +72,22 @@ class RegisteredSchemas:
 
     async def _get(self, path: str, what: str) -> Mapping[str, object]:
         self._asked.value += 1
+        began = time.monotonic()
         try:
             async with self._session.get(self._url + path, allow_redirects=False) as answer:
                 body = await _body(answer.content)
                 status = answer.status
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise RegistryAway(f"the registry does not answer: {_line(error)}") from error
+        except (aiohttp.ClientError, OSError, TimeoutError, RegistryAway) as error:
+            self._seconds.observe("failed", time.monotonic() - began)
+            if isinstance(error, RegistryAway):
+                raise
+            why = _line(error)
+            if isinstance(error, aiohttp.ClientConnectorError):
+                why = connect_problem(error.host, error.port, error.os_error)
+            raise RegistryAway(f"the registry does not answer: {why}") from error
+        self._seconds.observe(
+            "taken" if status == 200 else "refused" if status == 404 else "failed", time.monotonic() - began
+        )
         if status == 404:
             raise UnusableSchema(f"the registry does not know {what}")
         if status != 200:

@@ -15,7 +15,7 @@ from connectors.registry.registry import NamedSchema, RegisteredSchemas, Registr
 from walflow import Block, CannotDecode, CannotEncode, Codec, Frames, Inlet, Outlet, Receipt, StreamId
 from walflow.codecs import BINARY
 from walflow.framing import frames_of
-from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RetryQueue, RetrySink
+from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
 
 if TYPE_CHECKING:
     from connectors.registry.connector import SchemaRegistry
@@ -65,7 +65,9 @@ class Translating:
                 headers=headers,
                 trust_env=False,
             ) as session:
-                schemas = RegisteredSchemas(session, config.url, self._inlet.counter("requests_total"))
+                schemas = RegisteredSchemas(
+                    session, config.url, self._inlet.counter("requests_total"), RequestSeconds(self._inlet)
+                )
                 await self._sink.run(partial(self._translate, schemas, stream.id))
         finally:
             stream.close()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import structlog
@@ -148,6 +148,51 @@ def test_similar_lines_are_left_out_and_counted_but_never_the_last_words() -> No
         events = [json.loads(line)["event"] for line in lines_of(stderr, fd)]
     assert events.count("again") == logs.BURST
     assert events.count("fatal") == 50
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def limited(clock: Clock, *events: dict[str, object]) -> list[dict[str, object]]:
+    """Those that are not left out, through one limit."""
+    limit, passed = logs.RateLimit(clock), list[dict[str, object]]()
+    for event in events:
+        clock.now = float(str(event.pop("now", clock.now)))
+        with suppress(structlog.DropEvent):
+            passed.append(dict(limit(None, "warning", {"component": "log", **event})))
+    return passed
+
+
+FLOOD = {"event": "redelivery", "events": 2, "cause": "500 boom"}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "note"),
+    [
+        (
+            [{**FLOOD, "position": position} for position in (90, 70, 80)],
+            "3 similar lines of 6 events were left out (events are unaffected); positions 70 to 91; 500 boom",
+        ),
+        (
+            [{"event": "redelivery", "position": 5, "events": 1}],
+            "1 similar line of 1 event was left out (events are unaffected); position 5",
+        ),
+        (
+            [{"event": "redelivery", "reason": f"reason {number % 5}"} for number in range(50)],
+            "50 similar lines were left out (events are unaffected); reason 0 | reason 1 | reason 2 | and others",
+        ),
+    ],
+)
+def test_what_was_left_out_is_told_with_its_events_positions_and_reasons(
+    left_out: list[dict[str, object]], note: str
+) -> None:
+    first = [{**FLOOD, "position": number} for number in range(logs.BURST)]
+    shown = limited(Clock(), *first, *left_out, {**FLOOD, "now": logs.PERIOD}, {**FLOOD, "now": 3 * logs.PERIOD})
+    assert [one.get("note") for one in shown[logs.BURST :]] == [note, None]
 
 
 def test_a_pipe_that_nobody_reads_holds_nobody_up_and_what_is_dropped_is_told_later() -> None:

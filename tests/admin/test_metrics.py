@@ -38,7 +38,17 @@ def test_names_carry_their_unit_and_labels_are_of_a_closed_set(name: str) -> Non
     if family.kind == "info":
         assert name.endswith("_info")
     else:
-        assert set(family.labels) <= {"flow", "component", "kind", "type", "port", "reason", "consumer", "lane"}
+        assert set(family.labels) <= {
+            "flow",
+            "component",
+            "kind",
+            "type",
+            "port",
+            "reason",
+            "consumer",
+            "lane",
+            "outcome",
+        }
     assert exposed(name).startswith("walflow_")
     assert family.help.endswith(".")
 

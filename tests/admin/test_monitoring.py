@@ -63,6 +63,53 @@ def test_prometheus_itself_accepts_the_rules_and_the_expressions_of_the_dashboar
     assert f"SUCCESS: {len(rules())} rules found" in done.stdout
 
 
+def series(name: str, values: str, **labels: str) -> dict[str, str]:
+    of = {"flow": "main", "component": "out", **labels}
+    told = ", ".join(f'{key}="{value}"' for key, value in of.items())
+    return {"series": f"{name}{{{told}}}", "values": values}
+
+
+REJECTED = "walflow_component_rejected_events_total"
+FAILING = "walflow_component_failing_seconds"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("given", "at", "alert", "fires"),
+    [
+        (series(REJECTED, "0x10 3000x60"), "12m", "WalflowRejectsMany", True),  # a burst, and then none
+        (series(REJECTED, "0x10 3000x60"), "30m", "WalflowRejectsMany", False),
+        (series(REJECTED, "0x10 100x60"), "12m", "WalflowRejectsMany", False),
+        (series(REJECTED, "0+1x200"), "90m", "WalflowRejectsOn", True),  # one a minute, for ever
+        (series(REJECTED, "0+1x200"), "50m", "WalflowRejectsOn", False),
+        (series(REJECTED, "0x10 5x200"), "90m", "WalflowRejectsOn", False),  # five, once
+        (series(FAILING, "0+60x100"), "7m", "WalflowSinkFails", True),
+        (series(FAILING, "0 60 120 0x100"), "7m", "WalflowSinkFails", False),
+    ],
+)
+def test_an_alert_fires_when_it_should(
+    given: dict[str, str], at: str, alert: str, fires: bool, tmp_path: Path
+) -> None:
+    promtool = program(PROMETHEUS)
+    if promtool is None:
+        missing = str(absent(PROMETHEUS))
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing, pytrace=False)
+        pytest.skip(missing)
+    [rule] = [one for one in rules() if one["alert"] == alert]
+    bare = tmp_path / "rules.yaml"  # without texts, which promtool would compare
+    plain = {key: value for key, value in rule.items() if key != "annotations"}
+    bare.write_text(json.dumps({"groups": [{"name": "walflow", "rules": [plain]}]}))
+    labels = {"flow": "main", "component": "out", "severity": "warning"}
+    asked = {"eval_time": at, "alertname": alert, "exp_alerts": [{"exp_labels": labels}] if fires else []}
+    tested = {"interval": "1m", "input_series": [given], "alert_rule_test": [asked]}
+    file = tmp_path / "test.yaml"
+    file.write_text(json.dumps({"rule_files": [str(bare)], "evaluation_interval": "1m", "tests": [tested]}))
+    command = [str(promtool), "test", "rules", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(PROMETHEUS))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_page_says_what_to_do_about_each_alert() -> None:
     text = (FOLDER.parents[1] / "docs" / "howto" / "monitoring.md").read_text()
     for rule in rules():

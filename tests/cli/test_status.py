@@ -2,11 +2,23 @@
 
 import socket
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from typer.testing import CliRunner
 
-from walflow.admin.document import Breaker, ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Shut, Status
+from walflow.admin.document import (
+    Breaker,
+    ConnectorStatus,
+    FailedStatus,
+    FailureStatus,
+    FlowStatus,
+    LaneStatus,
+    PipelineStatus,
+    RequestStatus,
+    Shut,
+    Status,
+)
 from walflow.cli import app
 from walflow.cli.node_table import rows_of, total_of
 from walflow.cli.status import report
@@ -43,23 +55,92 @@ def test_what_a_pipeline_keeps_is_a_line() -> None:
 @pytest.mark.parametrize(
     ("full_in", "said"),
     [
-        (12_000.0, "log will be full in 3 h 20 min at this rate; main::peer holds 1,200 bytes"),
-        (0.0, "log is full; main::peer holds 1,200 bytes"),
+        (
+            12_000.0,
+            "log will be full in 3 h 20 min at this rate; main::peer lacks 5 events, 1.2 KiB, the oldest 2 s old",
+        ),
+        (0.0, "log is full; main::peer lacks 5 events, 1.2 KiB, the oldest 2 s old"),
         (1e6, None),
         (None, None),
     ],
 )
-def test_a_log_that_fills_names_who_holds_its_events(full_in: float | None, said: str | None) -> None:
+def test_a_log_that_fills_names_who_lacks_its_events_and_not_what_is_in_flight(
+    full_in: float | None, said: str | None
+) -> None:
     log: dict[str, int | float] = {"backlog_events": 5, "backlog_bytes": 1200, "oldest_seconds": 2.0}
     if full_in is not None:
         log["full_in_seconds"] = full_in
     gate = [Shut("main::away", "Connection refused"), Shut("window", "is full")]
     connector = ConnectorStatus(
-        "log", "wal", "up", "", 0, {}, {}, 0, 0, gate, log=log, held_by=["main::peer holds 1,200 bytes"]
+        "log", "wal", "up", "", 0, {}, {}, 0, 0, gate, log=log, held_by=["main::peer holds 88 bytes"]
     )
-    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [connector], [], [])])
-    lines = [str(line) for line in report(known) if str(line).startswith(("log will", "log is"))]
-    assert lines == ([f"{said}; main::away stops it"] if said else [])
+    connector.holders = ["main::peer"]
+    assert told(connector, "log will", "log is") == ([f"{said}; main::away stops it"] if said else [])
+
+
+def told(
+    connector: ConnectorStatus, *beginnings: str, state: Literal["running", "stopping"] = "running"
+) -> list[str]:
+    known = Status("0", 1, 2.0, state, True, [], 0.0, [FlowStatus("main", [connector], [], [])])
+    return [str(line) for line in report(known) if str(line).startswith(beginnings)]
+
+
+def test_when_a_log_is_full_is_not_said_beside_a_full_disk_and_not_in_a_drain() -> None:
+    drain = [Shut("drain", "stopping"), Shut("main::away", "refused")]
+    connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, drain, log={"full_in_seconds": 60.0})
+    assert told(connector, "log will") == ["log will be full in 1 min 0 s at this rate; main::away stops it"]
+    assert told(connector, "log", state="stopping") == ["log may not read: main::away: refused"]
+    connector.log = {"full_in_seconds": 60.0, "disk_full": 1}
+    assert told(connector, "log will") == []
+
+
+AWAY = "cannot connect to 127.0.0.1:80: Connection refused"
+STUCK = "`walflow status --stuck` shows them"
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (
+            FailureStatus(AWAY, 7, 12, 48.2, 0.5, advice="nothing is lost"),
+            [f"out has failed 12 times in a row for 48 s, last at position 7: {AWAY}; nothing is lost"],
+        ),
+        (FailureStatus("no room", 0, 1, 0.2, 0.2), ["out has failed once: no room"]),
+        (
+            FailureStatus("500 boom", 7, 0, 61.0, 0.5, 1, 3, 4, "skip"),
+            [
+                "out takes events, and has failed 1 event for 1 min 1 s, the oldest at position 3 4 times: 500 boom; skip; "
+                + STUCK
+            ],
+        ),
+        (
+            FailureStatus("500", 7, 0, 20.0, 9.0),
+            ["out failed 9 s ago at position 7, and has taken events since: 500"],
+        ),
+        (FailureStatus("500", 7, 0, 0.0, 900.0), []),
+    ],
+)
+def test_a_sink_that_fails_says_what_since_when_how_often_and_where(failure: FailureStatus, said: list[str]) -> None:
+    assert told(ConnectorStatus("out", "t", "up", "", 0, {}, {}, 0, 0, [], failure=failure), "out") == said
+
+
+def test_what_the_breaker_and_the_source_say_of_the_same_failure_is_one_line() -> None:
+    out = ConnectorStatus("out", "t", "up", "", 0, {}, {}, 0, 0, [], Breaker("triggered", f"{AWAY} (3 in a row)"))
+    out.failure = FailureStatus(AWAY, 7, 3, 5.0, 0.1, 2, 7, 3)
+    log = ConnectorStatus(
+        "log", "wal", "up", "", 0, {}, {}, 0, 0, [Shut("main::out", f"{AWAY} (3 in a row)")], log={}
+    )
+    log.failed_events, log.failed = 2, [FailedStatus("", 7, 2, "main::out", 3, 0, 1.0, AWAY)]
+    known = Status("0", 1, 2.0, "running", True, [], 0.0, [FlowStatus("main", [log, out], [], [])])
+    assert [str(line) for line in report(known) if str(line).startswith(("log", "out"))] == [
+        "log may not read: main::out stops it",
+        f"out stops its sources, has failed 3 times in a row for 5 s, last at position 7: {AWAY}; {STUCK}",
+    ]
+
+
+def test_requests_have_their_seconds() -> None:
+    out = ConnectorStatus("out", "t", "up", "", 0, {}, {}, 0, 0, [], requests=RequestStatus(5.04, 0.2, 2.5))
+    assert told(out, "out:") == ["out: 5.0 requests/s, median 200 ms, p99 2.5 s"]
 
 
 def test_a_lane_that_is_behind_is_named_with_the_sink_that_stops_it() -> None:

@@ -389,6 +389,7 @@ async def test_a_connection_that_breaks_and_a_server_that_is_away() -> None:
         inlet.give(inlet.lines_of(b"2"))
         await until(lambda: inlet.breaker)
         assert "cannot deliver" in inlet.lines
+        assert inlet.failed_tries[0] == f"cannot connect to 127.0.0.1:{port}: Connection refused"
         async with peer.listening(port):
             await until(lambda: inlet.acked)
         assert inlet.breaker is None

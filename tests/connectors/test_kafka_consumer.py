@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -144,6 +145,15 @@ async def test_a_topic_that_is_not_there_is_one_line(brokers: str, topic: str) -
     async with consuming(brokers, topic, topics=[f"{topic}-missing"]) as out:
         await until(lambda: out.logged)
     assert [f"{topic}-missing" in line["reason"] for line in out.logged] == [True]
+
+
+async def test_brokers_that_are_away_are_named_before_the_first_assignment(topic: str) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and it does not listen
+        async with consuming(f"127.0.0.1:{silent.getsockname()[1]}", topic) as out:
+            await until(lambda: out.explained())
+            assert "refused" in out.explained()
+            assert out.explained() == out.logged[-1]["reason"]
 
 
 MOCK = """

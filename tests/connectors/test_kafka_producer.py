@@ -40,6 +40,14 @@ async def test_an_event_is_a_message_and_acked_after_its_report(brokers: str) ->
     assert inlet.counters["messages_total"].value == 3
 
 
+async def test_brokers_that_are_away_are_named_before_the_topic_is_found() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and it does not listen
+        async with producing(f"127.0.0.1:{silent.getsockname()[1]}") as inlet:
+            await until(lambda: "refused" in inlet.explained())
+            assert "kafka" in inlet.lines
+
+
 async def test_metadata_names_key_headers_partition_and_timestamp(brokers: str) -> None:
     meta = {
         "kafka_producer": {

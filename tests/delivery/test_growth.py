@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from connectors.wal import Wal
 from tests.delivery.whole import Whole
-from walflow.delivery.growth import EVERY, OVER, Growth
+from walflow.delivery.growth import ENDED, EVERY, OVER, Growth
 from walflow.testing import MemoryDisk
 
 
@@ -25,6 +25,12 @@ def test_it_goes_on_as_it_was() -> None:
 def test_it_does_not_grow() -> None:
     growth = grown((0, 100))
     assert growth.full_in(10, 100) == growth.full_in(10, 50) == inf
+
+
+def test_nothing_comes_any_more() -> None:
+    growth = grown((0, 100), (EVERY, 500))
+    assert growth.full_in(EVERY + ENDED - 0.1, 510) < inf
+    assert growth.full_in(EVERY + ENDED, 510) == inf
 
 
 def test_it_is_full() -> None:

@@ -2,17 +2,21 @@
 
 import base64
 import gzip
+from collections import deque
 from collections.abc import Mapping
 from typing import cast
 
 import pytest
+import structlog
 from hypothesis import given, strategies as st
+from structlog.testing import capture_logs
 
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING, make
-from walflow.event import Block, Codec, Frames
-from walflow.framing import MESSAGES, incoming
-from walflow.nodes.rejects import KEPT_BYTES
+from walflow.event import Block, Codec, Frames, StreamId
+from walflow.framing import LINES, MESSAGES, incoming
+from walflow.nodes.ports import Rejection
+from walflow.nodes.rejects import KEPT_BYTES, ErrPort
 from walflow.receipt import Receipt
 
 
@@ -131,3 +135,26 @@ def test_many_of_them_leave_in_blocks_within_the_cap() -> None:
     assert len(told(bad)) == 100
     assert all(len(data) <= 256 << 10 for data in bad.data)
     assert out.inflight == 0
+
+
+def test_each_reason_of_a_block_has_a_line_with_its_number_and_place() -> None:
+    world = World()
+    rejections: deque[Rejection] = deque()
+    rejected = world.metrics.counter("rejected_events_total")
+    with capture_logs() as lines:
+        port = ErrPort("f::source", None, rejected, structlog.get_logger(), rejections)
+        block = Block(
+            StreamId("f::source", 1, 1),
+            Frames(b"1\n" * 9, 9, LINES),
+            JSON,
+            Receipt(lambda _: None, 9),
+            ingest_ns=1,
+            meta={},
+            positions=range(11, 20),
+        )
+        port.take(block, ["a", "b", "a", "c", "d", "e", "f", "f", "a"])
+    others = "2 other reasons, the first: e"
+    expected = [("a", 3, 11), ("b", 1, 12), ("c", 1, 14), ("d", 1, 15), (others, 3, 16)]
+    assert [(line["reason"], line["events"], line["position"]) for line in lines] == expected
+    assert [(one.reason, one.events, one.position) for one in rejections] == expected
+    assert rejected.value == 9

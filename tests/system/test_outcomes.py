@@ -2,6 +2,7 @@
 rejected events, and a bad event takes no good one along."""
 
 import json
+import re
 import socket
 import subprocess
 import threading
@@ -233,3 +234,71 @@ def test_an_event_that_ends_each_connection_holds_up_no_other(tmp_path: Path) ->
             assert [record["event"]["id"] for record in records(tmp_path)] == [7]
             client.close()
             assert daemon.terminate() == 0, daemon.raw
+
+
+def test_status_says_why_an_event_stays_and_what_to_do(tmp_path: Path) -> None:
+    server = Server(lambda ids: 500 if 7 in ids else 200)
+    with serving(server):
+        file = flow(tmp_path, server, '"timeout": 10000000000')
+        file.write_text(file.read_text().replace(', "max_attempts": 2', ""))
+        with running(file, tmp_path, admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            client = Client(daemon.port())
+            client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+
+            def out() -> dict[str, Any]:
+                found: dict[str, Any] = admin.status()["flows"][0]["connectors"][2]
+                return found
+
+            admin.until(lambda _: out()["events"]["acked"] == 19 and "position 8" in out()["failure"]["advice"])
+            failure = out()["failure"]
+            assert failure["cause"] == "500 Internal Server Error"
+            assert (failure["first"], failure["waiting"], failure["position"]) == (8, 1, 8)
+            way_out = (
+                "max_attempts of log lets the event at position 8 leave by err; or stop walflow and take it out: "
+                f"walflow wal skip {tmp_path / 'state'} 8"
+            )
+            assert failure["advice"].split("; ", 1)[-1] == way_out or failure["advice"] == way_out
+            admin.until(lambda _: out()["requests"] is not None and out()["requests"]["p99"] > 0)
+            seen = admin.get("/metrics")[1]
+            assert re.search(r'walflow_component_request_seconds_count{.*outcome="taken".*} 19.0', seen)
+            values = admin.metrics()
+            assert values["walflow_component_failing_seconds", "out"] > 0
+            assert values["walflow_component_failed_tries_total", "out"] > 2
+            client.close()
+
+
+def test_a_stop_does_not_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
+    server = Server(lambda ids: 200)
+    with serving(server):
+        file = flow(tmp_path, server, '"timeout": 10000000000')
+    with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        client = Client(daemon.port())
+        client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+        daemon.wait_for("breaker triggered")
+        admin.until(lambda admin: admin.metrics()["walflow_wal_backlog_events", "log"] == 20)
+        client.close()
+        assert daemon.terminate() == 0
+        assert daemon.last("drain is over")["reason"] == "main::out takes no events"
+        assert daemon.last("stopped")["left"] == 20
+
+
+def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> None:
+    server = Server(lambda ids: 500 if 7 in ids else 200)
+    with serving(server):
+        file = flow(tmp_path, server, '"timeout": 10000000000')
+        file.write_text(file.read_text().replace(', "max_attempts": 2', ""))
+        with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            client = Client(daemon.port())
+            client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+            admin.until(lambda admin: admin.metrics()["walflow_wal_acked_events_total", "log"] == 19)
+            admin.until(lambda admin: admin.metrics()["walflow_component_failed_tries_total", "out"] > 2)
+            client.close()
+            assert daemon.terminate() == 0
+            assert daemon.last("drain is over")["reason"] in (
+                "what main::log has left has failed",
+                "main::out takes no events",  # while it tries this event alone
+            )
+            assert daemon.last("stopped")["left"] == 1

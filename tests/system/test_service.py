@@ -426,6 +426,77 @@ def test_systemd_hears_how_it_goes(tmp_path: Path) -> None:
             assert daemon.wait() == 0
 
 
+IMPATIENT = """
+import os, sys
+from pathlib import Path
+from walflow.cli import logs
+from walflow.plan import load
+from walflow.runtime.daemon import Settings, run
+logs.configure("json")
+assembly, _ = load([Path(sys.argv[1])])
+os.chdir(sys.argv[3])
+sys.exit(run(assembly, Settings(start_seconds=0.5)))
+"""
+
+
+def test_systemd_is_told_that_the_start_failed_if_the_port_is_taken(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, socket.create_server(("127.0.0.1", 0)) as other:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(PATIENCE)
+        flow = echo_flow(tmp_path)
+        port = other.getsockname()[1]
+        flow.write_text(flow.read_text().replace("127.0.0.1:0", f"127.0.0.1:{port}"))
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        with running(flow, tmp_path, command=[sys.executable, "-c", IMPATIENT], environment=environment) as daemon:
+            daemon.wait_for("start failed")
+            assert daemon.wait() == 69
+        said: list[bytes] = []
+        while b"STOPPING=1" not in said:
+            said += systemd.recv(4096).split(b"\n")
+    assert b"READY=1" not in said
+    assert b"ERRNO=98" in said
+    [told] = [line for line in said if line.startswith(b"STATUS=start failed")]
+    assert told.startswith(b"STATUS=start failed: server::tcp is restarting: cannot listen on")
+
+
+def test_without_a_service_manager_a_port_that_is_taken_is_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        flow = echo_flow(tmp_path)
+        port = other.getsockname()[1]
+        flow.write_text(flow.read_text().replace("127.0.0.1:0", f"127.0.0.1:{port}"))
+        with running(flow, tmp_path, command=[sys.executable, "-c", IMPATIENT]) as daemon:
+            assert "cannot listen" in str(daemon.wait_for("not ready")["lacking"])
+            other.close()
+            daemon.wait_for("listening")
+            assert daemon.terminate() == 0
+
+
+def test_ready_is_waited_for_with_one_line_at_the_end(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path / 'admin'}"
+    said = walflow("status", "--ready", "--wait", "300ms", "--admin", address)
+    assert said.returncode == 69
+    assert said.stderr.startswith(f"walflow: after 0 s: no daemon answers at {address}: No such file or directory")
+    assert said.stderr.count("\n") == 1
+    waiting = subprocess.Popen(
+        [*WALFLOW, "status", "--ready", "--wait", "100s", "--admin", address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
+    (tmp_path / "ack").touch()
+    with running(flow, tmp_path, admin=address) as daemon:
+        Admin(None, address).until_there()
+        said = walflow("status", "--ready", "--admin", address)
+        assert (said.returncode, "None" in said.stderr) == (69, False)
+        (tmp_path / "up").touch()
+        assert waiting.communicate(timeout=PATIENCE) == ("ready\n", "")
+        assert daemon.terminate() == 0
+    assert walflow("status", "--wait", "1s").returncode == 2
+    assert "30 seconds is no duration" in walflow("status", "--ready", "--wait", "30 seconds").stderr
+
+
 def test_a_loop_that_stands_still_feeds_no_watchdog(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))

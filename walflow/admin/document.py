@@ -46,12 +46,38 @@ class FailedStatus(Struct):
     cause: str
 
 
+class FailureStatus(Struct):
+    """The last failure of a sink. `position`: of the event in its log, 0 if it has none. `row`: tries that failed since the sink took
+    something; 0: it has taken other events since. `seconds`: since the trouble began; `ago`: since the last failure. `waiting`: events
+    that it has failed and that wait to be sent again; `first`: the lowest position of these, `tries`: how often that one failed. `advice`:
+    what to do."""
+
+    cause: str
+    position: int
+    row: int
+    seconds: float
+    ago: float
+    waiting: int = 0
+    first: int = 0
+    tries: int = 0
+    advice: str = ""
+
+
+class RequestStatus(Struct):
+    """Of the last seconds: requests per second, and the seconds that half of them, and 99 of 100, took at most."""
+
+    per_second: float
+    median: float
+    p99: float
+
+
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
     `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
     log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now. `gate`: why
     it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events have failed at a sink and
-    wait to be sent again; `failed`: the oldest 100 parts of a block among them."""
+    wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`: of a log, the sinks and operators that hold
+    events of it now. `failure`: of a sink, the last one. `requests`: of a sink of requests."""
 
     name: str
     type: str
@@ -70,6 +96,9 @@ class ConnectorStatus(Struct):
     lanes: list[LaneStatus] = []
     failed_events: int = 0
     failed: list[FailedStatus] = []
+    holders: list[str] = []
+    failure: FailureStatus | None = None
+    requests: RequestStatus | None = None
 
 
 class PipelineStatus(Struct):

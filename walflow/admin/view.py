@@ -16,11 +16,13 @@ from walflow.admin.document import (
     LinkStatus,
     Number,
     PipelineStatus,
+    RequestStatus,
     Shut,
     StandstillStatus,
     Status,
     WaitStatus,
 )
+from walflow.admin.failures import failure_of
 from walflow.admin.rates import Rates
 from walflow.contract import FailedEvents
 from walflow.nodes.connector import ConnectorNodes
@@ -64,6 +66,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     for nodes in daemon.nodes.connectors:
         of = nodes.plan.id.flow, nodes.plan.id.name
         shown = _connector(nodes, rates, events[of], logs.get(of), lanes[of], restarts=_restarts(daemon, nodes))
+        shown.failure = failure_of(nodes, daemon.nodes.connectors)
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
         of = plan.id.flow, plan.id.name
@@ -87,25 +90,28 @@ def _connector(
     outlet = nodes.source.outlet
     linked = outlet is not None and nodes.source.linked
     failed = _failed(nodes)
+    asked = rates.requests(nodes.plan.id.flow, nodes.plan.id.name) if nodes.sink.linked else None
     why = breaker(nodes.sink, nodes.health) if nodes.sink.linked else None
     return ConnectorStatus(
         name=nodes.plan.id.name,
         type=nodes.plan.kind,
         state=nodes.health.state,
-        reason=nodes.health.reason,
+        reason=nodes.health.why,
         restarts=restarts,
         rates=rates.of(nodes.plan.id.flow, nodes.plan.id.name),
         events=events,
         inflight_bytes=nodes.source.inflight(),
         window_bytes=outlet.window if outlet is not None and linked else 0,
         gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
-        breaker=Breaker(why, nodes.sink.reason or nodes.health.reason) if why is not None else None,
+        breaker=Breaker(why, nodes.sink.reason or nodes.health.why) if why is not None else None,
         log=log,
         inner=nodes.plan.connector.forwards,
         held_by=_held_by(nodes) if log is not None else [],
+        holders=_holders(nodes) if log is not None else [],
         lanes=[_lane(nodes, name, lanes) for name in nodes.source.lanes],
         failed_events=sum(found.events for _, found in failed),
         failed=[FailedStatus(lane, *part) for lane, found in failed for part in found.parts][:FAILED],
+        requests=RequestStatus(*asked) if asked is not None else None,
     )
 
 
@@ -125,6 +131,10 @@ def _lane(nodes: ConnectorNodes, name: str, behind: dict[tuple[str, str], Number
         [Shut(by, reason) for by, reason in gate.items() if by not in nodes.source.gate.reasons],
         int(behind.get((name, "wal_lane_oldest_seconds"), 0)),
     )
+
+
+def _holders(nodes: ConnectorNodes) -> list[str]:
+    return [holder.name for holder in nodes.source.holders if holder.held()]
 
 
 def _held_by(nodes: ConnectorNodes) -> list[str]:

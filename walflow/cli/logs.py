@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final, Literal, cast
 
@@ -21,6 +21,7 @@ from walflow.cli.stderr import Stderr
 
 BURST: Final = 10  # similar lines in a period; more are counted and left out
 PERIOD: Final = 10.0  # seconds
+REASONS: Final = 3  # different ones that the note on lines left out has
 KINDS: Final = 1000  # of lines that are remembered
 LONGEST: Final = 2000  # characters of one value
 
@@ -194,31 +195,71 @@ def _place(error: BaseException) -> str:
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
 
 
-class RateLimit:
-    """Lines of one component that say the same: ten in ten seconds, then silence and a count. Errors of the
-    process itself (`critical`) always pass."""
+class LeftOut:
+    """Lines that were left out: how many, of how many events, at which positions, and for which reasons."""
 
     def __init__(self) -> None:
-        self._periods: dict[tuple[str, str], tuple[float, int]] = {}
+        self.lines = 0
+        self._events = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        self._reasons: dict[str, None] = {}
+        self._more = False  # reasons
+
+    def add(self, event: Event) -> None:
+        self.lines += 1
+        told = event.get("events")
+        events = told if isinstance(told, int) else 0
+        self._events += events
+        position = event.get("position")
+        if isinstance(position, int):
+            self._first = position if self._first is None else min(self._first, position)
+            self._last = max(self._last or 0, position + max(0, events - 1))
+        reason = str(event.get("reason") or event.get("cause") or event.get("error") or "")
+        if reason and reason not in self._reasons:
+            if len(self._reasons) < REASONS:
+                self._reasons[reason] = None
+            else:
+                self._more = True
+
+    def __str__(self) -> str:
+        of = f" of {_counted(self._events, 'event')}" if self._events else ""
+        told = f"{_counted(self.lines, 'similar line')}{of} {'was' if self.lines == 1 else 'were'} left out (events are unaffected)"
+        if self._first is not None:
+            same = self._first == self._last
+            told += f"; position {self._first:,}" if same else f"; positions {self._first:,} to {self._last:,}"
+        if self._reasons:
+            told += f"; {' | '.join(self._reasons)}{' | and others' if self._more else ''}"
+        return told
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+class RateLimit:
+    """Lines of one component that say the same: ten in ten seconds, then silence, and a note on the next one that says what was left
+    out. Errors of the process itself (`critical`) always pass."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._periods: dict[tuple[str, str], tuple[float, int, LeftOut]] = {}
 
     def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         if method == "critical":
             return event
         key = (str(event.get("component")), str(event["event"]))
-        now = time.monotonic()
-        began, lines = self._periods.get(key, (now, 0))
+        now = self._clock()
+        began, lines, left_out = self._periods.get(key, (now, 0, LeftOut()))
         if now - began < PERIOD:
-            self._periods[key] = (began, lines + 1)
+            self._periods[key] = (began, lines + 1, left_out)
             if lines >= BURST:
+                left_out.add(event)
                 raise structlog.DropEvent
             return event
         if len(self._periods) >= KINDS:
             self._periods.clear()
-        self._periods[key] = (now, 1)
-        if lines > BURST:
-            note(event, lines - BURST)
+        self._periods[key] = (now, 1, LeftOut())
+        if left_out.lines:
+            event["note"] = str(left_out)
         return event
-
-
-def note(event: MutableMapping[str, object], left_out: int) -> None:
-    event["note"] = f"{left_out} similar lines were left out (events are unaffected)"

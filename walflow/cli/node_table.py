@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from walflow.admin.document import ConnectorStatus, FlowStatus, LaneStatus, PipelineStatus, Status
 
 STATES: Final = {"up": "green", "finished": "green", "starting": "yellow", "restarting": "bold red", "stopped": "red"}
-COLUMNS: Final = ("read/s", "acked/s", "rejected", "failed", "window", "backlog", "oldest", "disk")
+COLUMNS: Final = ("read/s", "acked/s", "rejected", "failed", "flight", "backlog", "oldest", "disk")
 
 
 class NodeRow(NamedTuple):

@@ -1,9 +1,10 @@
 """`walflow status`: asks a running daemon's admin interface for its state."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -23,14 +24,26 @@ if TYPE_CHECKING:
         FlowStatus,
         LaneStatus,
         Number,
+        RequestStatus,
+        Shut,
         StandstillStatus,
         Status,
         WaitStatus,
     )
 
 WATCHED_EVERY = 1.0  # seconds
+ASKED_EVERY = 0.1  # seconds, by --wait
 SOON = 86_400  # seconds: no line about a log that will be full later
+DRAIN = "drain"  # the reason of each gate while the daemon stops
 LEAD = 3600  # seconds: from so far ahead on a log's time is something to see to
+
+
+def a_duration(text: str) -> float:
+    """Seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text} is no duration; write 30s, 2m or 500ms")
+    return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
 
 
 def status(
@@ -42,6 +55,15 @@ def status(
             "--ready", help="Only check whether the daemon is ready (exit code 69 if not), and show what has stopped."
         ),
     ] = False,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait",
+            metavar="DURATION",
+            parser=a_duration,
+            help="With --ready: wait so long for it, for example 30s or 2m. One line says how it ended.",
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Show it anew every second, until Ctrl-C; also over a restart of the daemon."),
@@ -56,6 +78,8 @@ def status(
     admin_token_file: TokenOption = None,
 ) -> None:
     """Show a running daemon: its connectors, rates, breakers and backlogs, and parts that have stopped."""
+    if wait is not None and not ready:
+        raise end("--wait goes with --ready", EX_USAGE)
     if watch and (ready or as_json or stuck):
         raise end("--watch excludes --ready, --json and --stuck", EX_USAGE)
     if stuck and (ready or as_json):
@@ -63,7 +87,7 @@ def status(
     client = AdminClient(admin, admin_token_file)
     with answered():
         if ready:
-            _ask_ready(client)
+            _ask_ready(client, wait or 0.0)
         elif watch:
             refresh(client, report)
         elif stuck:
@@ -79,12 +103,27 @@ def status(
                 show(report(known))
 
 
-def _ask_ready(client: AdminClient) -> None:
+def _ask_ready(client: AdminClient, seconds: float) -> None:
+    """Waits so long at the most. A daemon that is not there yet may come."""
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            typer.echo("\n".join(_readiness(client)))
+            return
+        except NoAnswer as error:
+            left = ends - time.monotonic()
+            if left <= 0:
+                waited = f"after {duration(seconds)}: " if seconds else ""
+                raise NoAnswer(f"{waited}{error}") from None
+        time.sleep(min(left, ASKED_EVERY))
+
+
+def _readiness(client: AdminClient) -> list[str]:
+    """Raises NoAnswer if it is not ready."""
     code, body = client.get("/readyz")
     lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
     if code == 200:
-        typer.echo("\n".join(["ready", *lines[1:]]))
-        return
+        return ["ready", *lines[1:]]
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{client.endpoint} answers {code}")
 
 
@@ -135,7 +174,7 @@ def report(known: "Status") -> list[RenderableType]:
     for flow in known.flows:
         rows = rows_of(flow, pipelines=True)
         lines.append(table_of([*rows, total_of(rows)], f"flow {printable(flow.name)}"))
-        lines += [line for connector in flow.connectors for line in troubles(connector, flow)]
+        lines += [line for connector in flow.connectors for line in troubles(connector, flow, known.state)]
         lines += [_kept(pipeline.name, pipeline.keeps) for pipeline in flow.pipelines if pipeline.keeps]
     return lines
 
@@ -159,40 +198,111 @@ def _standstill(found: "StandstillStatus") -> Text:
     return Text(text, "bold yellow")
 
 
-def troubles(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
+def troubles(
+    connector: "ConnectorStatus", flow: "FlowStatus", daemon: Literal["running", "stopping"] = "running"
+) -> list[Text]:
+    """`daemon`: while it stops, no source may read, and that is no trouble."""
     lines: list[Text] = []
     name = printable(connector.name)
     known = connector.log or {}
-    full_in = 0 if known.get("full") else known.get("full_in_seconds")
-    if full_in is not None and full_in < SOON:
-        gates = [connector.gate, *(lane.gate for lane in connector.lanes)]
-        shut = [f"{shut.by} stops it" for gate in gates for shut in gate if shut.by not in ("window", "drain")]
-        shut += [f"{lane.name} lacks {_lag(lane)}" for lane in connector.lanes if lane.events]
-        held = "".join(f"; {printable(line)}" for line in [*connector.held_by, *shut])
-        when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
-        lines.append(Text(f"{name} {when}{held}", "yellow"))
+    if connector.log and daemon == "running":
+        lines += _full_line(connector, connector.log)
     if (lead := known.get("clock_lead_seconds", 0)) >= LEAD:
         lines.append(Text(f"{name} stamps events {duration(lead)} ahead of the clock, which was set back", "yellow"))
     if connector.reason:
         lines.append(Text(f"{name} is {connector.state}: {printable(connector.reason)}", "red"))
-    if connector.breaker is not None:
+    fails = _failure_line(connector, flow)
+    if connector.breaker is not None and not _same(connector):
         text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
         lines.append(Text(f"{name} stops {_stopped(connector, flow)}, {connector.breaker.reason}{text}", "yellow"))
-    if connector.failed:
+    lines += fails
+    if connector.requests is not None:
+        lines.append(_requests_line(connector, connector.requests))
+    told = {f"{flow.name}::{one.name}" for one in flow.connectors if one.failure is not None and one.failure.waiting}
+    if any(part.sink not in told for part in connector.failed):
         lines.append(_failed_line(connector))
     lines += [
-        Text(f"{name} may not read: {printable(shut.by)}: {printable(shut.reason)}", "yellow")
-        for shut in connector.gate
+        Text(f"{name} may not read: {_shut(shut, flow)}", "yellow") for shut in connector.gate if shut.by != DRAIN
     ]
     lines += [
         Text(
-            f"{name} does not send to {printable(lane.name)}, which lacks {_lag(lane)}: {printable(shut.by)}: {printable(shut.reason)}",
+            f"{name} does not send to {printable(lane.name)}, which lacks {_lag(lane)}: {_shut(shut, flow)}",
             "yellow",
         )
         for lane in connector.lanes
         for shut in lane.gate
+        if shut.by != DRAIN
     ]
     return lines
+
+
+def _full_line(connector: "ConnectorStatus", log: "dict[str, Number]") -> list[Text]:
+    if log.get("disk_full"):
+        return []  # the sink half says so, and what to do
+    full_in = 0 if log.get("full") else log.get("full_in_seconds")
+    if full_in is None or full_in >= SOON:
+        return []
+    gates = [connector.gate, *(lane.gate for lane in connector.lanes)]
+    told = [f"{shut.by} stops it" for gate in gates for shut in gate if shut.by not in ("window", DRAIN)]
+    if connector.lanes:
+        told += [f"{lane.name} lacks {_lag(lane)}" for lane in connector.lanes if lane.events]
+    elif connector.holders:
+        lacks = "lacks" if len(connector.holders) == 1 else "lack"
+        told.insert(0, f"{' and '.join(connector.holders)} {lacks} {_lag_of(log)}")
+    when = f"will be full in {duration(full_in)} at this rate" if full_in else "is full"
+    return [Text("; ".join([f"{printable(connector.name)} {when}", *map(printable, told)]), "yellow")]
+
+
+def _same(connector: "ConnectorStatus") -> bool:
+    """The breaker says what the line of its failure says."""
+    failure, breaker = connector.failure, connector.breaker
+    return bool(
+        failure and failure.row and breaker and breaker.reason == "triggered" and failure.cause in breaker.text
+    )
+
+
+def _shut(shut: "Shut", flow: "FlowStatus") -> str:
+    """The reason stands in the line of the sink, if it has one."""
+    told = any(shut.by == f"{flow.name}::{one.name}" and _same(one) for one in flow.connectors)
+    return f"{printable(shut.by)} stops it" if told else f"{printable(shut.by)}: {printable(shut.reason)}"
+
+
+def _failure_line(connector: "ConnectorStatus", flow: "FlowStatus") -> list[Text]:
+    """Of a sink that fails now, or has failed events that wait, or that failed within the last minute."""
+    failure = connector.failure
+    if failure is None or not (failure.row or failure.waiting or failure.seconds):
+        return []
+    since = f" for {duration(failure.seconds)}" if failure.seconds >= 1 else ""
+    last = f", last at position {failure.position:,}" if failure.position else ""
+    if failure.row:
+        stops = f"stops {_stopped(connector, flow)}, " if _same(connector) else ""
+        row = " in a row" if failure.row > 1 else ""
+        told = [f"{stops}has failed {_times(failure.row)}{row}{since}{last}: {printable(failure.cause)}"]
+    elif failure.waiting:
+        events = f"{failure.waiting:,} event{'' if failure.waiting == 1 else 's'}"
+        first = f", the oldest at position {failure.first:,} {_times(failure.tries)}" if failure.first else ""
+        told = [f"takes events, and has failed {events}{since}{first}: {printable(failure.cause)}"]
+    else:
+        at = f" at position {failure.position:,}" if failure.position else ""
+        told = [f"failed {duration(failure.ago)} ago{at}, and has taken events since: {printable(failure.cause)}"]
+    if failure.advice:
+        told.append(printable(failure.advice))
+    if failure.waiting:
+        told.append("`walflow status --stuck` shows them")
+    return [Text(f"{printable(connector.name)} {'; '.join(told)}", "red" if failure.row else "yellow")]
+
+
+def _requests_line(connector: "ConnectorStatus", requests: "RequestStatus") -> Text:
+    text = f"{requests.per_second:,.1f} requests/s, median {_brief(requests.median)}, p99 {_brief(requests.p99)}"
+    return Text(f"{printable(connector.name)}: {text}", "dim")
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _brief(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def stuck_events(known: "Status") -> list[RenderableType]:
@@ -243,6 +353,15 @@ def _stopped(sink: "ConnectorStatus", flow: "FlowStatus") -> str:
     others = any(shut.by == own for one in flow.connectors for shut in one.gate)
     lanes = ", ".join(f"its lane of {printable(name)}" for name in dict.fromkeys(logs))
     return f"its sources and {lanes}" if lanes and others else lanes or "its sources"
+
+
+def _lag_of(log: "dict[str, Number]") -> str:
+    """Of a log with one lane."""
+    from walflow.admin.document import LaneStatus
+
+    lane = LaneStatus("", int(log.get("backlog_events", 0)), int(log.get("backlog_bytes", 0)), [])
+    lane.seconds = int(log.get("oldest_seconds", 0))
+    return _lag(lane)
 
 
 def _lag(lane: "LaneStatus") -> str:

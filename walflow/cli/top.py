@@ -25,7 +25,7 @@ def top(
     """Show the nodes of a running daemon, sorted and refreshed each second, until Ctrl-C.
 
     Of a log with several sinks, each lane has a row with what its sinks lack. `read/s` are events that a source or a log sends into the flow. `acked/s` are events that a sink or a log has acked.
-    `window` is the share of a source's window that is in flight; for a pipeline, the number of open windows. `oldest` is
+    `flight` is the share of a source's window that is in flight; for a pipeline, the number of open windows. `oldest` is
     the age of the oldest event that is not acked.
     """
     from walflow.cli.status import read, refresh, show
@@ -46,5 +46,5 @@ def _lines(known: "Status", sort: str) -> "list[RenderableType]":
     rows.sort(key=lambda row: row.name)
     if sort in SORTS:
         rows.sort(key=SORTS[sort])
-    told = [line for flow in known.flows for one in flow.connectors for line in troubles(one, flow)]
+    told = [line for flow in known.flows for one in flow.connectors for line in troubles(one, flow, known.state)]
     return [head(known), table_of([*rows, total_of(rows)]), *told[:LINES]]

@@ -5,6 +5,7 @@ from math import inf
 from typing import Final
 
 EVERY: Final = 5.0  # seconds between two marks
+ENDED: Final = 3 * EVERY  # seconds without a mark: nothing comes any more
 OVER: Final = 60.0  # seconds: the rate is that of the last minute
 
 
@@ -29,10 +30,13 @@ class Growth:
         marks.append((now, size))
 
     def full_in(self, now: float, size: int) -> float:
-        """Seconds until the log is full. Infinite if it does not grow, or has not been known for 5 seconds."""
+        """Seconds until the log is full. Infinite if it does not grow, if nothing comes any more, or if it has not been known for 5
+        seconds."""
         if size >= self._limit:
             return 0.0
-        if not self._marks or now - self._marks[0][0] < EVERY or size <= self._marks[0][1]:
+        if not self._marks or now - self._marks[-1][0] >= ENDED:
+            return inf
+        if now - self._marks[0][0] < EVERY or size <= self._marks[0][1]:
             return inf
         began, before = self._marks[0]
         return (self._limit - size) * (now - began) / (size - before)

@@ -152,6 +152,7 @@ class Sender(Generic[S]):
         self._failed_bytes = 0  # of what waits
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
+        self._again_parts: dict[InFlight[S], None] = {}
         self._turns = 0  # new parts that are due before the next old one
         self._dropped = 0  # all events up to this position are gone
         self._count = 1  # of outcomes
@@ -176,9 +177,9 @@ class Sender(Generic[S]):
         return self._sent
 
     def failed(self, most: int) -> FailedEvents:
-        """What has failed and waits; the oldest parts, so many at the most."""
+        """What has failed and waits, or is tried again now; the oldest parts, so many at the most."""
         now = self._scheduler.time()
-        parts = [part for _, _, part in chain(self._firsts, self._failed)]
+        parts = [*self._again_parts, *(part for _, _, part in chain(self._firsts, self._failed))]
         oldest = heapq.nsmallest(most, parts, key=lambda part: part.first)
         return FailedEvents(
             sum(part.count for part in parts),
@@ -189,12 +190,17 @@ class Sender(Generic[S]):
                     part.sink,
                     part.tries,
                     part.attempts,
-                    max(0.0, (max(part.due, self._old.until) if self._old.only else part.due) - now),
+                    self._seconds_to(part, now),
                     part.verdict or part.cause,
                 )
                 for part in oldest
             ],
         )
+
+    def _seconds_to(self, part: InFlight[S], now: float) -> float:
+        if part in self._again_parts:
+            return 0.0
+        return max(0.0, (max(part.due, self._old.until) if self._old.only else part.due) - now)
 
     def waits_for(self) -> str:
         """What it waits for if only a timer will let it send; "": for something else, or nothing."""
@@ -335,6 +341,10 @@ class Sender(Generic[S]):
         if part.failures:
             self._again_events += sign * part.count
             self._again_bytes += sign * part.size
+            if sign > 0:
+                self._again_parts[part] = None
+            else:
+                self._again_parts.pop(part, None)
 
     def _is_given_up(self, part: InFlight[S]) -> bool:
         """Not while a sink has rejected it and the error record is not delivered: it has its outcome there."""

@@ -3,7 +3,9 @@
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
 from walflow.net.message_retries import MessageRetries, NumberedMessage
+from walflow.net.problem import connect_problem
 from walflow.net.reconnect import Reconnect
+from walflow.net.request_seconds import RequestOutcome, RequestSeconds
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.retry_sink import RetrySink
 from walflow.net.secrets import NoSecret, Secret
@@ -27,6 +29,8 @@ __all__ = [
     "NotConfirmed",
     "NumberedMessage",
     "Reconnect",
+    "RequestOutcome",
+    "RequestSeconds",
     "RetryQueue",
     "RetrySink",
     "Secret",
@@ -35,6 +39,7 @@ __all__ = [
     "SocketOptions",
     "check_host",
     "check_socket_path",
+    "connect_problem",
     "on_thread",
     "parse_address",
 ]

@@ -113,6 +113,8 @@ class RetrySink(Generic[P]):
 
     def failed(self, held: HeldPart[P], reason: str, failure: Failure) -> None:
         self._changed.set()
+        blocks = self._blocks(held.part)
+        self._inlet.failed_try(reason, blocks[0] if blocks else None)
         if self._inlet.replaceable:
             self._failed_replaceable(held, reason, failure)
             return

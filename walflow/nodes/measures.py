@@ -20,6 +20,9 @@ def measure(metrics: Metrics, labels: Mapping[str, str], source: SourceNode, sin
             metrics.gauge("gate_shut", _gate_shut(source, reason), **labels, reason=reason)
     if sink.linked:
         metrics.gauge("waiting_blocks", lambda: sink.waiting, **labels)
+        failures = sink.failures
+        metrics.gauge("failures_in_a_row", lambda: failures.row, **labels)
+        metrics.gauge("failing_seconds", lambda: failures.seconds(sink.now()), **labels)
         for reason in BREAKER_REASONS:
             metrics.gauge("breaker_open", _breaker_open(sink, health, reason), **labels, reason=reason)
 

@@ -78,7 +78,7 @@ class LanePort(WatchedPort):
 
 
 class Rejection(NamedTuple):
-    """The first event of a block that was rejected, and how many were. `at`: the place in a flow file that failed.
+    """The first event of a block that was rejected for a reason, and how many were for the same. `at`: the place in a flow file that failed.
     `ingest_ns`: when the event came in."""
 
     node: str

@@ -8,7 +8,7 @@ then, only the record is sent again, to those that lack it. Where nothing is lin
 import base64
 import codecs
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -25,6 +25,7 @@ from walflow.receipt import Receipt
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
+REASONS: Final = 4  # of a block, that are told one by one
 KEPT_BYTES: Final = (
     64 << 10
 )  # of an event that stands there as bytes; escaped, a record is below half of max_event_bytes
@@ -94,17 +95,36 @@ class ErrPort:
     def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """Takes over this copy of the block. `reasons` has one for each event."""
         self._rejected.value += len(reasons)
-        at = details.at(0) if details is not None else None
-        if self._rejections is not None:
-            position = block.positions[0] if block.positions else None
-            noted = Rejection(self.name, reasons[0], at, len(reasons), position, block.ingest_ns)
-            self._rejections.append(noted)
-        if self.target is None or block.meta.get("rejected"):
-            place = {} if at is None else {"at": at}
-            self._log.warning("rejected", reason=reasons[0], **place, events=len(reasons), stream=block.stream.number)
-            if self.unlinked is not None and self.unlinked.watchers:
-                self.unlinked.show(self._error_block(block, reasons, details, block.receipt))
+        unsent = self.target is None or bool(block.meta.get("rejected"))
+        if self._rejections is not None or unsent:
+            for one in self._noted(block, reasons, details):
+                if self._rejections is not None:
+                    self._rejections.append(one)
+                if unsent:
+                    place = {name: value for name in ("at", "position") if (value := getattr(one, name)) is not None}
+                    self._log.warning(
+                        "rejected", reason=one.reason, **place, events=one.events, stream=block.stream.number
+                    )
+        if unsent and self.unlinked is not None and self.unlinked.watchers:
+            self.unlinked.show(self._error_block(block, reasons, details, block.receipt))
         self.hand_on(block, reasons, details)
+
+    def _noted(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None) -> Iterator[Rejection]:
+        """One for each reason; of many, for the first few, and one for all others."""
+        numbers: dict[str, list[int]] = {}
+        for number, reason in enumerate(reasons):
+            numbers.setdefault(reason, []).append(number)
+        kinds = list(numbers.items())
+        others = [number for _, of in kinds[REASONS:] for number in of]
+        if others:
+            kinds = [
+                *kinds[:REASONS],
+                (f"{len(kinds) - REASONS:,} other reasons, the first: {reasons[others[0]]}", others),
+            ]
+        for reason, of in kinds:
+            at = details.at(of[0]) if details is not None else None
+            position = block.positions[of[0]] if block.positions else None
+            yield Rejection(self.name, reason, at, len(of), position, block.ingest_ns)
 
     def hand_on(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """`take` without a word: it was counted and logged before."""

@@ -24,6 +24,10 @@ class Gauge(Protocol):
     def __call__(self, name: str, read: Callable[[], float], **labels: str) -> None: ...
 
 
+class HistogramOf(Protocol):
+    def __call__(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues: ...
+
+
 def _nothing() -> None: ...
 def _no_gauge(name: str, read: Callable[[], float], **labels: str) -> None: ...
 def _raise(error: Exception) -> None:
@@ -31,11 +35,12 @@ def _raise(error: Exception) -> None:
 
 
 def _no_stop(graceful: bool) -> None: ...
+def _unexplained(tell: Callable[[], str]) -> None: ...
 def _no_metrics() -> Sequence[MetricValue]:
     return ()
 
 
-def _unseen(name: str, bounds: Sequence[float]) -> BucketedValues:
+def _unseen(name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
     return BucketedValues(bounds)
 
 
@@ -50,11 +55,12 @@ class RunContext:
     fatal: Callable[[WalflowError], NoReturn]
     signal: Callable[[], Signal]
     gauge: Gauge = _no_gauge
-    histogram: Callable[[str, Sequence[float]], BucketedValues] = _unseen
+    histogram: HistogramOf = _unseen
     up: Callable[[], None] = _nothing
     stop: Callable[[bool], None] = _no_stop
     failed: Callable[[Exception], None] = _raise
     metrics: Callable[[], Sequence[MetricValue]] = _no_metrics
+    explain: Callable[[Callable[[], str]], None] = _unexplained
 
 
 class RunHalf:
@@ -69,14 +75,17 @@ class RunHalf:
         self.scheduler = context.scheduler
         self.log = context.log
 
+    def explain(self, tell: Callable[[], str]) -> None:
+        self._context.explain(tell)
+
     def counter(self, name: str) -> Counter:
         return self._context.counter(name)
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self._context.gauge(name, read, **labels)
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
-        return self._context.histogram(name, bounds)
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
+        return self._context.histogram(name, bounds, **labels)
 
     def metrics(self) -> Sequence[MetricValue]:
         return self._context.metrics()

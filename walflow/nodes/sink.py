@@ -9,6 +9,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
+from walflow.nodes.failures import SinkFailures, advice_on
 from walflow.nodes.recode import Recoder
 from walflow.nodes.rejects import ErrPort, RejectedEvents
 from walflow.nodes.run_context import RunContext, RunHalf, Signal
@@ -61,6 +62,8 @@ class SinkNode(RunHalf):
         self.on_trigger: Callable[[], None] = _nothing
         self.reason: str | None = None  # why the breaker is triggered
         self.failed_events: Callable[[int], contract.FailedEvents] = _none_failed
+        self.failures = SinkFailures()
+        self._tells_tries = False  # it calls `failed_try`, so a failed block or a breaker is no other failure
         self._err = err
         self._recoder: Recoder | None = None  # None: it takes blocks of any codec and framing
         if codec is not None and framing is not None:
@@ -86,12 +89,14 @@ class SinkNode(RunHalf):
         self._acked = self.counter("acked_events_total")
         self._acked_bytes = self.counter("acked_bytes_total")
         self._failed = self.counter("failed_events_total")
+        self._failed_tries = self.counter("failed_tries_total")
         self._held = sum(len(block.frames.data) for block in self._queue)
         if self._queue:
             self._arrived.set()
         self._taking = False
+        self._tells_tries = False
         if not (self.replaceable or self.recalled_by):
-            self.restore()
+            self._restore()
 
     def end(self, reason: str) -> None:
         """Stops the sources upstream. The queue is kept for the next run."""
@@ -116,7 +121,7 @@ class SinkNode(RunHalf):
     def _fail_queue(self, why: str) -> None:
         queue, self._queue = self._queue, []
         for block in queue:
-            self.fail(block, SinkGone(f"{self.name} {why}"))
+            self._fail(block, SinkGone(f"{self.name} {why}"))
 
     # along the links
 
@@ -204,7 +209,7 @@ class SinkNode(RunHalf):
             self._taking = True
             # Not before: until then other outputs take its events, or its sources do not know what it has of theirs.
             if (self.replaceable or self.recalled_by) and self.reason is None:
-                self.restore()
+                self._restore()
 
     def messages(self, block: Block) -> list[bytes]:
         frames = block.frames
@@ -225,9 +230,29 @@ class SinkNode(RunHalf):
         self._acked_bytes.value += size
         self._held -= size
         self._outcomes += 1
+        if self.failures.row:
+            self.failures.took()
         block.receipt.ack(self.name)
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        if not self._tells_tries:
+            self.note_failure(str(cause), block)
+        self._fail(block, cause, done)
+
+    def failed_try(self, cause: str, block: Block | None = None) -> None:
+        self._tells_tries = True
+        self.note_failure(cause, block)
+
+    def note_failure(self, cause: str, block: Block | None = None) -> None:
+        positions = block.positions if block is not None else None
+        self._failed_tries.value += 1
+        self.failures.note(cause, positions[0] if positions else 0, self.scheduler.time())
+
+    def now(self) -> float:
+        """By the clock of `failures`."""
+        return self.scheduler.time()
+
+    def _fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
         self._failed.value += block.frames.count - done
         self._let_go(block.frames)
         block.receipt.fail(cause, done, self.name)
@@ -246,8 +271,13 @@ class SinkNode(RunHalf):
         return self.reason is not None
 
     def trigger(self, reason: str) -> None:
+        if not self._tells_tries:
+            self.note_failure(reason)
         if self.reason is None:
-            self.log.warning("breaker triggered", reason=reason)
+            if advice := advice_on(reason):
+                self.log.error("breaker triggered", reason=reason, advice=advice)
+            else:
+                self.log.warning("breaker triggered", reason=reason)
         self.reason = reason
         for gate in self.gates:
             gate.trigger(self.name, reason)
@@ -263,6 +293,10 @@ class SinkNode(RunHalf):
             gate.restore(self.name)
 
     def restore(self) -> None:
+        self.failures.took()
+        self._restore()
+
+    def _restore(self) -> None:
         if self.reason is not None:
             self.log.info("breaker restored", was=self.reason)
             self.reason = None

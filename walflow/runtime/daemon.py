@@ -14,6 +14,7 @@ from typing import Final, Literal
 import structlog
 
 from walflow.errors import Unavailable, WalflowError
+from walflow.exit_codes import EX_UNAVAILABLE
 from walflow.metrics import Metrics
 from walflow.nodes.build import build
 from walflow.nodes.standstill import EVERY, Standstills
@@ -23,7 +24,7 @@ from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.readiness import Readiness
+from walflow.runtime.readiness import START_SECONDS, Readiness
 from walflow.runtime.runner import run_connector
 
 DRAIN_SECONDS: Final = 10.0
@@ -37,6 +38,7 @@ class Settings:
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     drain_seconds: float = DRAIN_SECONDS
     flush: bool = False
+    start_seconds: float = START_SECONDS
 
 
 Beside = Callable[["Daemon"], AbstractAsyncContextManager[object]]
@@ -71,7 +73,8 @@ class Daemon:
         self._beside = beside
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
-        self.readiness = Readiness(self.nodes.connectors, self._stop)
+        self._exit_code = 0
+        self.readiness = Readiness(self.nodes.connectors, self._stop, self._start_failed, settings.start_seconds)
 
     @property
     def stopping(self) -> bool:
@@ -111,7 +114,7 @@ class Daemon:
         for scheduler in schedulers:
             await scheduler.close()
         log.info("stopped", left=left, **totals(self.metrics, self.assembly.connectors))
-        return 0
+        return self._exit_code
 
     def _watch(self) -> None:
         if not self.stopping:
@@ -135,8 +138,12 @@ class Daemon:
             loop.add_signal_handler(number, lambda: self.stop(graceful=not self.stopping))
         loop.add_signal_handler(signal.SIGHUP, self._reopen)
 
+    def _start_failed(self) -> None:
+        self._exit_code = EX_UNAVAILABLE
+        self.stop(graceful=True)
+
     def stop(self, graceful: bool) -> None:
-        """Begins the end: `graceful` drains first. The exit code is 0 in both cases."""
+        """Begins the end: `graceful` drains first. The exit code is the same in both cases, and 0 unless the start failed."""
         if not graceful:
             self._at_once.set()
         self._stop.set()

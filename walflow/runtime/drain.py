@@ -3,12 +3,16 @@ a log could not deliver in time stay in the log."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 
 from walflow.nodes.build import Nodes
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import DRAIN
+from walflow.nodes.source import SourceNode
+
+MOST: Final = 1000  # events that may be looked at one by one
 
 log = structlog.get_logger()
 
@@ -27,12 +31,76 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
     _stop_reading([each for each in nodes.connectors if not each.source.transactional])
     for operator in nodes.operators:
         operator.node.drain()
-    await until(lambda: _quiet(nodes.connectors) and not _left(nodes.connectors), begun + seconds / 2)
+    kept = _Kept(nodes.connectors)
+    await until(lambda: kept.moves_nothing(), begun + seconds / 2)
     _stop_reading([each for each in nodes.connectors if each.source.transactional])
-    await until(lambda: _quiet(nodes.connectors), begun + seconds)
-    if not _quiet(nodes.connectors):
-        log.warning("drain ended early", reason="asked to end at once" if at_once.is_set() else "time is up")
+    await until(lambda: kept.settles_nothing(), begun + seconds)
+    if at_once.is_set() or not kept.settles_nothing():
+        if not _quiet(nodes.connectors):
+            log.warning("drain ended early", reason="asked to end at once" if at_once.is_set() else "time is up")
+    elif why := kept.why():
+        log.info("drain is over", reason=why)
     return _left(nodes.connectors)
+
+
+class _Kept:
+    """What need not be waited for: events that a log or a broker has, and that a sink cannot take now, or has failed."""
+
+    def __init__(self, connectors: Sequence[ConnectorNodes]) -> None:
+        self._connectors = connectors
+        self._by_name = {nodes.sink.name: nodes for nodes in connectors if nodes.sink.linked}
+
+    def moves_nothing(self) -> bool:
+        """All that is left of what was read, or is in a log, cannot be delivered now."""
+        return all(not _unsettled(source) or self._may_stay(nodes, source) for nodes, source in self._sources())
+
+    def settles_nothing(self) -> bool:
+        """The same of what is in flight."""
+        return all(
+            source.outlet is None or source.outlet.quiet or self._may_stay(nodes, source)
+            for nodes, source in self._sources()
+        )
+
+    def why(self) -> str:
+        """In words, of what stays."""
+        left = [source for nodes, source in self._sources() if _unsettled(source) and self._may_stay(nodes, source)]
+        away = {name for source in left for name in self._away(source)}
+        told = [f"{name} takes no events" for name in sorted(away)]
+        told += [f"what {source.name} has left has failed" for source in left if not self._away(source)]
+        return "; ".join(told)
+
+    def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
+        """Or their lanes."""
+        return [
+            (nodes, source) for nodes in self._connectors for source in nodes.source.lanes.values() or [nodes.source]
+        ]
+
+    def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
+        connector = nodes.plan.connector
+        durable = connector.positions or (connector.resends() and not connector.forwards)
+        return durable and (bool(self._away(source)) or self._only_failed(source))
+
+    def _away(self, source: SourceNode) -> list[str]:
+        """The sinks of it that take nothing now."""
+        sinks = [nodes for holder in source.holders if (nodes := self._by_name.get(holder.name)) is not None]
+        return [nodes.sink.name for nodes in sinks if nodes.sink.triggered() or nodes.health.state == "restarting"]
+
+    def _only_failed(self, source: SourceNode) -> bool:
+        """Each event that is not settled has failed at least once. It is sent again after the next start."""
+        outlet = source.outlet
+        if outlet is None or not 0 < outlet.waiting() <= MOST:
+            return False
+        sinks = [nodes.sink for holder in source.holders if (nodes := self._by_name.get(holder.name)) is not None]
+        failed = [outlet.failed_events(MOST), *(sink.failed_events(MOST) for sink in sinks)]
+        positions = {
+            at for found in failed for part in found.parts for at in range(part.position, part.position + part.events)
+        }
+        return len(positions) >= outlet.waiting()
+
+
+def _unsettled(source: SourceNode) -> bool:
+    outlet = source.outlet
+    return outlet is not None and (not outlet.quiet or outlet.waiting() > 0)
 
 
 def _stop_reading(connectors: Sequence[ConnectorNodes]) -> None:

@@ -20,6 +20,11 @@ class Notifier:
         if self._socket is not None:
             self._socket.setblocking(False)
 
+    @property
+    def heard(self) -> bool:
+        """A service manager waits for what is said."""
+        return self._socket is not None
+
     @classmethod
     def from_environment(cls, environment: MutableMapping[str, str] = os.environ) -> Self:
         """Removes the variables from the environment, so that no child process speaks for this one."""

@@ -1,7 +1,8 @@
 """Whether the daemon is ready, and what systemd is told about it."""
 
 import asyncio
-from collections.abc import Generator, Sequence
+import errno
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -10,15 +11,26 @@ import structlog
 from walflow.nodes.connector import ConnectorNodes
 from walflow.runtime.notify import Notifier
 
-START_SECONDS: Final = 30.0  # then systemd is told that the daemon runs, even if a connector is not ready
+START_SECONDS: Final = (
+    30.0  # then systemd is told that the daemon runs, even if a connector is not ready, unless it cannot listen
+)
 
 log = structlog.get_logger()
 
 
 class Readiness:
-    """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says."""
+    """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says. `on_failed`: the start has failed, of
+    which a service manager is told."""
 
-    def __init__(self, connectors: Sequence[ConnectorNodes], stop: asyncio.Event) -> None:
+    def __init__(
+        self,
+        connectors: Sequence[ConnectorNodes],
+        stop: asyncio.Event,
+        on_failed: Callable[[], None],
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        self._on_failed = on_failed
+        self._start_seconds = start_seconds
         self._connectors = connectors
         self._stop = stop
         self._notifier = Notifier.from_environment()
@@ -35,7 +47,7 @@ class Readiness:
             nodes.health.on_change = self._changed
         if self._notifier.watchdog is not None:
             self._feed_watchdog(self._notifier.watchdog / 2)
-        asyncio.get_running_loop().call_later(START_SECONDS, self._say_ready)
+        asyncio.get_running_loop().call_later(self._start_seconds, self._start_is_over)
         self._notifier.status("starting")
 
     @contextmanager
@@ -64,15 +76,28 @@ class Readiness:
             self._say_ready()
         self._notifier.status(f"not ready: {'; '.join(lacking)}" if lacking else "ready")
 
+    def _start_is_over(self) -> None:
+        """A peer that is away may come back; an address that another program has does not become free by waiting."""
+        blocked = [_why(nodes) for nodes in self._connectors if nodes.health.cannot_listen]
+        if not blocked or not self._notifier.heard or self._said_ready or self._stop.is_set():
+            self._say_ready()
+            return
+        log.error("start failed", after_seconds=self._start_seconds, lacking=blocked)
+        self._notifier.say(f"ERRNO={errno.EADDRINUSE}")
+        self._notifier.status(f"start failed: {'; '.join(blocked)}")
+        self._on_failed()
+
     def _say_ready(self) -> None:
         if self._said_ready or self._stop.is_set():
             return
         self._said_ready = True
         lacking = self.lacking()
-        log.info("ready") if not lacking else log.warning("not ready", after_seconds=START_SECONDS, lacking=lacking)
+        log.info("ready") if not lacking else log.warning(
+            "not ready", after_seconds=self._start_seconds, lacking=lacking
+        )
         self._notifier.say("READY=1")
 
 
 def _why(nodes: ConnectorNodes) -> str:
-    reason = nodes.health.reason or nodes.sink.reason
+    reason = nodes.health.why or nodes.sink.reason or ""
     return f"{nodes.name} is {nodes.health.state}{': ' if reason else ''}{reason}"

@@ -11,6 +11,7 @@ import structlog
 from walflow.backoff import Backoff
 from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
+from walflow.net import CannotListen
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.run_context import RunContext
 from walflow.runtime.fatal import where
@@ -60,7 +61,9 @@ async def run_connector(
                 backoff.reset()
             delay = backoff.next()
             nodes.sink.end(f"restarting: {_line(error)}")
-            nodes.health.becomes("restarting", _line(error))
+            if nodes.sink.linked:
+                nodes.sink.note_failure(_line(error))
+            nodes.health.becomes("restarting", _line(error), cannot_listen=isinstance(error, CannotListen))
             restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
         # An error knows the frames that raised it, and those know their blocks, which fail once nothing knows them. Where the
@@ -83,8 +86,8 @@ async def _run_once(
         gauges.append((name, own))
         metrics.gauge(name, read, **labels, **own)
 
-    def histogram(name: str, bounds: Sequence[float]) -> BucketedValues:
-        return metrics.histogram(name, bounds, **labels)
+    def histogram(name: str, bounds: Sequence[float], **own: str) -> BucketedValues:
+        return metrics.histogram(name, bounds, **labels, **own)
 
     task = asyncio.current_task()
     assert task is not None
@@ -101,7 +104,18 @@ async def _run_once(
     scheduler = LoopScheduler(nodes.name, awake, failed, jobs)
     log = structlog.get_logger(flow=nodes.plan.id.flow, component=nodes.plan.id.name)
     context = RunContext(
-        scheduler, log, counter, fatal, asyncio.Event, gauge, histogram, nodes.health.up, stop, failed, metrics.values
+        scheduler,
+        log,
+        counter,
+        fatal,
+        asyncio.Event,
+        gauge,
+        histogram,
+        nodes.health.up,
+        stop,
+        failed,
+        metrics.values,
+        nodes.health.explain,
     )
     nodes.sink.begin(context)
     outlet = nodes.source.begin(context)

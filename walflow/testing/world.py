@@ -182,6 +182,7 @@ class _Half:
         self.histograms: dict[str, BucketedValues] = {}
         self.metric_values: Sequence[MetricValue] = ()  # of the process
         self.stopped: list[bool] = []  # each time it asked the daemon to stop: whether gracefully
+        self.explained: Callable[[], str] = lambda: ""
         self.logged: list[EventDict] = []
         self.log = cast(
             FilteringBoundLogger,
@@ -195,14 +196,17 @@ class _Half:
         """What was logged, without levels and fields."""
         return [str(entry["event"]) for entry in self.logged]
 
+    def explain(self, tell: Callable[[], str]) -> None:
+        self.explained = tell
+
     def counter(self, name: str) -> MemoryCounter:
         return self.counters.setdefault(name, MemoryCounter())
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self.gauges[" ".join((name, *labels.values()))] = read
 
-    def histogram(self, name: str, bounds: Sequence[float]) -> BucketedValues:
-        return self.histograms.setdefault(name, BucketedValues(bounds))
+    def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> BucketedValues:
+        return self.histograms.setdefault(" ".join((name, *labels.values())), BucketedValues(bounds))
 
     def metrics(self) -> Sequence[MetricValue]:
         return self.metric_values
@@ -246,6 +250,7 @@ class MemoryInlet(_Half):
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause
         self.rejected: list[tuple[bytes, str]] = []
+        self.failed_tries: list[str] = []
         self.triggered: list[str] = []
         self.breaker: str | None = None
         self.half_opened = False  # the breaker is triggered, and the sources may send
@@ -337,6 +342,9 @@ class MemoryInlet(_Half):
 
     def half_open(self) -> None:
         self.half_opened = True
+
+    def failed_try(self, cause: str, block: Block | None = None) -> None:
+        self.failed_tries.append(cause)
 
     def retries(self, tell: Callable[[int], FailedEvents]) -> None:
         self.failed_events = tell

@@ -8,6 +8,7 @@ what is wrong.
 import asyncio
 import os
 import sys
+import time
 import zipfile
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -89,6 +90,8 @@ class Driver:
         self._log = out.log.bind(pipeline=config.job or ("query" if config.query else "compiled"))
         self._backoff = RETRY.backoff()
         self._measures = Measures(out)
+        self._began = time.monotonic()
+        self._end = ""  # how the driver before ended
         self._ran = False  # a batch was done: the flow file is sound
 
     async def run(self) -> None:
@@ -100,14 +103,23 @@ class Driver:
                     "`job` that writes them itself"
                 )
             )
+        self._out.explain(self._starting)
         while True:
+            self._began = time.monotonic()
             outcome = await self._once()
             self._measures.running = 0
             self._tell(outcome)
+            self._end = outcome.message
             wait = self._backoff.next()
             self._log.info("spark starts again", seconds=round(wait, 2))
             self._measures.restarts.value += 1
             await asyncio.sleep(wait)
+
+    def _starting(self) -> str:
+        if self._measures.running:
+            return ""
+        again = f" again: {self._end}" if self._end else ""
+        return f"Spark starts, {time.monotonic() - self._began:.0f} s{again}"
 
     async def _once(self) -> DriverEnd:
         try:

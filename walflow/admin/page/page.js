@@ -34,6 +34,10 @@ function age(seconds) {
   return `${Math.round(seconds)} d`;
 }
 
+function seconds(number) {
+  return number < 1 ? `${Math.round(number * 1000)} ms` : `${number.toFixed(1)} s`;
+}
+
 function drawn(name, attributes, ...children) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -65,7 +69,7 @@ function connector(place) {
 }
 
 function state(one) {
-  if (one.state !== "up") return one.reason ? `${one.state}: ${one.reason}` : one.state;
+  if (one.state !== "up" || one.reason) return one.reason ? `${one.state}: ${one.reason}` : one.state;
   if (one.breaker) return `breaker: ${one.breaker.text || one.breaker.reason}`;
   if (!one.gate.length) return "up";
   const { by } = one.gate[0];
@@ -73,7 +77,18 @@ function state(one) {
 }
 
 function isBad(one) {
-  return Boolean(one) && (!["up", "finished"].includes(one.state) || Boolean(one.breaker));
+  return Boolean(one) && (!["up", "finished"].includes(one.state) || Boolean(one.breaker) || Boolean(one.failure && (one.failure.row || one.failure.waiting)));
+}
+
+// Of a sink that fails, or that failed within the last minute: as `walflow status` says it.
+function failure(one) {
+  const found = one.failure;
+  if (!found || !(found.row || found.waiting || found.seconds)) return "";
+  const at = found.position ? `, last at position ${found.position}` : "";
+  const how = found.row ? `has failed ${found.row === 1 ? "once" : `${count(found.row)} times in a row`} for ${age(found.seconds)}${at}`
+    : found.waiting ? `takes events, and has failed ${count(found.waiting)} for ${age(found.seconds)}${found.first ? `, the oldest at position ${found.first} ${found.tries} times` : ""}`
+    : `failed ${age(found.ago)} ago, and has taken events since`;
+  return `${how}: ${found.cause}${found.advice ? `; ${found.advice}` : ""}`;
 }
 
 function klass(number) {
@@ -133,12 +148,14 @@ function drawTables() {
   $("head").textContent = `${status.version}, pid ${status.pid}, up ${age(status.uptime_seconds)}: ${status.ready ? "ready" : status.state === "stopping" ? "stopping" : "not ready"}`;
   $("head").className = status.ready ? "" : "bad";
   const told = [...status.not_ready, ...status.waits.map((one) => `${one.who} has waited ${Math.round(one.seconds)} s for ${one.call}`),
-    ...status.standstills.map((one) => `${one.source} stands still for ${one.seconds} s: ${one.reason}`)];
+    ...status.standstills.map((one) => `${one.source} stands still for ${one.seconds} s: ${one.reason}`),
+    ...status.flows.flatMap((flow) => flow.connectors.filter(failure).map((one) => `${flow.name}/${one.name} ${failure(one)}`))];
   $("troubles").replaceChildren(...told.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   rows("nodes", status.flows.flatMap((flow) => flow.connectors.map((one) => {
     const sends = flow.links.some((link) => link.source === one.name), takes = flow.links.some((link) => link.target === one.name);
     return { bad: isBad(one), words: [1], cells: [`${flow.name}/${one.name}`, cut(state(one), 60), sends ? rate(one.rates.received || 0) : "", takes ? rate(one.rates.acked || 0) : "",
-      count(one.events.rejected || 0), count(one.events.failed || 0), one.window_bytes ? `${Math.round(100 * one.inflight_bytes / one.window_bytes)} %` : ""] };
+      count(one.events.rejected || 0), count(one.events.failed || 0), one.window_bytes ? `${Math.round(100 * one.inflight_bytes / one.window_bytes)} %` : "",
+      one.requests ? `${seconds(one.requests.median)} / ${seconds(one.requests.p99)}` : ""] };
   })));
   $("no-rejections").hidden = known.rejections.length > 0;
   rows("rejections", known.rejections.map((one) => ({ words: [1, 4, 5], cells: [new Date(one.received_ms).toISOString().slice(0, 19).replace("T", " "), one.node, count(one.events), one.position ?? "", one.at ?? "",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import stat
 from collections.abc import AsyncIterator
@@ -89,6 +90,7 @@ async def test_what_dies_is_started_again_and_its_batches_are_counted(
         assert out.counters["spark_input_rows_total"].value >= 20
         assert out.counters["spark_late_rows_total"].value >= 2
         assert out.gauges["spark_running"]() == 0
+        assert re.fullmatch(r"Spark starts, \d+ s again: the driver ended with .*", out.explained())
         assert out.gauges["spark_state_rows"]() == 3
         assert out.gauges["spark_input_rows_per_second"]() == 20
         assert sum(out.histograms["spark_batch_seconds"].counts) >= 2
@@ -101,6 +103,7 @@ async def test_a_stop_lets_the_batch_end_and_leaves_no_process(
     async with supervised(config(tmp_path), out):
         child = await child_of(out)
         assert out.gauges["spark_running"]() == 1
+        assert out.explained() == ""
     told = {entry.get("line"): entry["level"] for entry in out.logged}
     assert told["ended well"] == "info"
     assert told["Shell: Interrupted while joining"] == "debug"
