@@ -77,6 +77,7 @@ class FollowedFile:
         "slot",
         "stream",
         "tail",
+        "told_long",
         "trouble",
         "untried",
     )
@@ -113,6 +114,7 @@ class FollowedFile:
         self.quiet_since = 0.0  # it has not grown since
         self.not_before = 0.0
         self.trouble = ""
+        self.told_long = -1  # the offset of an event that is too long and has no end yet
         self.backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._fed: deque[_Fed] = deque()
 
@@ -157,6 +159,16 @@ class FollowedFile:
     def settled(self) -> bool:
         """Nothing that was sent waits for its outcome."""
         return not self._fed
+
+    @property
+    def unended(self) -> int:
+        """Bytes of an event that has no end yet. 0 also while what was sent before it has no outcome: then that is not known."""
+        return self.position - self.acked if self.settled and self.failed is None else 0
+
+    @property
+    def ahead(self) -> int:
+        """Bytes that were sent, and would come again after a crash. What has no end yet is not among them: only more of it ends it."""
+        return self.position - self.unended - self.saved
 
     @property
     def finished(self) -> bool:
@@ -239,13 +251,19 @@ class FollowedFile:
         self.last = b""
         self.half = 0
 
+    def give_way(self) -> None:
+        """What was read of an event that has not ended takes no memory any more. It is read again once there is more of it, or the file
+        ends. Only once all is settled."""
+        self._drop_stream()
+        self.half = self.position - self.acked
+        self.position = self.acked
+        self.last = b""
+
     def let_go(self) -> None:
         """Closes it. What was read of an event that had not ended is read again once there is more of it."""
         self._drop_stream()
         if self.settled and not self.ended:
-            self.half = self.position - self.acked
-            self.position = self.acked
-            self.last = b""
+            self.give_way()
         if self.file is not None:
             self.head = self.file.head
             self.file.close()

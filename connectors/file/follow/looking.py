@@ -179,7 +179,11 @@ class FileLooks:
     def _end_if_quiet(self, each: FollowedFile, now: float) -> None:
         waited = now - each.quiet_since >= self._config.rotate_wait
         if waited and not each.unread and not each.ended and not each.cut and each.failed is None:
-            self._outcomes.end(each)
+            if each.half:  # it gave way to others, and is read once more
+                each.half = 0
+                self._files.unread[each.identity] = each
+            else:
+                self._outcomes.end(each)
 
     def _tell_renamed(self, each: FollowedFile, path: str) -> None:
         rest = "it is read" if each.compressed and each.ended else f"it is read on from byte {each.position}"
