@@ -3,10 +3,13 @@
 import asyncio
 import errno
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
+import msgspec
 import pytest
 import structlog
 from pydantic import ValidationError
@@ -15,7 +18,7 @@ from connectors.file import File
 from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
 from connectors.file.follow.follower import AHEAD_BYTES, AHEAD_FILES, UNENDED_BYTES
-from connectors.file.follow.jobs import READ_BYTES
+from connectors.file.follow.jobs import READ_BYTES, Jobs
 from tests.nodes.world import Taker, World
 from walflow.cli.promises import promises
 from walflow.codecs import STRING
@@ -24,6 +27,7 @@ from walflow.errors import Unusable
 from walflow.event import Block
 from walflow.nodes.source import SourceNode
 from walflow.plan import load
+from walflow.runtime.loop import LoopScheduler
 from walflow.testing import Fatal, MemoryInlet
 
 STEP = 0.05  # seconds of virtual time
@@ -81,8 +85,15 @@ def path_of(block: Block) -> str:
     return str(file["path"])
 
 
+class Record(msgspec.Struct):
+    """What leaves by err."""
+
+    error: str
+
+
 def rejected(run: Run) -> list[str]:
-    return [cast("dict[str, str]", value)["error"] for block in run.errors.blocks for value in block.values]
+    lines = [line for block in run.errors.blocks for line in block.frames.payloads()]
+    return [msgspec.json.decode(line, type=Record).error for line in lines]
 
 
 def append(path: Path, data: bytes) -> None:
@@ -545,6 +556,40 @@ async def test_it_reads_no_further_ahead_of_the_checkpoint_than_it_says(tmp_path
     task.cancel()
     while not task.done():
         await world.scheduler.settle()
+
+
+# what is looked for
+
+
+async def test_links_in_a_circle_hold_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(".")
+    (tmp_path / "b").symlink_to(".")
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path, "**/*.log") as run:
+        assert run.lines == [b"1"]
+        append(tmp_path / "app.log", b"2\n")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2"]
+        assert {path_of(block) for block in run.taker.blocks} == {str(tmp_path / "app.log")}
+
+
+async def test_a_job_sees_that_its_caller_was_cancelled() -> None:
+    """Otherwise the end of the connector waits for a walk."""
+    began = threading.Event()
+    scheduler = LoopScheduler("f::source")
+    jobs = Jobs(scheduler)
+
+    def walks() -> None:
+        began.set()
+        while not jobs.cancelled:
+            time.sleep(0.001)
+
+    caller = asyncio.ensure_future(jobs.run(walks))
+    await asyncio.to_thread(began.wait)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await scheduler.close()
 
 
 # what is read by half

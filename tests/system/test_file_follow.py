@@ -274,6 +274,16 @@ def test_kills_while_older_files_are_compressed_skip_nothing(directory: Path) ->
     assert written > 100
 
 
+def test_links_in_a_circle_stop_neither_the_lines_nor_the_daemon(directory: Path) -> None:
+    for name in ("a", "b"):
+        (directory / "incoming" / name).symlink_to(".")
+    with running(flow(directory, "incoming/**/*.log"), directory) as daemon:
+        daemon.wait_for("ready")
+        (directory / "incoming" / "app.log").write_bytes(b"line 0 \n")
+        wait_until(lambda: (directory / "out.log").exists() and (directory / "out.log").read_bytes() == b"line 0 \n")
+        assert daemon.terminate() == 0
+
+
 def test_after_a_stop_nothing_comes_twice(directory: Path) -> None:
     file = flow(directory, "incoming/app.log*")
     with writing(directory):

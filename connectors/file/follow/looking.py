@@ -59,7 +59,8 @@ class FileLooks:
 
         def timed() -> tuple[Look, float]:
             began = self._scheduler.time()  # not before: a slow disk may be at the checkpoint yet, which is no scan
-            return look(self._config.pattern, known), self._scheduler.time() - began
+            seen = look(self._config.pattern, known, lambda: self._in_thread.cancelled)
+            return seen, self._scheduler.time() - began
 
         seen, took = await self._in_thread.run(timed)
         now = self._scheduler.time()
