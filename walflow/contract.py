@@ -410,6 +410,20 @@ class Stream(Protocol):
         outcome; possibly within this call. The last mark may be made after `eof`."""
         ...
 
+    @property
+    def open_lines(self) -> int:
+        """Bytes of whole lines whose event may go on, where several lines are one (`multiline`)."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which they are an event. A source of a stream with `marks` sees to that itself: it knows whether more is there."""
+        ...
+
+    def end_event(self) -> None:
+        """Makes these lines an event; what follows is a new one."""
+        ...
+
     def abandon(self) -> None:
         """Ends the stream without an error for a last event without an end: its source reads that again."""
         ...

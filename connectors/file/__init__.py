@@ -103,7 +103,7 @@ class File(Connector):
         default=False,
         examples=[False, True],
         description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
-        "preprocessor may then be `separate`.",
+        "preprocessor may then be `separate` or `multiline`.",
     )
     read_from: Literal["beginning", "end"] = Field(
         default="beginning",

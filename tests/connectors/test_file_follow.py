@@ -24,7 +24,8 @@ from walflow.cli.promises import promises
 from walflow.codecs import STRING
 from walflow.disk import RealDisk
 from walflow.errors import Unusable
-from walflow.event import Block
+from walflow.event import Block, Cutting
+from walflow.framing import LINES
 from walflow.nodes.source import SourceNode
 from walflow.plan import load
 from walflow.runtime.loop import LoopScheduler
@@ -36,11 +37,19 @@ STEP = 0.05  # seconds of virtual time
 class Run:
     """One life of the connector. `lines`: what it sent, in order; each block is acked if `acks`."""
 
-    def __init__(self, directory: Path, path: str = "app.log", *, acks: bool = True, **config: object) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        path: str = "app.log",
+        *,
+        acks: bool = True,
+        framing: Cutting = LINES,
+        **config: object,
+    ) -> None:
         self.world = World()
         self.taker = Taker(ack=acks)
         self.errors = Taker(ack=True)
-        self.node = SourceNode("f::source", self.taker, self.world.err("f::source", self.errors), STRING)
+        self.node = SourceNode("f::source", self.taker, self.world.err("f::source", self.errors), STRING, framing)
         self.out = self.node.begin(self.world.context("f::source"))
         given = {"path": str(directory / path), "mode": "read", "follow": True, "state": str(directory / "state")}
         self.file = File.model_validate(given | config)
@@ -794,13 +803,16 @@ flow
 end;
 deploy flow main;
 """
-REFUSED = "what is read again from the middle needs events that lie in it one after the other"
+REFUSED = (
+    "a restart reads on in the middle of a file, so each event must be there as it is, and end where a line ends"
+)
 
 
 @pytest.mark.parametrize(
     ("chain", "said"),
     [
         ('preprocessors = ["separate"],', []),
+        ('preprocessors = [{"name": "multiline", "config": {"rule": "java"}}],', []),
         ("", [REFUSED]),
         ('preprocessors = ["separate", "base64"],', [REFUSED]),
         ('preprocessors = ["length-prefixed"],', [REFUSED]),

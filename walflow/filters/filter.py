@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Final, NamedTuple
 
+from walflow.contract import Timer
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, StreamId
 from walflow.filters.complaints import Complaints
@@ -78,7 +79,7 @@ class Filter:
             one.sink.serve(self._taker(one))
         for operator in self._operators:
             operator.node.begin(self._scheduler)
-        self._feed = _Feed(nodes[alone.entries[entry]], name, wires, complaints)
+        self._feed = _Feed(nodes[alone.entries[entry]], name, wires, complaints, self._scheduler.call_later)
 
     def _assembly(self) -> Assembly:
         """What cannot be written goes to an exit too."""
@@ -163,8 +164,16 @@ class Filter:
 class _Feed:
     """Bytes into blocks: what a stream hands its blocks to, see `walflow.nodes.ingress.Delivery`."""
 
-    def __init__(self, entry: ConnectorNodes, name: str, wires: Wires, complaints: Complaints) -> None:
+    def __init__(
+        self,
+        entry: ConnectorNodes,
+        name: str,
+        wires: Wires,
+        complaints: Complaints,
+        later: Callable[[float, Callable[[], None]], Timer],
+    ) -> None:
         self._name = name
+        self.later = later
         self._out = entry.source.ports.out
         self._complaints = complaints
         self._turns: deque[Callable[[], None]] = deque()

@@ -222,9 +222,34 @@ class FollowedFile:
         self.position += len(data)
         self.half = 0
         self.size = max(self.size, self.position)
-        self.stream.feed(data)
+        cut = self.sent.cut - self.position + len(data)
+        if 0 < cut <= len(data):  # these lines were an event before a crash, or before a sink failed them
+            self.stream.feed(data[:cut])
+            self.stream.end_event()
+        else:
+            cut = 0
+        if cut < len(data):
+            self.stream.feed(data[cut:] if cut else data)
         self.last = (self.last + data[-TAIL_BYTES:])[-TAIL_BYTES:]
         self._mark(progress, data[-HALF_BYTES:] if len(data) > TAIL_BYTES else self.last)
+
+    @property
+    def waits_for_lines(self) -> bool:
+        """It has whole lines whose event may go on, which is over soon."""
+        return self.stream is not None and self.stream.open_lines > 0
+
+    def open_lines(self, now: float) -> int:
+        """Bytes of whole lines that are an event by now: no more came. All before them is acked, and the checkpoint says so, so a restart
+        reads from them on."""
+        if self.stream is None or self.unread or self.compressed or not self.settled or self.acked != self.saved:
+            return 0
+        return self.stream.open_lines if now - self.quiet_since >= self.stream.patience else 0
+
+    def end_event(self, progress: Callable[["FollowedFile"], None]) -> None:
+        """After `sent.cut` is written."""
+        assert self.stream is not None
+        self.stream.end_event()
+        self._mark(progress, self.last)
 
     def damage(self, reason: str, progress: Callable[["FollowedFile"], None]) -> None:
         """There is no more of it, though it does not end here."""

@@ -197,7 +197,7 @@ class Follower:
         """Quiet files are read again once they grow, or end. True: there is room for others."""
         for each in self._files.open.values():
             ends = self._config.dropped or each.gone_since is not None
-            if each.unread or each.cut or each.compressed or not each.unended:
+            if each.unread or each.cut or each.compressed or not each.unended or each.waits_for_lines:
                 continue
             if not (ends and now - each.quiet_since >= self._config.rotate_wait):
                 each.give_way()
@@ -215,7 +215,7 @@ class Follower:
         """The one that has been quiet longest, if any is: it is opened again when it grows."""
         for each in self._files.open.values():
             # it ends soon, and the rest of it is sent then
-            half = self._config.dropped and each.position > each.acked
+            half = (self._config.dropped and each.position > each.acked) or each.waits_for_lines
             if each.settled and not each.unread and not each.cut and each.gone_since is None and not half:
                 self._files.close(each)
                 return True

@@ -98,6 +98,17 @@ def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
         each.sent = sent
 
 
+def note_cuts(cuts: Sequence[tuple[FollowedFile, int]], offsets: SentOffsets) -> None:
+    """In a thread. Where events end for lack of more lines, before they are sent."""
+    for each, offset in cuts:
+        sent = each.sent._replace(cut=offset)
+        try:
+            each.slot = offsets.write(each.slot, each.identity, sent)
+        except OSError:
+            sent = sent._replace(name=Sent.nothing().name)  # after a crash it is not known
+        each.sent = sent
+
+
 def _read(each: FollowedFile, most: int, originals: Originals | None) -> FileRead:
     """Without `originals` it is not looked whether it is a copy, and nothing is read."""
     parts: list[bytes] = []

@@ -1,5 +1,6 @@
 """Which files there are: what a look at the directories means for each of them."""
 
+from functools import partial
 from typing import Final
 
 from connectors.file.checksum import crc32c
@@ -8,7 +9,7 @@ from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.following import FollowedFiles, Following
 from connectors.file.follow.growing import GrowingFile, Head
 from connectors.file.follow.inflating import is_compressed
-from connectors.file.follow.jobs import Jobs, Look, look, open_all
+from connectors.file.follow.jobs import Jobs, Look, look, note_cuts, open_all
 from connectors.file.follow.keeping import MarkKeeper
 from connectors.file.follow.sent import SentOffsets
 from connectors.file.follow.settling import FileOutcomes
@@ -77,6 +78,7 @@ class FileLooks:
             self._new(found, names.get(found.path), now)
             if found.path in named:
                 self._log.info(f"{shown(found.path)} is a new file, which is read from its beginning")
+        await self._end_events(now)
         if self._skips:
             known = dict(files.known)
             for read in await self._in_thread.run(lambda: open_all(known.values())):
@@ -85,6 +87,18 @@ class FileLooks:
         if not files.known and not self._waiting:
             self._log.info(f"waiting for {shown(self._config.pattern)}: no such file yet")
         self._waiting = not files.known
+
+    async def _end_events(self, now: float) -> None:
+        """Of several lines, to which no more came."""
+        due = [each for each in self._files.open.values() if each.open_lines(now)]
+        if not due:
+            return
+        cuts = [(each, each.acked + each.open_lines(now)) for each in due]
+        await self._in_thread.run(partial(note_cuts, cuts, self._offsets))
+        for each in due:
+            if self._files.follows(each):
+                self._keeper.reading(each)
+                each.end_event(self._outcomes.progress)
 
     @property
     def _skips(self) -> bool:
