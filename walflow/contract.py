@@ -134,6 +134,10 @@ class Connector(BaseModel):
         """Whether this instance's streams have a `place`. Then a log recognises what comes again after a crash."""
         return False
 
+    def why_no_offsets(self) -> str:
+        """What of its configuration takes them away, and what would not; "": it never has any."""
+        return ""
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         """`behind_log`: a source that resends is upstream; it forgets every event that this sink acks."""
         raise NotImplementedError

@@ -193,6 +193,12 @@ class File(Connector):
     def has_offsets(self) -> bool:
         return self.follow and not may_be_compressed(self.path)
 
+    def why_no_offsets(self) -> str:
+        if not self.follow or self.has_offsets():
+            return ""
+        ends = "the `*` at its end" if self.path.endswith("*") else "its end"
+        return f"`{self.path}` may match compressed files, by {ends}, and these have none; `*.log` matches none"
+
     def claims(self) -> Sequence[Claim]:
         return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)
 

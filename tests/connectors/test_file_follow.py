@@ -842,7 +842,9 @@ def test_check_says_whether_a_log_behind_it_recognises_what_comes_again(tmp_path
         assert (into.repeats, onward.repeats) == ([], [])
     else:
         assert not into.once
-        assert into.repeats == ["logs gives events no positions"]
+        assert into.repeats == [
+            "logs gives events no positions: `a.log*` may match compressed files, by the `*` at its end, and these have none; `*.log` matches none"
+        ]
         assert "logs sends again after a crash or a failure" in onward.repeats[0]
 
 
