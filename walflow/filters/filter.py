@@ -173,7 +173,7 @@ class _Feed:
         later: Callable[[float, Callable[[], None]], Timer],
     ) -> None:
         self._name = name
-        self.later = later
+        self._later = later
         self._out = entry.source.ports.out
         self._complaints = complaints
         self._turns: deque[Callable[[], None]] = deque()
@@ -226,6 +226,9 @@ class _Feed:
 
     def next_turn(self, call: Callable[[], None]) -> None:
         self._turns.append(call)
+
+    def later(self, delay: float, call: Callable[[], None]) -> Timer:
+        return self._later(delay, call)
 
 
 class _Lines:
