@@ -134,6 +134,10 @@ class Connector(BaseModel):
         """Whether this instance's streams have a `place`. Then a log recognises what comes again after a crash."""
         return False
 
+    def why_no_offsets(self) -> str:
+        """What of its configuration takes them away, and what would not; "": it never has any."""
+        return ""
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         """`behind_log`: a source that resends is upstream; it forgets every event that this sink acks."""
         raise NotImplementedError
@@ -417,6 +421,20 @@ class Stream(Protocol):
     def mark(self, settled: Callable[[Marked], None]) -> None:
         """For a stream with `marks`. `settled` is called once, when every event that was fed since the last mark has its
         outcome; possibly within this call. The last mark may be made after `eof`."""
+        ...
+
+    @property
+    def open_lines(self) -> int:
+        """Bytes of whole lines whose event may go on, where several lines are one (`multiline`)."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which they are an event. A source of a stream with `marks` sees to that itself: it knows whether more is there."""
+        ...
+
+    def end_event(self) -> None:
+        """Makes these lines an event; what follows is a new one."""
         ...
 
     def abandon(self) -> None:

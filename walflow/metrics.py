@@ -206,6 +206,9 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "followed_files": Family("gauge", "Files that are followed."),
     "open_files": Family("gauge", "Those of them that are open."),
     "unread_bytes": Family("gauge", "Bytes of them that were found and are not read yet."),
+    "unended_bytes": Family(
+        "gauge", "Bytes of them that were read and are held, because their event has no end yet."
+    ),
     "damaged_files_total": Family(
         "counter", "Compressed files of them that are damaged, and were read as far as they could be."
     ),

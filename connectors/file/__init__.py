@@ -103,7 +103,7 @@ class File(Connector):
         default=False,
         examples=[False, True],
         description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
-        "preprocessor may then be `separate`.",
+        "preprocessor may then be `separate` or `multiline`.",
     )
     read_from: Literal["beginning", "end"] = Field(
         default="beginning",
@@ -192,6 +192,12 @@ class File(Connector):
 
     def has_offsets(self) -> bool:
         return self.follow and not may_be_compressed(self.path)
+
+    def why_no_offsets(self) -> str:
+        if not self.follow or self.has_offsets():
+            return ""
+        ends = "the `*` at its end" if self.path.endswith("*") else "its end"
+        return f"`{self.path}` may match compressed files, by {ends}, and these have none; `*.log` matches none"
 
     def claims(self) -> Sequence[Claim]:
         return () if self.mode == "read" else (Claim("file to write", os.path.abspath(self.path)),)

@@ -3,10 +3,13 @@
 import asyncio
 import errno
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import pytest
 import structlog
 from pydantic import ValidationError
@@ -14,15 +17,18 @@ from pydantic import ValidationError
 from connectors.file import File
 from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
-from connectors.file.follow.follower import AHEAD_BYTES
-from connectors.file.follow.jobs import READ_BYTES
+from connectors.file.follow.follower import AHEAD_BYTES, AHEAD_FILES, UNENDED_BYTES
+from connectors.file.follow.jobs import READ_BYTES, Jobs
 from tests.nodes.world import Taker, World
 from walflow.cli.promises import promises
 from walflow.codecs import STRING
 from walflow.disk import RealDisk
 from walflow.errors import Unusable
-from walflow.event import Block
+from walflow.event import Block, Cutting
+from walflow.framing import LINES
+from walflow.nodes.source import SourceNode
 from walflow.plan import load
+from walflow.runtime.loop import LoopScheduler
 from walflow.testing import Fatal, MemoryInlet
 
 STEP = 0.05  # seconds of virtual time
@@ -31,11 +37,20 @@ STEP = 0.05  # seconds of virtual time
 class Run:
     """One life of the connector. `lines`: what it sent, in order; each block is acked if `acks`."""
 
-    def __init__(self, directory: Path, path: str = "app.log", *, acks: bool = True, **config: object) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        path: str = "app.log",
+        *,
+        acks: bool = True,
+        framing: Cutting = LINES,
+        **config: object,
+    ) -> None:
         self.world = World()
         self.taker = Taker(ack=acks)
         self.errors = Taker(ack=True)
-        self.out = self.world.source(self.taker, self.errors, codec=STRING)
+        self.node = SourceNode("f::source", self.taker, self.world.err("f::source", self.errors), STRING, framing)
+        self.out = self.node.begin(self.world.context("f::source"))
         given = {"path": str(directory / path), "mode": "read", "follow": True, "state": str(directory / "state")}
         self.file = File.model_validate(given | config)
 
@@ -60,6 +75,11 @@ class Run:
             await self.task
 
     @property
+    def unended(self) -> int:
+        """Bytes that are held because their event has no end yet."""
+        return sum(round(gauge.value) for gauge in self.world.metrics.gauges() if gauge.name == "unended_bytes")
+
+    @property
     def lines(self) -> list[bytes]:
         return [line for block in self.taker.blocks for line in block.frames.payloads()]
 
@@ -72,6 +92,17 @@ def path_of(block: Block) -> str:
     file = block.meta["file"]
     assert isinstance(file, dict)
     return str(file["path"])
+
+
+class Record(msgspec.Struct):
+    """What leaves by err."""
+
+    error: str
+
+
+def rejected(run: Run) -> list[str]:
+    lines = [line for block in run.errors.blocks for line in block.frames.payloads()]
+    return [msgspec.json.decode(line, type=Record).error for line in lines]
 
 
 def append(path: Path, data: bytes) -> None:
@@ -536,6 +567,141 @@ async def test_it_reads_no_further_ahead_of_the_checkpoint_than_it_says(tmp_path
         await world.scheduler.settle()
 
 
+# what is looked for
+
+
+async def test_links_in_a_circle_hold_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(".")
+    (tmp_path / "b").symlink_to(".")
+    append(tmp_path / "app.log", b"1\n")
+    async with Run(tmp_path, "**/*.log") as run:
+        assert run.lines == [b"1"]
+        append(tmp_path / "app.log", b"2\n")
+        await run.passing(1)
+        assert run.lines == [b"1", b"2"]
+        assert {path_of(block) for block in run.taker.blocks} == {str(tmp_path / "app.log")}
+
+
+async def test_a_job_sees_that_its_caller_was_cancelled() -> None:
+    """Otherwise the end of the connector waits for a walk."""
+    began = threading.Event()
+    scheduler = LoopScheduler("f::source")
+    jobs = Jobs(scheduler)
+
+    def walks() -> None:
+        began.set()
+        while not jobs.cancelled:
+            time.sleep(0.001)
+
+    caller = asyncio.ensure_future(jobs.run(walks))
+    await asyncio.to_thread(began.wait)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await scheduler.close()
+
+
+# what is read by half
+
+
+async def test_a_line_without_an_end_stops_no_other_file(tmp_path: Path) -> None:
+    """It is longer than what may be read ahead of the checkpoint: no ack of it would come before its end is read."""
+    with (tmp_path / "a.log").open("wb") as sparse:
+        sparse.truncate(2 * AHEAD_BYTES)
+    append(tmp_path / "b.log", b"1\n")
+    with structlog.testing.capture_logs() as logs:
+        async with Run(tmp_path, "*.log") as run:
+            await run.passing(5)
+            append(tmp_path / "b.log", b"2\n")
+            await run.passing(1)
+            assert run.of("b.log") == [b"1", b"2"]
+            append(tmp_path / "a.log", b"\nbehind\n")
+            await run.passing(1)
+            assert run.of("a.log") == [b"behind"]
+            assert rejected(run) == [f"event of {2 * AHEAD_BYTES + 1} bytes exceeds max_event_bytes, 1048576"]
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+        f"an event of {tmp_path}/a.log at byte 0 is longer than max_event_bytes, 1048576, and goes on: it leaves by err at its end"
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "a.log"])
+async def test_a_long_line_that_ends_in_a_removed_file_leaves_by_err(tmp_path: Path, pattern: str) -> None:
+    append(tmp_path / "a.log", b"x" * (2 << 20))
+    async with Run(tmp_path, pattern, rotate_wait=1_000_000_000) as run:
+        await run.passing(1)
+        (tmp_path / "a.log").unlink()
+        await run.passing(3)
+        assert rejected(run) == [f"event of {2 << 20} bytes exceeds max_event_bytes, 1048576"]
+
+
+@pytest.mark.parametrize("count", [60, 600])
+async def test_many_lines_without_an_end_stop_no_other_file(tmp_path: Path, count: int) -> None:
+    half = b"x" * 800_000
+    for number in range(count):
+        append(tmp_path / f"{number:03}.log", half if number < 60 else b"x" * 5)
+    append(tmp_path / "zz.log", b"1\n")
+    async with Run(tmp_path, "*.log") as run:
+        await run.passing(3)
+        assert run.of("zz.log") == [b"1"]
+        assert run.unended <= UNENDED_BYTES
+        append(tmp_path / "zz.log", b"2\n")
+        for number in range(count):
+            append(tmp_path / f"{number:03}.log", b"y\n")
+        await run.passing(10)
+        assert run.of("zz.log") == [b"1", b"2"]
+        assert len(run.lines) == count + 2
+        assert {len(line) for line in run.lines} == {1, 6, 800_001} - ({6} if count == 60 else set())
+
+
+async def test_of_many_dropped_files_without_a_last_newline_each_is_read(tmp_path: Path) -> None:
+    for number in range(60):
+        append(tmp_path / f"{number:03}.log", b"x" * 800_000)
+    async with Run(tmp_path, "*.log", delete=True, rotate_wait=1_000_000_000) as run:
+        await run.passing(10)
+        assert [len(line) for line in run.lines] == [800_000] * 60
+        assert not [name for name in os.listdir(tmp_path) if name.endswith(".log")]
+
+
+async def test_of_many_removed_files_without_a_last_newline_each_is_read(tmp_path: Path) -> None:
+    for number in range(60):
+        append(tmp_path / f"{number:03}.log", b"x" * 800_000)
+    async with Run(tmp_path, "*.log", rotate_wait=1_000_000_000) as run:
+        await run.passing(3)
+        for number in range(60):
+            (tmp_path / f"{number:03}.log").unlink()
+        await run.passing(10)
+        assert [len(line) for line in run.lines] == [800_000] * 60
+
+
+async def test_who_holds_events_of_many_files_lets_them_go_once_no_more_is_read(tmp_path: Path) -> None:
+    """A batch waits for more events, and the follower for acks of these."""
+    for number in range(2 * AHEAD_FILES):
+        append(tmp_path / f"{number:04}.log", b"1\n")
+    async with Run(tmp_path, "*.log", acks=False, max_open_files=2 * AHEAD_FILES) as run:
+        run.node.on_full(run.taker.ack_all)
+        await run.passing(5)
+        assert len(run.lines) == 2 * AHEAD_FILES
+
+
+async def test_a_checkpoint_that_cannot_be_written_is_said_by_the_source_that_waits_for_it(tmp_path: Path) -> None:
+    config = Following(str(tmp_path / "app.log"), False, 0.25, 1, 5, str(tmp_path / "state"))
+    async with Run(tmp_path):
+        pass  # a checkpoint is there
+    line = b"x" * 65535 + b"\n"
+    (tmp_path / "app.log").write_bytes(line * (2 * AHEAD_BYTES // len(line)))
+    world, taker = World(), Taker(ack=True)
+    out = world.source(taker, codec=STRING)
+    task = asyncio.ensure_future(follow(config, out, FailingRename()))
+    for _ in range(200):
+        world.scheduler.advance(STEP)
+        await world.scheduler.settle()
+    path = tmp_path / "state" / "f::source.json"
+    assert out.stopped() == [f"it waits for {path}, which cannot be written: No space left on device"]
+    task.cancel()
+    while not task.done():
+        await world.scheduler.settle()
+
+
 async def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
     async with Run(tmp_path):
         with pytest.raises(Unusable, match="another process follows files with the checkpoint"):
@@ -637,13 +803,16 @@ flow
 end;
 deploy flow main;
 """
-REFUSED = "what is read again from the middle needs events that lie in it one after the other"
+REFUSED = (
+    "a restart reads on in the middle of a file, so each event must be there as it is, and end where a line ends"
+)
 
 
 @pytest.mark.parametrize(
     ("chain", "said"),
     [
         ('preprocessors = ["separate"],', []),
+        ('preprocessors = [{"name": "multiline", "config": {"rule": "java"}}],', []),
         ("", [REFUSED]),
         ('preprocessors = ["separate", "base64"],', [REFUSED]),
         ('preprocessors = ["length-prefixed"],', [REFUSED]),
@@ -673,7 +842,9 @@ def test_check_says_whether_a_log_behind_it_recognises_what_comes_again(tmp_path
         assert (into.repeats, onward.repeats) == ([], [])
     else:
         assert not into.once
-        assert into.repeats == ["logs gives events no positions"]
+        assert into.repeats == [
+            "logs gives events no positions: `a.log*` may match compressed files, by the `*` at its end, and these have none; `*.log` matches none"
+        ]
         assert "logs sends again after a crash or a failure" in onward.repeats[0]
 
 

@@ -269,10 +269,10 @@ async def test_short_ones_of_other_names_are_read_at_once_and_whole(tmp_path: Pa
 
 @pytest.mark.parametrize("pattern", ["app.log", "*.csv"])
 async def test_dropped_files_and_a_single_name_have_no_copies(tmp_path: Path, pattern: str) -> None:
-    name, dropped = ("app.log", {}) if pattern == "app.log" else ("1.csv", {"delete": True})
+    name, dropped = ("app.log", False) if pattern == "app.log" else ("1.csv", True)
     log = tmp_path / name
     append(log, lines(0, 300))
-    async with Run(tmp_path, pattern, **dropped) as run:
+    async with Run(tmp_path, pattern, delete=dropped) as run:
         if dropped:
             shutil.copyfile(log, tmp_path / "2.csv")
             await run.passing(1)

@@ -23,6 +23,7 @@ CHAINS: dict[str, tuple[Sequence[Named], Sequence[Named]]] = {
     ),
     "gelf-chunking": (LINES, [("gelf-chunking", {})]),
     "length-prefixed": ([("length-prefixed", {})], [("length-prefixed", {})]),
+    "multiline": (LINES, [("multiline", {"rule": "java"})]),
     "remove-empty": (LINES, [*LINES, ("remove-empty", {})]),
     "separate": (LINES, LINES),
     "textual-length-prefixed": ([("textual-length-prefixed", {})], [("textual-length-prefixed", {})]),

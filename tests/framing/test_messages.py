@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, strategies as st
 
 from walflow.codecs import STRING
+from walflow.contract import Timer
 from walflow.delivery.tag import Tags
 from walflow.event import Block, Codec, Frames, StreamId
 from walflow.framing import LINES
@@ -33,6 +34,9 @@ class Taker:
 
     def next_turn(self, call: Callable[[], None]) -> None:
         raise AssertionError("so few events take one turn")
+
+    def later(self, delay: float, call: Callable[[], None]) -> Timer:
+        raise AssertionError("a message waits for no more of it")
 
 
 def stream_to(taker: Taker) -> IngressStream:

@@ -28,7 +28,9 @@ class World:
         def counter(of: str) -> CountedValue:
             return self.metrics.counter(of, component=name)
 
-        return RunContext(self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event)
+        return RunContext(
+            self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event, gauge=self.metrics.gauge
+        )
 
     def err(self, name: str, target: Node | None = None) -> ErrPort:
         return ErrPort(

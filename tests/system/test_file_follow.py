@@ -274,6 +274,38 @@ def test_kills_while_older_files_are_compressed_skip_nothing(directory: Path) ->
     assert written > 100
 
 
+def test_copied_and_cut_while_5000_lines_a_second_are_written_none_comes_twice(directory: Path) -> None:
+    """By hand, as `cp` and `: >` in a shell: 20,000 lines, and a pattern that matches the copy."""
+    log = directory / "incoming" / "access.log"
+    log.touch()
+    with running(flow(directory, "incoming/access.log*"), directory) as daemon:
+        daemon.wait_for("ready")
+        number, began = 0, time.monotonic()
+        with log.open("ab", buffering=0) as file:
+            while number < 20_000:
+                if number == 10_000:
+                    shutil.copyfile(log, f"{log}.1")
+                    os.truncate(log, 0)
+                file.write(
+                    b"".join(b"line %d %s\n" % (each, b"x" * (each % 300)) for each in range(number, number + 50))
+                )
+                number += 50
+                time.sleep(max(0.0, began + number / 5000 - time.monotonic()))
+        wait_until(lambda: len(numbers_so_far(directory)) >= number, "lines are missing")
+        assert daemon.terminate() == 0
+    assert Counter(numbers(directory)) == Counter(range(number))
+
+
+def test_links_in_a_circle_stop_neither_the_lines_nor_the_daemon(directory: Path) -> None:
+    for name in ("a", "b"):
+        (directory / "incoming" / name).symlink_to(".")
+    with running(flow(directory, "incoming/**/*.log"), directory) as daemon:
+        daemon.wait_for("ready")
+        (directory / "incoming" / "app.log").write_bytes(b"line 0 \n")
+        wait_until(lambda: (directory / "out.log").exists() and (directory / "out.log").read_bytes() == b"line 0 \n")
+        assert daemon.terminate() == 0
+
+
 def test_after_a_stop_nothing_comes_twice(directory: Path) -> None:
     file = flow(directory, "incoming/app.log*")
     with writing(directory):

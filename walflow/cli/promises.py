@@ -228,7 +228,8 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
         if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.positions:
             reasons += _bent(log, path.sink, graph)
         elif not graph.connectors[log].connector.positions:
-            reasons.append(f"{name} gives events no positions")
+            why = graph.connectors[log].connector.why_no_offsets()
+            reasons.append(f"{name} gives events no positions" + (f": {why}" if why else ""))
         elif not graph.sole_path(log, path.sink):
             reasons.append(f"several ways lead here from {name}")
         elif graph.connectors[path.sink].connector.positions:

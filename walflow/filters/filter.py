@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Final, NamedTuple
 
+from walflow.contract import Timer
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, StreamId
 from walflow.filters.complaints import Complaints
@@ -78,7 +79,7 @@ class Filter:
             one.sink.serve(self._taker(one))
         for operator in self._operators:
             operator.node.begin(self._scheduler)
-        self._feed = _Feed(nodes[alone.entries[entry]], name, wires, complaints)
+        self._feed = _Feed(nodes[alone.entries[entry]], name, wires, complaints, self._scheduler.call_later)
 
     def _assembly(self) -> Assembly:
         """What cannot be written goes to an exit too."""
@@ -163,8 +164,16 @@ class Filter:
 class _Feed:
     """Bytes into blocks: what a stream hands its blocks to, see `walflow.nodes.ingress.Delivery`."""
 
-    def __init__(self, entry: ConnectorNodes, name: str, wires: Wires, complaints: Complaints) -> None:
+    def __init__(
+        self,
+        entry: ConnectorNodes,
+        name: str,
+        wires: Wires,
+        complaints: Complaints,
+        later: Callable[[float, Callable[[], None]], Timer],
+    ) -> None:
         self._name = name
+        self._later = later
         self._out = entry.source.ports.out
         self._complaints = complaints
         self._turns: deque[Callable[[], None]] = deque()
@@ -217,6 +226,9 @@ class _Feed:
 
     def next_turn(self, call: Callable[[], None]) -> None:
         self._turns.append(call)
+
+    def later(self, delay: float, call: Callable[[], None]) -> Timer:
+        return self._later(delay, call)
 
 
 class _Lines:

@@ -19,6 +19,7 @@ from walflow.framing.chain import (
 )
 from walflow.framing.length_prefixed import LENGTH_PREFIXED
 from walflow.framing.messages import MESSAGES
+from walflow.framing.multiline import Multiline, Pending, divided
 from walflow.framing.processor import Encoder, Processor, encoder_at
 from walflow.framing.separate import LINES, Separate
 from walflow.framing.steps import EachPiece, Refused, Worked, decoders, last_pieces, pieces
@@ -35,13 +36,16 @@ __all__ = [
     "EachPiece",
     "Encoder",
     "Incoming",
+    "Multiline",
     "Named",
     "Outgoing",
+    "Pending",
     "Processor",
     "Refused",
     "Separate",
     "Worked",
     "decoders",
+    "divided",
     "encoder_at",
     "frames_of",
     "incoming",

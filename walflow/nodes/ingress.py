@@ -13,10 +13,10 @@ from itertools import accumulate
 from typing import Final, Protocol
 
 from walflow.codecs import JSON
-from walflow.contract import Marked
+from walflow.contract import Marked, Timer
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Cutting, Frames, Framing, ReadPlace, StreamId
-from walflow.framing import LINES, MESSAGES, frames_of
+from walflow.framing import LINES, MESSAGES, Multiline, Pending, divided, frames_of
 from walflow.nodes.marks import SinceMark
 from walflow.offsets import EventEnds
 
@@ -35,6 +35,7 @@ class Delivery(Protocol):
 
     def ended(self, stream: "IngressStream") -> None: ...
     def next_turn(self, call: Callable[[], None]) -> None: ...
+    def later(self, delay: float, call: Callable[[], None]) -> Timer: ...
 
 
 class IngressStream:
@@ -42,10 +43,12 @@ class IngressStream:
 
     __slots__ = (
         "_begin",
+        "_came",
         "_codec",
         "_fed",
         "_framing",
         "_held",
+        "_joins",
         "_max_bytes",
         "_pause_source",
         "_resume_source",
@@ -53,6 +56,7 @@ class IngressStream:
         "_skipped",
         "_source_paused",
         "_tail",
+        "_timer",
         "_to",
         "_yielded",
         "id",
@@ -84,7 +88,10 @@ class IngressStream:
         self._codec = codec
         self._framing = framing
         self._max_bytes = min(max_event_bytes, framing.max_length or max_event_bytes)
-        self._tail = bytearray()
+        self._joins = framing if isinstance(framing, Multiline) else None
+        self._tail = bytearray() if self._joins is None else self._joins.pending(self._max_bytes)
+        self._timer: Timer | None = None  # until the lines that are there are an event
+        self._came = False  # more, since the timer began
         self.since_mark: SinceMark | None = None  # set if the source asked for the outcome of its events
         self.place: ReadPlace | None = None
         self._begin = 0
@@ -132,7 +139,19 @@ class IngressStream:
     def mark(self, settled: Callable[[Marked], None]) -> None:
         self._do(partial(self._mark, settled))
 
+    @property
+    def open_lines(self) -> int:
+        return self._tail.lines if isinstance(self._tail, Pending) else 0
+
+    @property
+    def patience(self) -> float:
+        return self._joins.timeout if self._joins is not None else 0.0
+
+    def end_event(self) -> None:
+        self._do(self._end_event)
+
     def abandon(self) -> None:
+        self._stop_timer()
         self._held.clear()
         self._tail.clear()
         self._skipped = None
@@ -184,7 +203,10 @@ class IngressStream:
         if len(self._tail) > self._max_bytes:
             self._skipped = len(self._tail)
             self._tail.clear()
-        if len(whole) > TURN_EVENTS:
+        if self._joins is not None:
+            self._take_joined(whole, start)
+            self._wait_for_more()
+        elif len(whole) > TURN_EVENTS:
             self._take(whole, self._framing, start)
         elif whole:
             self._judge(whole, self._framing, None, start)
@@ -198,18 +220,25 @@ class IngressStream:
         self._to.deliver(self, Frames(LINES.join(payloads), len(payloads), LINES), JSON)
 
     def _eof(self, *, complete: bool) -> None:
+        self._stop_timer()
         self._end_oversized()
+        if not complete:
+            self._end_event()
         start = self._fed - len(self._tail)
         last = self._framing.finish(self._tail)
         if last:
-            if complete or self._ends_whole(last):
-                self._take(last, self._framing, start)
-            else:
+            if not complete and not self._ends_whole(last):
                 self._refuse_last(last, "the stream ended inside an event")
+            elif self._joins is not None:
+                self._take_joined(last, start)
+            else:
+                self._take(last, self._framing, start)
         self._to.ended(self)
 
     def _close(self) -> None:
+        self._stop_timer()
         self._end_oversized()
+        self._end_event()
         last = self._framing.finish(self._tail)
         if last:
             self._refuse_last(last, "the stream broke off inside an event")
@@ -241,6 +270,76 @@ class IngressStream:
         self._yielded = True  # delivering may settle events at once, and so resume this stream
         self._held.popleft()()
         self._yield_turn()
+
+    # events of several lines
+
+    def _end_event(self) -> None:
+        if self._joins is not None and isinstance(self._tail, Pending):
+            start = self._fed - len(self._tail)
+            self._take_joined(self._joins.end_event(self._tail), start)
+
+    def _wait_for_more(self) -> None:
+        """A source that asked for the outcome of its events says itself when an event is over."""
+        self._came = True
+        if self._timer is None and self.since_mark is None and self.open_lines:
+            self._came = False
+            self._timer = self._to.later(self.patience, self._waited)
+
+    def _waited(self) -> None:
+        """Its rest may be in the kernel, while the source may not read."""
+        self._timer = None
+        if self._came or self._source_paused or self._held:
+            self._wait_for_more()
+        else:
+            self._end_event()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _take_joined(self, whole: bytes, start: int) -> None:
+        if not whole:
+            return
+        assert isinstance(self._tail, Pending)
+        ends = self._tail.ends
+        if len(ends) <= TURN_EVENTS:
+            self._judge_joined(whole, ends, start)
+            return
+        turns: list[Callable[[], None]] = []
+        begin = 0
+        for number in range(0, len(ends), TURN_EVENTS):
+            part = ends[number : number + TURN_EVENTS]
+            moved = [end - begin for end in part]
+            turns.append(partial(self._judge_joined, whole[begin : part[-1]], moved, start + begin))
+            begin = part[-1]
+        self._held.extendleft(reversed(turns))
+        self._yielded = True  # as in `_take`
+        self._held.popleft()()
+        self._yield_turn()
+
+    def _judge_joined(self, whole: bytes, ends: Sequence[int], start: int) -> None:
+        """They go on as lines, or with their lengths: what comes behind a filter is not joined again."""
+        payloads = divided(whole, ends)
+        if len(whole) > self._max_bytes:
+            sizes = [len(payload) for payload in payloads if len(payload) > self._max_bytes]
+            if sizes:
+                kept = [(each, end) for each, end in zip(payloads, ends, strict=True) if len(each) <= self._max_bytes]
+                payloads, ends = [each for each, _ in kept], [end for _, end in kept]
+                self._refuse_sizes(sizes)
+            if not payloads:
+                return
+        data, framing = frames_of(payloads)
+        verdict = self._codec.validate(data, framing, len(payloads))
+        good = verdict.good
+        if good is not None:
+            placed = None
+            if self.place is not None and (found := _ends_of(good, payloads, ends)) is not None:
+                begin, end = self._begin + start, self._begin + min(start + len(whole), self._fed)
+                placed = EventEnds(begin, end, good.count, lambda: found)
+            self._to.deliver(self, good, self._codec, placed)
+        if verdict.bad:
+            self._to.refuse(self, verdict.bad)
 
     def _judge(self, whole: bytes, framing: Framing, count: int | None, start: int) -> None:
         came = whole
@@ -306,6 +405,19 @@ def _finding(good: Frames, came: bytes, framing: Framing) -> Callable[[], Sequen
             wanted.pop()
             ends.append(end)
     return None if wanted else lambda: ends
+
+
+def _ends_of(good: Frames, payloads: Sequence[bytes], ends: Sequence[int]) -> Sequence[int] | None:
+    """As `_finding`."""
+    if good.count == len(payloads):
+        return ends
+    wanted = [*reversed(good.payloads())]
+    found: list[int] = []
+    for payload, end in zip(payloads, ends, strict=True):
+        if wanted and payload == wanted[-1]:
+            wanted.pop()
+            found.append(end)
+    return None if wanted else found
 
 
 def _turns(count: int) -> list[int]:

@@ -289,6 +289,8 @@ class RunOutlet(RunHalf, SendWindow):
         if self._node.transactional and not self.unsettled:
             return ()
         reasons = [f"{by}: {reason}" for by, reason in self.gate.reasons.items()]
+        if not reasons and not self._node.transactional and (waits := self._waits_for()):
+            return [f"it waits for {waits}"]
         return reasons or (["its window is full"] if self._node.transactional and self.full else ())
 
     def waits_for(self) -> str:

@@ -47,6 +47,7 @@ class Streams:
         self._log = context.log
         self._open: dict[int, IngressStream] = {}
         self._last = 0
+        self.later = context.scheduler.call_later
         self._received = context.counter("received_events_total")
         self._received_bytes = context.counter("received_bytes_total")
         self._lost = context.counter("lost_events_total")

@@ -57,8 +57,10 @@ def plan_connector(
 
 def _not_resumable(config: ConnectorConfig) -> Diagnostic:
     chain = config.settings.get("preprocessors")
-    message = "what is read again from the middle needs events that lie in it one after the other"
-    hint = 'write `preprocessors = ["separate"]`, and do what else there is to do in the pipeline'
+    message = (
+        "a restart reads on in the middle of a file, so each event must be there as it is, and end where a line ends"
+    )
+    hint = 'write `preprocessors = ["separate"]` for an event of one line, `["multiline"]` for one of several, and decode in the pipeline'
     return error(message, chain.key if chain else config.defined, hint)
 
 

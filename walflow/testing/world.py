@@ -384,6 +384,17 @@ class MemoryStream:
         assert self.ended is None, f"feed after {self.ended}"
         self.fed.append(data)
 
+    @property
+    def open_lines(self) -> int:
+        return 0
+
+    @property
+    def patience(self) -> float:
+        return 0.0
+
+    def end_event(self) -> None:
+        """It knows nothing of lines."""
+
     def feed_messages(self, messages: Sequence[bytes]) -> None:
         assert self.ended is None, f"feed after {self.ended}"
         self.fed += messages

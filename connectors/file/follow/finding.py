@@ -4,11 +4,13 @@ import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from connectors.file.follow.walk import Walked, walk
 from connectors.file.reading import ALGORITHMS
 
+Walker = Callable[[str], Walked]
 Identity = tuple[int, int]  # device, inode
 
 
@@ -36,11 +38,15 @@ class Changes(NamedTuple):
     gone: list[Identity]
 
 
-def scan(pattern: str) -> FilesNow:
-    """Links are followed. Of several names of one file the first one counts."""
+def scan(pattern: str, known: Iterable[str] = (), find: Walker = walk) -> FilesNow:
+    """Links are followed. Of several names of one file the first one counts. `known`: the paths of files that are looked for also where
+    the walk ended early."""
     files: dict[Identity, NamedFile] = {}
     refused: dict[str, str] = {}
-    names = sorted(glob.iglob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+    names, stopped = find(pattern)
+    if stopped:
+        refused[pattern] = f"the search for files ended early: {stopped}. Files behind that are not found"
+        names = sorted({*names, *known})
     for path in names:
         try:
             status = os.stat(path)

@@ -77,6 +77,7 @@ class FollowedFile:
         "slot",
         "stream",
         "tail",
+        "told_long",
         "trouble",
         "untried",
     )
@@ -113,6 +114,7 @@ class FollowedFile:
         self.quiet_since = 0.0  # it has not grown since
         self.not_before = 0.0
         self.trouble = ""
+        self.told_long = -1  # the offset of an event that is too long and has no end yet
         self.backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._fed: deque[_Fed] = deque()
 
@@ -157,6 +159,16 @@ class FollowedFile:
     def settled(self) -> bool:
         """Nothing that was sent waits for its outcome."""
         return not self._fed
+
+    @property
+    def unended(self) -> int:
+        """Bytes of an event that has no end yet. 0 also while what was sent before it has no outcome: then that is not known."""
+        return self.position - self.acked if self.settled and self.failed is None else 0
+
+    @property
+    def ahead(self) -> int:
+        """Bytes that were sent, and would come again after a crash. What has no end yet is not among them: only more of it ends it."""
+        return self.position - self.unended - self.saved
 
     @property
     def finished(self) -> bool:
@@ -210,9 +222,34 @@ class FollowedFile:
         self.position += len(data)
         self.half = 0
         self.size = max(self.size, self.position)
-        self.stream.feed(data)
+        cut = self.sent.cut - self.position + len(data)
+        if 0 < cut <= len(data):  # these lines were an event before a crash, or before a sink failed them
+            self.stream.feed(data[:cut])
+            self.stream.end_event()
+        else:
+            cut = 0
+        if cut < len(data):
+            self.stream.feed(data[cut:] if cut else data)
         self.last = (self.last + data[-TAIL_BYTES:])[-TAIL_BYTES:]
         self._mark(progress, data[-HALF_BYTES:] if len(data) > TAIL_BYTES else self.last)
+
+    @property
+    def waits_for_lines(self) -> bool:
+        """It has whole lines whose event may go on, which is over soon."""
+        return self.stream is not None and self.stream.open_lines > 0
+
+    def open_lines(self, now: float) -> int:
+        """Bytes of whole lines that are an event by now: no more came. All before them is acked, and the checkpoint says so, so a restart
+        reads from them on."""
+        if self.stream is None or self.unread or self.compressed or not self.settled or self.acked != self.saved:
+            return 0
+        return self.stream.open_lines if now - self.quiet_since >= self.stream.patience else 0
+
+    def end_event(self, progress: Callable[["FollowedFile"], None]) -> None:
+        """After `sent.cut` is written."""
+        assert self.stream is not None
+        self.stream.end_event()
+        self._mark(progress, self.last)
 
     def damage(self, reason: str, progress: Callable[["FollowedFile"], None]) -> None:
         """There is no more of it, though it does not end here."""
@@ -239,13 +276,19 @@ class FollowedFile:
         self.last = b""
         self.half = 0
 
+    def give_way(self) -> None:
+        """What was read of an event that has not ended takes no memory any more. It is read again once there is more of it, or the file
+        ends. Only once all is settled."""
+        self._drop_stream()
+        self.half = self.position - self.acked
+        self.position = self.acked
+        self.last = b""
+
     def let_go(self) -> None:
         """Closes it. What was read of an event that had not ended is read again once there is more of it."""
         self._drop_stream()
         if self.settled and not self.ended:
-            self.half = self.position - self.acked
-            self.position = self.acked
-            self.last = b""
+            self.give_way()
         if self.file is not None:
             self.head = self.file.head
             self.file.close()

@@ -23,7 +23,8 @@ from walflow import Outlet
 from walflow.disk import Disk, RealDisk
 
 BATCH_FILES: Final = 64
-AHEAD_BYTES: Final = 32 << 20  # read, and not in the checkpoint yet: then no more is read
+AHEAD_BYTES: Final = 32 << 20  # sent, and not in the checkpoint yet: then no more is read
+UNENDED_BYTES: Final = 32 << 20  # of all files, held because their event has no end yet
 AHEAD_FILES: Final = 512  # with events ahead of the checkpoint: a log recognises those of some 1,000 files
 
 
@@ -80,9 +81,12 @@ class Follower:
         self._reads = FileReads(config, out, files, keeper, offsets, in_thread, outcomes)
         self._looks = FileLooks(config, out, files, keeper, offsets, in_thread, outcomes, first=self._first)
         self._ready: asyncio.Task[None] | None = None
+        self._full = False  # no more is read until something is acked, or the checkpoint is written
+        out.backlog(lambda: 0, self._waits_for)
         out.gauge("followed_files", lambda: len(files.known))
         out.gauge("open_files", lambda: len(files.open))
         out.gauge("unread_bytes", files.unread_bytes)
+        out.gauge("unended_bytes", self._unended)
 
     def __repr__(self) -> str:
         return f"<Follower of {self._config.pattern}, {self._files!r}>"
@@ -107,6 +111,9 @@ class Follower:
                 await self._hold()
             elif not self._wake.is_set():
                 await self._sleep_until(self._looks.next_at)
+
+    def _waits_for(self) -> str:
+        return self._keeper.waits_for() if self._full else ""
 
     async def close(self) -> None:
         """What is acked by now is not read again."""
@@ -154,10 +161,17 @@ class Follower:
     def _batch(self) -> list[FollowedFile]:
         """What is read next: in turns, within the limit of open files, and no further ahead of the checkpoint than allowed."""
         files = self._files
-        if self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES or self._keeper.files_ahead() + BATCH_FILES > AHEAD_FILES:
+        self._full = (
+            self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES or self._keeper.files_ahead() + BATCH_FILES > AHEAD_FILES
+        )
+        if self._full:
             self._keeper.save_soon(at_once=True)
+            if self._keeper.unsettled:
+                self._out.waits()  # a batch may hold the events whose acks are missing
             return []
         now = self._scheduler.time()
+        if self._unended() + BATCH_BYTES > UNENDED_BYTES and not self._give_way(now):
+            return self._longest(now)
         chosen: list[FollowedFile] = []
         room = self._config.max_open_files - len(files.open)
         files.crowded = False
@@ -174,11 +188,34 @@ class Follower:
                 break
         return chosen
 
+    def _unended(self) -> int:
+        """Bytes that are held because their event has no end yet. Of one that is too long nothing is held."""
+        most = self._out.max_event_bytes
+        return sum(each.unended for each in self._files.open.values() if each.stream and each.unended <= most)
+
+    def _give_way(self, now: float) -> bool:
+        """Quiet files are read again once they grow, or end. True: there is room for others."""
+        for each in self._files.open.values():
+            ends = self._config.dropped or each.gone_since is not None
+            if each.unread or each.cut or each.compressed or not each.unended or each.waits_for_lines:
+                continue
+            if not (ends and now - each.quiet_since >= self._config.rotate_wait):
+                each.give_way()
+                if self._unended() + 2 * BATCH_BYTES <= UNENDED_BYTES:
+                    return True
+        return self._unended() + BATCH_BYTES <= UNENDED_BYTES
+
+    def _longest(self, now: float) -> list[FollowedFile]:
+        """Of the files that are read by half, the one whose event ends soonest, or is soonest too long: one alone, so that what is
+        held does not grow with their number."""
+        may = [each for each in self._files.unread.values() if each.unended and each.not_before <= now]
+        return [max(may, key=lambda each: each.unended)] if may else []
+
     def _close_one(self) -> bool:
         """The one that has been quiet longest, if any is: it is opened again when it grows."""
         for each in self._files.open.values():
             # it ends soon, and the rest of it is sent then
-            half = self._config.dropped and each.position > each.acked
+            half = (self._config.dropped and each.position > each.acked) or each.waits_for_lines
             if each.settled and not each.unread and not each.cut and each.gone_since is None and not half:
                 self._files.close(each)
                 return True

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.file.follow.copies import Originals, is_intact
@@ -10,6 +11,7 @@ from connectors.file.follow.followed import FollowedFile, open_file
 from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten, TooShort
 from connectors.file.follow.inflating import InflatedFile
 from connectors.file.follow.sent import Sent, SentOffsets, after
+from connectors.file.follow.walk import walk
 from walflow import Scheduler
 
 READ_BYTES: Final = (
@@ -22,10 +24,12 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """What may block, on the scheduler's thread. A cancelled caller waits for its job: it has descriptors in use."""
+    """What may block, on the scheduler's thread. A cancelled caller waits for its job: it has descriptors in use. A job that may be long
+    looks whether it was `cancelled`, and ends."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self.cancelled = False
 
     async def run(self, job: Callable[[], T]) -> T:
         result: list[T] = []
@@ -41,6 +45,7 @@ class Jobs:
         try:
             await ended.wait()
         except asyncio.CancelledError:
+            self.cancelled = True
             await ended.wait()
             raise
         if raised:
@@ -90,6 +95,17 @@ def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
             each.slot = offsets.write(each.slot, each.identity, sent)
         except OSError:
             sent = sent._replace(name=Sent.nothing().name)  # after a crash it is not known how far that one went
+        each.sent = sent
+
+
+def note_cuts(cuts: Sequence[tuple[FollowedFile, int]], offsets: SentOffsets) -> None:
+    """In a thread. Where events end for lack of more lines, before they are sent."""
+    for each, offset in cuts:
+        sent = each.sent._replace(cut=offset)
+        try:
+            each.slot = offsets.write(each.slot, each.identity, sent)
+        except OSError:
+            sent = sent._replace(name=Sent.nothing().name)  # after a crash it is not known
         each.sent = sent
 
 
@@ -145,9 +161,11 @@ class Look(NamedTuple):
     moved: dict[Identity, str]
 
 
-def look(pattern: str, known: dict[Identity, FollowedFile]) -> Look:
+def look(pattern: str, known: dict[Identity, FollowedFile], cancelled: Callable[[], bool]) -> Look:
     """In a thread."""
-    seen = scan(pattern)
+    seen = scan(pattern, (each.path for each in known.values()), partial(walk, cancelled=cancelled))
+    if cancelled():
+        return Look(seen, {}, {})
     gone = [known[identity] for identity in compare(known, seen.files).gone]
     sizes = {each.identity: each.file.size() for each in gone if each.file is not None}
     sought = [each for each in gone if each.gone_since is None or (each.file is None and not each.searched)]

@@ -40,6 +40,7 @@ class MarkKeeper:
         self._marks = {mark.identity: mark for mark in (marks.files if marks else ())}
         self._past = deque[FileMark](marks.past if marks else (), PAST)
         self._unsaved: dict[Identity, FollowedFile] = {}  # read further than the checkpoint says
+        self._trouble = ""  # why it cannot be written
         self._changed = False  # the checkpoint on disk is not what it should be
         self._saving = False
         self._timer: Timer | None = None
@@ -89,13 +90,22 @@ class MarkKeeper:
         """Of all files that are not compressed, also of past ones."""
         return [*self._past, *(mark for mark in self._marks.values() if not is_compressed(os.fsdecode(mark.path)))]
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether events wait for their outcome."""
+        return any(not each.settled for each in self._unsaved.values())
+
     def files_ahead(self) -> int:
         """Of which events are sent that the checkpoint does not know to be acked."""
         return sum(not each.settled or each.acked != each.saved for each in self._unsaved.values())
 
     def ahead(self) -> int:
-        """Bytes that are read and would come again after a crash."""
-        return sum(each.position - each.saved for each in self._unsaved.values())
+        """Bytes that are sent and would come again after a crash."""
+        return sum(each.ahead for each in self._unsaved.values())
+
+    def waits_for(self) -> str:
+        """Why the checkpoint does not move, although all is acked; "": it does, or not all is."""
+        return f"{self._checkpoint.path}, which cannot be written: {self._trouble}" if self._trouble else ""
 
     async def save(self) -> None:
         """Now. Raises OSError."""
@@ -137,6 +147,7 @@ class MarkKeeper:
         self._saving = False
         if isinstance(error, OSError):
             self._changed = True
+            self._trouble = error.strerror or str(error)
             self._log.warning(f"cannot write {self._checkpoint.path}: {error.strerror}; trying again")
             self._timer = self._scheduler.call_later(self._backoff.next(), self._submit)
             return
@@ -145,6 +156,7 @@ class MarkKeeper:
         if error is not None:
             raise error
         self._backoff.reset()
+        self._trouble = ""
         self._note(marks, ahead)
         self._tell()
         if self._changed:

@@ -1,5 +1,6 @@
 """Which files there are: what a look at the directories means for each of them."""
 
+from functools import partial
 from typing import Final
 
 from connectors.file.checksum import crc32c
@@ -8,7 +9,7 @@ from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.following import FollowedFiles, Following
 from connectors.file.follow.growing import GrowingFile, Head
 from connectors.file.follow.inflating import is_compressed
-from connectors.file.follow.jobs import Jobs, Look, look, open_all
+from connectors.file.follow.jobs import Jobs, Look, look, note_cuts, open_all
 from connectors.file.follow.keeping import MarkKeeper
 from connectors.file.follow.sent import SentOffsets
 from connectors.file.follow.settling import FileOutcomes
@@ -59,7 +60,8 @@ class FileLooks:
 
         def timed() -> tuple[Look, float]:
             began = self._scheduler.time()  # not before: a slow disk may be at the checkpoint yet, which is no scan
-            return look(self._config.pattern, known), self._scheduler.time() - began
+            seen = look(self._config.pattern, known, lambda: self._in_thread.cancelled)
+            return seen, self._scheduler.time() - began
 
         seen, took = await self._in_thread.run(timed)
         now = self._scheduler.time()
@@ -76,6 +78,7 @@ class FileLooks:
             self._new(found, names.get(found.path), now)
             if found.path in named:
                 self._log.info(f"{shown(found.path)} is a new file, which is read from its beginning")
+        await self._end_events(now)
         if self._skips:
             known = dict(files.known)
             for read in await self._in_thread.run(lambda: open_all(known.values())):
@@ -84,6 +87,18 @@ class FileLooks:
         if not files.known and not self._waiting:
             self._log.info(f"waiting for {shown(self._config.pattern)}: no such file yet")
         self._waiting = not files.known
+
+    async def _end_events(self, now: float) -> None:
+        """Of several lines, to which no more came."""
+        due = [each for each in self._files.open.values() if each.open_lines(now)]
+        if not due:
+            return
+        cuts = [(each, each.acked + each.open_lines(now)) for each in due]
+        await self._in_thread.run(partial(note_cuts, cuts, self._offsets))
+        for each in due:
+            if self._files.follows(each):
+                self._keeper.reading(each)
+                each.end_event(self._outcomes.progress)
 
     @property
     def _skips(self) -> bool:
@@ -179,7 +194,11 @@ class FileLooks:
     def _end_if_quiet(self, each: FollowedFile, now: float) -> None:
         waited = now - each.quiet_since >= self._config.rotate_wait
         if waited and not each.unread and not each.ended and not each.cut and each.failed is None:
-            self._outcomes.end(each)
+            if each.half:  # it gave way to others, and is read once more
+                each.half = 0
+                self._files.unread[each.identity] = each
+            else:
+                self._outcomes.end(each)
 
     def _tell_renamed(self, each: FollowedFile, path: str) -> None:
         rest = "it is read" if each.compressed and each.ended else f"it is read on from byte {each.position}"

@@ -22,22 +22,32 @@ from connectors.file.follow.growing import GrowingFile, Head
 from walflow.disk import Disk
 
 HEADER: Final = struct.Struct("<8s 36s I 12x I")  # magic, boot, checksum of the form, checksum
-SLOT: Final = struct.Struct("<QQ 16s Q II II 4x I")  # identity, name, offset, bytes before it, first bytes, checksum
+# identity, name, offset, bytes before it, first bytes, bytes from the cut to the offset and one more (0: no cut), checksum
+SLOT: Final = struct.Struct("<QQ 16s Q II II II")
 # A slot is in one page of memory, so kill -9 leaves the old one or the new one.
 MAGIC: Final = b"WALFSENT"
 NAME_BYTES: Final = 16
 TAIL_BYTES: Final = 4096
 CHECKSUM: Final = 4
 NO_SLOT: Final = -1
+MOST_BEHIND: Final = 0xFFFF_FFFE
 
 
 class Sent(NamedTuple):
-    """Events before `offset` may have been sent. `tail`: the bytes before it. `head`: the first bytes of the file then."""
+    """Events before `offset` may have been sent. `tail`: the bytes before it. `head`: the first bytes of the file then. `cut`: where an
+    event of several lines ended because no more came: it ends there also when it is read again, though more is there by then."""
 
     name: str
     offset: int = 0
     tail: Head = Head()
     head: Head = Head()
+    cut: int = 0
+
+    @property
+    def behind_cut(self) -> int:
+        """0: there is no cut, or it is so far back that its event is acked."""
+        behind = self.offset - self.cut
+        return behind + 1 if self.cut and 0 <= behind < MOST_BEHIND else 0
 
     @classmethod
     def nothing(cls) -> "Sent":
@@ -97,7 +107,9 @@ class SentOffsets:
         """The slot. Raises OSError."""
         if slot < 0:
             slot = self._for(identity)
-        data = _checked(SLOT, *identity, bytes.fromhex(sent.name), sent.offset, *sent.tail, *sent.head)
+        data = _checked(
+            SLOT, *identity, bytes.fromhex(sent.name), sent.offset, *sent.tail, *sent.head, sent.behind_cut
+        )
         self._disk.write(self._fd, [data], HEADER.size + slot * SLOT.size)
         self._slots = max(self._slots, slot + 1)
         return slot
@@ -147,7 +159,7 @@ def after(before: Sent, file: GrowingFile, last: bytes, start: int, parts: Seque
         return before
     tail = parts[-1] if len(parts[-1]) >= TAIL_BYTES else b"".join((last, *parts))
     tail = tail[-TAIL_BYTES:]
-    return Sent(before.name, end, Head(len(tail), crc32c(tail)), file.head)
+    return Sent(before.name, end, Head(len(tail), crc32c(tail)), file.head, before.cut)
 
 
 def is_there(sent: Sent, file: GrowingFile) -> bool:
@@ -171,8 +183,9 @@ def _decoded(data: bytes) -> tuple[dict[Identity, SentSlot], list[FreedSlot]]:
     for number in range(len(data) // SLOT.size):
         slot = data[number * SLOT.size :][: SLOT.size]
         if crc32c(slot[:-CHECKSUM]) == int.from_bytes(slot[-CHECKSUM:], "little"):
-            device, inode, name, offset, tail_length, tail_crc, head_length, head_crc, _ = SLOT.unpack(slot)
-            sent = Sent(name.hex(), offset, Head(tail_length, tail_crc), Head(head_length, head_crc))
+            device, inode, name, offset, tail_length, tail_crc, head_length, head_crc, behind, _ = SLOT.unpack(slot)
+            cut = offset + 1 - behind if behind else 0
+            sent = Sent(name.hex(), offset, Head(tail_length, tail_crc), Head(head_length, head_crc), cut)
             if (before := found.get((device, inode))) is not None:
                 freed.append(FreedSlot((device, inode), before.number))
             found[device, inode] = SentSlot(number, sent)

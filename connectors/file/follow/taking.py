@@ -101,6 +101,7 @@ class FileReads:
             each.trouble = ""
         each.after = None
         each.changed = False
+        self._tell_long(each)
         self._files.unread.pop(each.identity, None)
         if read.ended:
             each.size = each.position
@@ -109,6 +110,16 @@ class FileReads:
         else:
             each.size = max(each.size, each.position + 1)  # more may be there; it has another turn
             self._files.unread[each.identity] = each
+
+    def _tell_long(self, each: FollowedFile) -> None:
+        """The error record comes with the end of the event, if it ever has one."""
+        most = self._out.max_event_bytes
+        if each.unended > most and each.told_long != each.acked:
+            each.told_long = each.acked
+            self._log.warning(
+                f"an event of {shown(each.path)} at byte {each.acked} is longer than max_event_bytes, {most}, and goes on: "
+                "it leaves by err at its end"
+            )
 
     def _inflated(self, each: FollowedFile, damage: str) -> None:
         """All that is in it."""
