@@ -31,7 +31,7 @@ from walflow.compile.nodes import (
     TuplePatternNode,
     Unsupported,
 )
-from walflow.diagnostics import Span
+from walflow.diagnostics import Span, warning
 from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, InputScript, Use
 from walflow.lang.build.rules import TreeRules, by_rule
 
@@ -50,6 +50,7 @@ class StateText(NamedTuple):
 class Into(NamedTuple):
     start: Expr
     fold: Name | None
+    span: Span
 
 
 class EffectSteps(NamedTuple):
@@ -181,14 +182,22 @@ class ScriptRules(TreeRules):
 
     # ---- for
 
-    def for_each(self, meta: Meta, of: Expr, into: Into | None, *cases: ForCaseNode) -> ForNode:
-        start, fold = into or (None, None)
+    def for_each(self, meta: Meta, of: Expr, before: Into | None, *rest: ForCaseNode | Into | None) -> ForNode:
+        behind = next((one for one in rest if isinstance(one, Into)), None)
+        if before is not None and behind is not None:
+            self._error("`into` stands twice here", behind.span, f"first at {before.span}")
+        elif before is not None:
+            hint = "write it behind the cases: `for … of case … => … into … end`"
+            message = "`into` stands before the cases: read as if it stood behind them"
+            self._report(warning(message, before.span, hint, name="written-otherwise"))
+        start, fold, _ = behind or before or (None, None, None)
+        cases = tuple(one for one in rest if isinstance(one, ForCaseNode))
         return ForNode(of, start, fold, cases, self._span(meta))
 
     for_effect = for_each
 
-    def for_into(self, _meta: Meta, start: Expr, fold: Name | None) -> Into:
-        return Into(start, fold)
+    def for_into(self, meta: Meta, start: Expr, fold: Name | None) -> Into:
+        return Into(start, fold, self._span(meta))
 
     def fold(self, _meta: Meta, symbol: Token) -> Name:
         return Name(str(symbol), self._at(symbol))
