@@ -53,7 +53,17 @@ LITERALS = [
     '{"a": 1}',
 ]
 OPERATORS = ["==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", ">>>", "xor"]
-INTO = ["", "", "into [] ", "into [1] use + ", "into {} ", "into 0 use + ", "into true use and ", "into false use or ", "into 1 use << "]
+INTO = [
+    "",
+    "",
+    "into [] ",
+    "into [1] use + ",
+    "into {} ",
+    "into 0 use + ",
+    "into true use and ",
+    "into false use or ",
+    "into 1 use << ",
+]
 
 
 class Writing:
@@ -67,7 +77,9 @@ class Writing:
     def condition(self, depth: int = 2) -> str:
         one = self._chance.random()
         if one < 0.15:
-            return f"{self._chance.choice(['present', 'absent'])} {self.path()}"
+            made = f'{{"a": event.b, "b": [1, 2]}}[{self.path()}]'
+            of = self.path() if self._chance.random() < 0.8 else made
+            return f"{self._chance.choice(['present', 'absent'])} {of}"
         if one < 0.35 and depth:
             word = self._chance.choice([" and ", " or "])
             return "(" + word.join(self.condition(depth - 1) for _ in range(self._chance.randint(2, 3))) + ")"

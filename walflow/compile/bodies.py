@@ -143,6 +143,9 @@ class Body:
             return None
         return self._outer.constant(path)
 
+    def has_constant(self, path: Path) -> bool:
+        return self._outer.has_constant(path)
+
     # ---- locals
 
     def local(self, path: Path) -> LocalTerm | None:

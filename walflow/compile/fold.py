@@ -37,7 +37,7 @@ from walflow.compile.nodes import (
     spelled,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of
+from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of, warning
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.functions import Function
@@ -402,10 +402,13 @@ def _applied(symbol: str, left: object, right: object, span: Span) -> Constant:
 def _present(node: Present, scope: Scope) -> Constant | None:
     of = node.of
     root, segments = (of.of, of.segments) if isinstance(of, Access) else (of, ())
-    if not isinstance(root, Root):
+    if isinstance(root, Reference) and not scope.has_constant(root.path):
+        warn_of_unknown(node, root, scope)
+        return Constant(not node.wanted, node.span)
+    if not isinstance(of, Root | Reference | Access):
         report_no_path(node, scope)
         return None
-    found = _root(root, scope)
+    found = fold(root, scope)
     for segment in segments:
         if found is None:
             return None
@@ -427,6 +430,13 @@ def _reached(of: Constant, segment: Segment, scope: Scope) -> tuple[bool, Consta
     if not isinstance(key.value, str | int) or isinstance(key.value, bool) or key.value not in of.parts:
         return False, None
     return True, of.parts[key.value].constant
+
+
+def warn_of_unknown(node: Present, root: Reference, scope: Scope) -> None:
+    """`present name`, where nothing that comes before has the name."""
+    value = "false" if node.wanted else "true"
+    message = f"nothing has the name `{spelled(root.path)}` here: `{shown(node.span)}` is {value} for each event"
+    scope.report(warning(message, root.span, name="unknown-name"))
 
 
 def report_no_path(node: Present, scope: Scope) -> None:

@@ -131,6 +131,11 @@ class Names:
         found = lookup(self._block, path, DefineConst, self._report, hint)
         return None if found is None else _value(*found, path, self._report)
 
+    def has_constant(self, path: Path) -> bool:
+        if self._configures and self._from_outside(path, DefineConst) == ENV:
+            return True
+        return lookup(self._block, path, DefineConst, lambda _: None) is not None
+
     def _from_outside(self, path: Path, kind: type[Definition]) -> str | None:
         """`env` or `secret`, unless the file defines that name itself."""
         if spelled(path) not in WORDS or lookup(self._block, path, kind, lambda _: None) is not None:

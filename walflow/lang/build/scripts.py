@@ -1,11 +1,13 @@
 """Rules of scripts and functions, and of `match` and `for` everywhere."""
 
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import Final, NamedTuple, cast
 
 from lark import Token
 from lark.tree import Meta
 
 from walflow.compile.nodes import (
+    Access,
     AnyNode,
     Array,
     ArrayPatternNode,
@@ -20,6 +22,7 @@ from walflow.compile.nodes import (
     ForCaseNode,
     ForNode,
     LetNode,
+    Literal,
     MatchNode,
     Name,
     Path,
@@ -111,15 +114,16 @@ class ScriptRules(TreeRules):
         )
         if cases:
             arguments = Array(tuple(Reference((one,), one.span) for one in parameters), name.span)
-            body = (MatchNode(arguments, cases, self._span(meta)),)
+            body = (MatchNode(arguments, tuple(_renamed(case, parameters) for case in cases), self._span(meta)),)
         self._distinct("parameter", parameters)
         return DefineFunction(name, None, self._span(meta), parameters, variadic, body)
 
     def function_case(self, meta: Meta, *parts: object) -> CaseNode:
         *patterns, guard, effects = parts
         found = tuple(cast("PatternNode", one) for one in patterns)
+        whole: PatternNode = TuplePatternNode(found, open=False, span=self._span(meta))
         return CaseNode(
-            TuplePatternNode(found, open=False, span=self._span(meta)),
+            BoundNode(Name(_MADE, whole.span), whole, whole.span) if any(map(_extracts, found)) else whole,
             cast("Expr | None", guard),
             cast("EffectSteps", effects).steps,
             self._span(meta),
@@ -227,7 +231,35 @@ def _divided(text: ScriptText) -> "tuple[tuple[Use | DefineConst | DefineFunctio
     body = tuple(
         cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
     )
+    consts = [one.name for one in names if isinstance(one, DefineConst)]
+    if consts and not body:  # a script of constants alone: the value of the last one leaves
+        body = (Reference((consts[-1],), consts[-1].span),)
     return names, body if text.whole else None
+
+
+_MADE: Final = "(arguments)"  # no file can write such a name
+
+
+def _extracts(pattern: PatternNode) -> bool:
+    """What it makes is another value than the one that it fits."""
+    return isinstance(pattern, ExtractNode | RecordPatternNode)
+
+
+def _renamed(case: CaseNode, parameters: Sequence[Name]) -> CaseNode:
+    """`case (~ json||) => …`: in the body, the parameter is what the pattern has made of it."""
+    if not isinstance(case.pattern, BoundNode) or not isinstance(case.pattern.pattern, TuplePatternNode):
+        return case
+    made = Reference((case.pattern.name,), case.span)
+    lets = [
+        LetNode(
+            Reference((name,), pattern.span),
+            Access(made, (Literal(at, pattern.span),), pattern.span),
+            pattern.span,
+        )
+        for at, (name, pattern) in enumerate(zip(parameters, case.pattern.pattern.items, strict=False))
+        if _extracts(pattern)
+    ]
+    return case._replace(body=(*lets, *case.body))
 
 
 def _pattern(written: "Expr | PatternNode", span: Span) -> PatternNode:
