@@ -35,6 +35,7 @@ from walflow.compile.nodes import (
     Unsupported,
 )
 from walflow.diagnostics import Span, warning
+from walflow.lang import literals
 from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, InputScript, Use
 from walflow.lang.build.rules import TreeRules, by_rule
 
@@ -181,8 +182,7 @@ class ScriptRules(TreeRules):
         return FieldNode(names[-1], word, test, store, self._span(meta))
 
     def extractor(self, meta: Meta, name: Name, argument: Token) -> ExtractNode:
-        text = str(argument)[1:-1].replace("\\|", "|")
-        return ExtractNode(name, text, self._span(meta))
+        return ExtractNode(name, literals.extractor(str(argument)[1:-1]), self._span(meta))
 
     # ---- for
 
