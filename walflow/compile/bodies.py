@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from walflow.compile.constant import Constant
 from walflow.compile.fields import fields_of
-from walflow.compile.fold import shown
+from walflow.compile.fold import not_at_load, shown
 from walflow.compile.nodes import (
     Access,
     AnyNode,
@@ -89,7 +89,7 @@ from walflow_kernel.patterns import (
 
 DEEPEST: Final = 16  # levels of `match` and `for` within each other: Python allows 20 loops and 100 indents
 
-BodyKind = Literal["select", "script", "function"]
+BodyKind = Literal["select", "script", "function", "constant"]
 
 _UNREACHED: Final = "this is never reached"
 
@@ -142,6 +142,9 @@ class Body:
             self.report(error(f"unknown name `{path[0].text}`", path_span(path), near))
             return None
         return self._outer.constant(path)
+
+    def evaluated(self, node: Expr) -> Constant | None:
+        return self._outer.evaluated(node)
 
     def has_constant(self, path: Path) -> bool:
         return self._outer.has_constant(path)
@@ -202,6 +205,8 @@ class Body:
             self.report(error(f"`{node.word}` stands in the target of a select with {has} only", node.span))
         elif node.word not in {"event", "$", "state"}:
             self.report(error(f"`{node.word}` is not supported yet", node.span))
+        elif self._kind == "constant":
+            self.report(not_at_load(node.word, node.span))
         elif self._kind == "function":
             hint = "hand it over as an argument"
             self.report(error(f"a function sees its parameters alone, not `{node.word}`", node.span, hint))
