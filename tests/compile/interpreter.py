@@ -289,9 +289,9 @@ class Interpreter:
             sides = [boolean(symbol, left), boolean(symbol, right)]
             return all(sides) if symbol == "and" else any(sides)
         if symbol == "+" and isinstance(left, list):
-            return [*left, right]
+            return [*cast("list[object]", left), right]
         if symbol == "+" and isinstance(left, dict):
-            return {**left, **records.record_of("into", right)}
+            return {**cast("dict[str, object]", left), **records.record_of("into", right)}
         return BINARY[symbol](left, right)
 
     def _read(self, term: ReadPath) -> object:
