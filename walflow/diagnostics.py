@@ -144,6 +144,7 @@ WARNINGS: Mapping[str, str] = {
     "state-in-memory": "State or open windows are lost when walflow stops.",
     "stays-in-daemon": "A pipeline cannot run on Spark.",
     "unconfirmed": "A peer that dies, or a network, loses events that are acked.",
+    "unknown-name": "A name is asked for that nothing has.",
     "unlinked": "No link or select leads to a port or comes from it.",
     "unreached": "A statement or a case is never reached.",
     "unused": "What is defined or created has no use.",

@@ -15,15 +15,15 @@ TYPES: Final[Mapping[str, tuple[bool, bool]]] = {  # flags as tremor reads them:
     "integer": (False, False),
     "big": (False, False),
     "unsigned": (False, False),
-    "unsigned-integer": (False, False),
-    "big-integer": (False, False),
-    "big-unsigned-integer": (False, False),
-    "signed-integer": (True, False),
-    "big-signed-integer": (True, False),
+    "unsigned_integer": (False, False),
+    "big_integer": (False, False),
+    "big_unsigned_integer": (False, False),
+    "signed_integer": (True, False),
+    "big_signed_integer": (True, False),
     "little": (False, True),
-    "little-integer": (False, True),
-    "little-unsigned-integer": (False, True),
-    "little-signed-integer": (True, True),
+    "little_integer": (False, True),
+    "little_unsigned_integer": (False, True),
+    "little_signed_integer": (True, True),
 }
 
 

@@ -75,6 +75,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "copy": records.copy,
     "default_all": records.default_all,
     "found": paths.found,
+    "gathered": records.gathered,
     "grown": weight.grown,
     "joined": text.joined,
     "member": paths.member,

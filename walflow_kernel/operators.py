@@ -35,7 +35,7 @@ def boolean(symbol: str, value: object) -> bool:
 
 
 def unary(symbol: str, value: object) -> object:
-    if symbol == "not" and isinstance(value, bool):
+    if symbol in {"not", "!"} and isinstance(value, bool):
         return not value
     if is_out_of_range(value):
         raise out_of_range()
@@ -44,7 +44,7 @@ def unary(symbol: str, value: object) -> object:
     if symbol == "+" and is_number(value):
         return value
     if symbol == "!" and is_whole(value):
-        return _result(symbol, ~value)
+        return MOST - value if value >= 0 else ~value  # the bits of a number without a sign, as in tremor
     raise CannotApply(f"`{symbol}` cannot be applied to {kind_of(value)}")
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from walflow_kernel.errors import CannotApply
+from walflow_kernel.operators import add
 from walflow_kernel.paths import PathStep
 from walflow_kernel.values import exact, is_record, kind_of
 
@@ -129,6 +130,15 @@ def entries(value: Any) -> Iterable[tuple[object, object]]:
         fields: Fields = value
         return fields.items()
     return ()
+
+
+def gathered(made: object, value: object) -> object:
+    """`for … into START`: `made` with what one turn gives. A record is the `for`'s own and gets the members of `value`."""
+    if exact(made) is dict:
+        record = record_of("into", made)
+        record.update(record_of("into", value))
+        return record
+    return add(made, value)
 
 
 MOST_TURNS: Final = 65_536  # steps of one call of a function that ends in `recur`

@@ -135,3 +135,9 @@ def test_a_megabyte() -> None:
         look_at(YAML, payload)
     directives = "".join(f"%TAG !{number}! t\n" for number in range(SIZE // 20))
     look_at(YAML, directives.encode())
+
+
+@pytest.mark.parametrize("text", ["6bffadf5-54b3", "1x", "-a", "+1 2", "0b2"])
+def test_what_only_begins_like_a_number_is_not_quoted(text: str) -> None:
+    assert YAML.encode({"a": text}) == f"a: {text}\n".encode()
+    assert YAML.decode(YAML.encode({"a": text})) == {"a": text}

@@ -280,13 +280,18 @@ class Interpreter:
                 if term.start is not None:
                     result = self._folded(term.fold, result, one)
                 break
+            if term.start is not None and made and result is {"and": False, "or": True}.get(term.fold):
+                break
         return made if term.start is None else result
 
     def _folded(self, symbol: str, left: object, right: object) -> object:
-        if symbol == "and":
-            return boolean(symbol, left) and boolean(symbol, right)
-        if symbol == "or":
-            return boolean(symbol, left) or boolean(symbol, right)
+        if symbol in {"and", "or"}:
+            sides = [boolean(symbol, left), boolean(symbol, right)]
+            return all(sides) if symbol == "and" else any(sides)
+        if symbol == "+" and isinstance(left, list):
+            return [*cast("list[object]", left), right]
+        if symbol == "+" and isinstance(left, dict):
+            return {**cast("dict[str, object]", left), **records.record_of("into", right)}
         return BINARY[symbol](left, right)
 
     def _read(self, term: ReadPath) -> object:

@@ -53,6 +53,17 @@ LITERALS = [
     '{"a": 1}',
 ]
 OPERATORS = ["==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", ">>>", "xor"]
+INTO = [
+    "",
+    "",
+    "into [] ",
+    "into [1] use + ",
+    "into {} ",
+    "into 0 use + ",
+    "into true use and ",
+    "into false use or ",
+    "into 1 use << ",
+]
 
 
 class Writing:
@@ -66,7 +77,9 @@ class Writing:
     def condition(self, depth: int = 2) -> str:
         one = self._chance.random()
         if one < 0.15:
-            return f"{self._chance.choice(['present', 'absent'])} {self.path()}"
+            made = f'{{"a": event.b, "b": [1, 2]}}[{self.path()}]'
+            of = self.path() if self._chance.random() < 0.8 else made
+            return f"{self._chance.choice(['present', 'absent'])} {of}"
         if one < 0.35 and depth:
             word = self._chance.choice([" and ", " or "])
             return "(" + word.join(self.condition(depth - 1) for _ in range(self._chance.randint(2, 3))) + ")"
@@ -103,9 +116,10 @@ class Writing:
         if one < 0.965:
             return self.match(depth - 1)
         if one < 0.975:
-            into = chance.choice(["", "into [] use + ", "into 0 use + "])
+            into = chance.choice(INTO)
             guard = chance.choice(["", 'when k == 0 or k == "a" '])
-            return f"for {self.path()} {into}of case (k, v) {guard}=> {chance.choice(['v', '[v]', '[k, v]'])} end"
+            body = chance.choice(["v", "[v]", "[k, v]", '{"#{k}": v}', "v == 1"])
+            return f"for {self.path()} of case (k, v) {guard}=> {body} {into}end"
         call = chance.choice(["string::len", "array::len", "type::as_string", "json::encode", "random::integer", "!"])
         if call == "!":
             return f"(!{self.value(depth - 1)})"

@@ -101,7 +101,8 @@ def test_beside_a_constant_too(value: object, symbol: str, literal: str, first: 
 
 
 @pytest.mark.parametrize(
-    ("symbol", "value", "result"), [("-", 1, -1), ("+", 1.5, 1.5), ("not", True, False), ("!", 5, -6)]
+    ("symbol", "value", "result"),
+    [("-", 1, -1), ("+", 1.5, 1.5), ("not", True, False), ("!", 5, 2**64 - 6), ("!", -6, 5), ("!", True, False)],
 )
 def test_unary(symbol: str, value: object, result: object) -> None:
     assert unary(symbol, value) == result

@@ -155,6 +155,8 @@ def test_a_function_may_take_a_secret() -> None:
     [
         ('base64::encode(secret("token"))', "aHVudGVyMg=="),
         ('string::uppercase(secret("token"))', "HUNTER2"),
+        ('match secret("token") of case s = _ => "#{s}x" end', "hunter2x"),
+        ('(for ["a", secret("token")] of case (i, e) => e end)[1]', "hunter2"),
         ('"a #{string::uppercase(secret("token"))} b"', "a HUNTER2 b"),
         ('string::uppercase(secret("token")) + "x"', "HUNTER2x"),
         ('string::uppercase("#{ {"a": secret("token")} }")', '{"A":"HUNTER2"}'),

@@ -44,7 +44,8 @@ class _Dumper(_yaml.CSafeDumper):  # type: ignore[misc]
         return True
 
 
-_Dumper.add_implicit_resolver(f"{_TAG}float", _perhaps_number, list("-+.0123456789"))
+# to the end of the text: PyYAML looks at its beginning alone, and `6bffadf5-54b3` is no number
+_Dumper.add_implicit_resolver(f"{_TAG}float", re.compile(rf"(?:{_perhaps_number.pattern})\Z"), list("-+.0123456789"))
 
 
 class Yaml(EventCodec):

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from walflow.compile.constant import Constant
 from walflow.compile.fields import fields_of
-from walflow.compile.fold import shown
+from walflow.compile.fold import not_at_load, shown
 from walflow.compile.nodes import (
     Access,
     AnyNode,
@@ -69,7 +69,7 @@ from walflow.compile.program import (
 )
 from walflow.compile.scope import Scope
 from walflow.compile.terms import arity, passed, term_of
-from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, warning
+from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, one_of, warning
 from walflow_kernel.extractors import BadExtractor, extractor
 from walflow_kernel.functions import Function, When
 from walflow_kernel.moment import Moment
@@ -89,7 +89,7 @@ from walflow_kernel.patterns import (
 
 DEEPEST: Final = 16  # levels of `match` and `for` within each other: Python allows 20 loops and 100 indents
 
-BodyKind = Literal["select", "script", "function"]
+BodyKind = Literal["select", "script", "function", "constant"]
 
 _UNREACHED: Final = "this is never reached"
 
@@ -142,6 +142,12 @@ class Body:
             self.report(error(f"unknown name `{path[0].text}`", path_span(path), near))
             return None
         return self._outer.constant(path)
+
+    def evaluated(self, node: Expr) -> Constant | None:
+        return self._outer.evaluated(node)
+
+    def has_constant(self, path: Path) -> bool:
+        return self._outer.has_constant(path)
 
     # ---- locals
 
@@ -199,6 +205,8 @@ class Body:
             self.report(error(f"`{node.word}` stands in the target of a select with {has} only", node.span))
         elif node.word not in {"event", "$", "state"}:
             self.report(error(f"`{node.word}` is not supported yet", node.span))
+        elif self._kind == "constant":
+            self.report(not_at_load(node.word, node.span))
         elif self._kind == "function":
             hint = "hand it over as an argument"
             self.report(error(f"a function sees its parameters alone, not `{node.word}`", node.span, hint))
@@ -389,7 +397,12 @@ class Body:
             pattern, bind, wrong = None, None, False
             if node.pattern is not None:
                 written = node.pattern.pattern if isinstance(node.pattern, BoundNode) else node.pattern
-                pattern = self._pattern(_own_parameters(written, match.of), given)
+                written = _own_parameters(written, match.of)
+                unknown = [] if node.guard is None else self._unknown_names(written)
+                for name in unknown:
+                    self.report(error(f"unknown name `{name.text}`", name.span, _to_name(name, node, match)))
+                    self._bind(name)  # what follows it has no mistake of its own
+                pattern = None if unknown else self._pattern(written, given)
                 wrong = pattern is None
                 if isinstance(node.pattern, BoundNode):
                     bind = self._bind(node.pattern.name)
@@ -399,6 +412,16 @@ class Body:
         if wrong or body is None or len(terms) < len(given) or (node.guard is not None and guard is None):
             return None
         return CaseOf(pattern, tuple(terms), bind, guard, body, node.span)
+
+    def _unknown_names(self, pattern: PatternNode) -> list[Name]:
+        """Of `case s when …`, where nothing has the name: it is meant to get one, as in other languages."""
+        found: list[Name] = []
+        for one in pattern.items if isinstance(pattern, TuplePatternNode) else (pattern,):
+            name = _named(one)
+            path = () if name is None else (name,)
+            if name is not None and self._named(name.text) is None and not self._outer.has_constant(path):
+                found.append(name)
+        return found
 
     def _pattern(self, node: PatternNode, given: list[Term | None]) -> Pattern | None:
         match node:
@@ -563,9 +586,25 @@ def _own_parameters(pattern: PatternNode, of: Expr) -> PatternNode:
 
 
 def _name_of(node: PatternNode) -> str | None:
+    name = _named(node)
+    return None if name is None else name.text
+
+
+def _named(node: PatternNode) -> Name | None:
+    """Of a pattern that is a name alone."""
     if isinstance(node, EqualNode) and isinstance(node.value, Reference) and len(node.value.path) == 1:
-        return node.value.path[0].text
+        return node.value.path[0]
     return None
+
+
+def _to_name(name: Name, case: CaseNode, match: MatchNode) -> str:
+    if isinstance(case.pattern, TuplePatternNode):
+        if isinstance(match.of, Array):
+            own = one_of(shown(one.span) for one in match.of.items)
+            return f"a parameter fits by its own name, {own}"
+        return "`_` fits every element"
+    of = shown(match.of.span)
+    return f"write `case {name.text} = _ when …`, or `case _ when {of} …`"
 
 
 def _mark(pattern: PatternNode | None) -> object:

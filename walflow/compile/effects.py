@@ -270,10 +270,14 @@ class Effects(Expressions):
     def _for(self, term: ForOf, here: Here) -> Operand:
         of = self.atom(term.of, here)
         made = self.temporary()
-        self.listing.put(f"{made} = {'[]' if term.start is None else self.atom(term.start, here)}", term.span)
-        size = self.temporary() if self.weighs and term.start is None else None
-        if size is not None:
-            self.listing.put(f"{size} = 0")
+        if term.start is None:
+            self.listing.put(f"{made} = []", term.span)
+        else:
+            start = self.atom(term.start, here)
+            self.listing.put(f"{made} = {_own(start) if term.fold == '+' else start}", term.span)
+        size = self.temporary() if self.weighs and (term.start is None or term.fold == "+") else None
+        if size is not None:  # what is made grows in place, so it is not weighed before it is whole
+            self.listing.put(f"{size} = 0" if term.start is None else f"{size} = grown(0, {made}, {{}})", term.span)
         leaves = any(isinstance(one, EmitOf | DropOf) for one in walk(term))
         if leaves:
             assert self.exits is not None
@@ -309,12 +313,20 @@ class Effects(Expressions):
                 self.listing.put(f"{size} = grown({size}, {value}, weights)", body.span)
         elif term.fold in {"and", "or"}:
             symbol = self.table.constant(term.fold)
-            both = f"boolean({symbol}, {made}) {term.fold} boolean({symbol}, {value})"
-            self.listing.put(f"{made} = {both}", body.span)
+            self.listing.put(f"{made} = boolean({symbol}, {made})", body.span)
+            self.listing.put(f"{made} = boolean({symbol}, {value}) {term.fold} {made}", body.span)
+            # what this side decides, no further turn is asked about
+            with self.listing.block(f"if {'not ' if term.fold == 'and' else ''}{made}:", body.span):
+                self.listing.put("break")
+        elif term.fold == "+":
+            with self.listing.block(f"if type({made}) is list:", body.span):
+                self.listing.put(f"{made}.append({value})", body.span)
+            with self.listing.block("else:", body.span):
+                self.listing.put(f"{made} = gathered({made}, {value})", body.span)
+            if size is not None:
+                self.listing.put(f"{size} = grown({size}, {value}, weights)", body.span)
         else:
             self.listing.put(f"{made} = {NAMES[term.fold]}({made}, {value})", body.span)
-            if term.fold == "+":
-                self.weighed(Operand(made), body.span)
 
     # ---- match
 
@@ -520,6 +532,11 @@ class _Subject:
     def bound(self, made: str) -> str:
         """What a pattern has made, for a local."""
         return lent(made) if self.kept else made
+
+
+def _own(start: str) -> str:
+    """What a `for` begins with: what it gathers in becomes an array or a record that no other value is part of."""
+    return f"{start}.copy() if type({start}) is list or type({start}) is dict else {start}"
 
 
 def _all(tests: Sequence[str]) -> str:

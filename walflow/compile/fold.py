@@ -37,7 +37,7 @@ from walflow.compile.nodes import (
     spelled,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of
+from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of, warning
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.functions import Function
@@ -81,7 +81,9 @@ def fold(node: Expr, scope: Scope) -> Constant | None:
             return _patch(node, scope)
         case Bytes():
             return _bytes(node, scope)
-        case MatchNode() | ForNode() | LetNode() | EmitNode() | DropNode() | RecurNode():
+        case MatchNode() | ForNode():
+            return scope.evaluated(node)
+        case LetNode() | EmitNode() | DropNode() | RecurNode():
             word = shown(node.span).split()[0].split("(")[0]
             scope.report(error(f"`{word}` is not supported in what is worked out before any event comes", node.span))
             return None
@@ -95,22 +97,22 @@ def _text(node: Text, scope: Scope) -> Constant | None:
     if len(found) < len(parts):
         return None
     hides = any(isinstance(part, Hidden) for part in found)
-    return _attempt(lambda: Constant((Hidden if hides else str)(joined(found)), node.span), node.span, scope)
+    return attempt(lambda: Constant((Hidden if hides else str)(joined(found)), node.span), node.span, scope)
 
 
 def _interpolated(part: Expr, scope: Scope) -> str | None:
     constant = fold(part, scope)
     if constant is None:
         return None
-    return _attempt(lambda: _concealed(spliced(_plain(constant.value)), constant.value), part.span, scope)
+    return attempt(lambda: concealed(spliced(plain(constant.value)), constant.value), part.span, scope)
 
 
-def _concealed(made: T, *of: object) -> T:
+def concealed(made: T, *of: object) -> T:
     """What was made of a secret is one too."""
     return cast("T", all_hidden(made)) if any(map(hides, of)) else made
 
 
-def _attempt(make: Callable[[], T], span: Span, scope: Scope, what: str = "") -> T | None:
+def attempt(make: Callable[[], T], span: Span, scope: Scope, what: str = "") -> T | None:
     """None: it has no value, and the reason was reported."""
     try:
         return make()
@@ -152,7 +154,7 @@ def report_doubled(written: Expr, key: str, scope: Scope) -> None:
 def _root(node: Root, scope: Scope) -> Constant | None:
     if node.word != "args":
         hint = f"an environment variable is `env.{shown(node.span)[1:]}`" if node.word == "$" else None
-        scope.report(_not_at_load(node.word, node.span)._replace(hint=hint))
+        scope.report(not_at_load(node.word, node.span)._replace(hint=hint))
         return None
     args = scope.args(node)
     if args is None:
@@ -163,7 +165,7 @@ def _root(node: Root, scope: Scope) -> Constant | None:
     return Constant({name: part.constant.value for name, part in parts.items()}, node.span, parts)
 
 
-def _not_at_load(shown: str, span: Span) -> Diagnostic:
+def not_at_load(shown: str, span: Span) -> Diagnostic:
     return error(f"`{shown}` has no value here: what is configured is worked out before any event comes", span)
 
 
@@ -202,7 +204,7 @@ def _member(of: Constant, segment: Segment, scope: Scope) -> Constant | None:
         return None
     if isinstance(key, str | int) and not isinstance(key, bool) and key in of.parts:
         parts = of.parts
-        return _attempt(lambda: parts[key].constant, segment.span, scope)
+        return attempt(lambda: parts[key].constant, segment.span, scope)
     known = [str(name) for name in of.parts] if of.is_record else []
     scope.report(error(f"{kind_of(of.value)} without `{key}`", segment.span, did_you_mean(str(key), known)))
     return None
@@ -236,11 +238,13 @@ def _bound(node: Expr, scope: Scope) -> int | None:
 
 
 def _call(node: CallNode, scope: Scope) -> Constant | None:
+    if scope.written(node.function) is not None:
+        return scope.evaluated(node)
     function = callee(node, scope)
     if function is None:
         return None
     if function.when in {"event", "window"}:
-        scope.report(_not_at_load(f"{spelled(node.function)}()", node.span))
+        scope.report(not_at_load(f"{spelled(node.function)}()", node.span))
         return None
     arguments = [given(function, at, node, scope) for at in range(len(node.arguments))]
     found = [argument.value for argument in arguments if argument is not None]
@@ -250,19 +254,19 @@ def _call(node: CallNode, scope: Scope) -> Constant | None:
     moment = () if function.when == "load" else (scope.moment(),)
 
     def called() -> Constant:
-        made = function.apply(*moment, *map(_plain, found))
-        return derived(_concealed(made, *found), node.span)
+        made = function.apply(*moment, *map(plain, found))
+        return derived(concealed(made, *found), node.span)
 
-    return _attempt(called, node.span, scope, what)
+    return attempt(called, node.span, scope, what)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Functions and operators know texts by their exact type."""
     if not hides(value):
         return value
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in cast("dict[object, Any]", value).items()}
-    return str(value) if isinstance(value, Hidden) else [_plain(one) for one in value]
+        return {key: plain(one) for key, one in cast("dict[object, Any]", value).items()}
+    return str(value) if isinstance(value, Hidden) else [plain(one) for one in value]
 
 
 def callee(node: CallNode, scope: Scope) -> Function | None:
@@ -284,16 +288,16 @@ def given(function: Function, at: int, node: CallNode, scope: Scope) -> Constant
     take = function.parameter(at).take
 
     def taken() -> Constant:
-        return replace(constant, value=_concealed(take(_plain(constant.value)), constant.value))
+        return replace(constant, value=concealed(take(plain(constant.value)), constant.value))
 
-    return _attempt(taken, node.arguments[at].span, scope, what)
+    return attempt(taken, node.arguments[at].span, scope, what)
 
 
 def _merge(node: Merge, scope: Scope) -> Constant | None:
     of, spec = record("merge", node.of, scope), record("merge", node.spec, scope)
     if of is None or spec is None:
         return None
-    return _attempt(lambda: derived(records.merged(of.value, spec.value), node.span), node.span, scope)
+    return attempt(lambda: derived(records.merged(of.value, spec.value), node.span), node.span, scope)
 
 
 def record(word: str, node: Expr, scope: Scope) -> Constant | None:
@@ -318,7 +322,7 @@ def _patch(node: Patch, scope: Scope) -> Constant | None:
             change(made, value)
         return derived(made, node.span)
 
-    return _attempt(patched, node.span, scope)
+    return attempt(patched, node.span, scope)
 
 
 _Change = Callable[[records.Fields, object], None]
@@ -341,7 +345,7 @@ def _bytes(node: Bytes, scope: Scope) -> Constant | None:
     pairs = [(one, how) for one, how in zip(values, puts, strict=True) if one is not None and how is not None]
     if len(pairs) < len(puts):
         return None
-    return _attempt(lambda: derived(bits.packed([how(one.value) for one, how in pairs]), node.span), node.span, scope)
+    return attempt(lambda: derived(bits.packed([how(one.value) for one, how in pairs]), node.span), node.span, scope)
 
 
 def put(field: Packed, scope: Scope) -> bits.Put | None:
@@ -375,7 +379,7 @@ def _unary(node: Unary, scope: Scope) -> Constant | None:
     for symbol in reversed(node.operators):
         if found is None:
             return None
-        found = _attempt(partial(_negated, symbol.text, found.value, node.span), symbol.span, scope)
+        found = attempt(partial(_negated, symbol.text, found.value, node.span), symbol.span, scope)
     return found
 
 
@@ -391,21 +395,24 @@ def _binary(node: BinaryNode, scope: Scope) -> Constant | None:
     for (symbol, _), operand in zip(node.rest, operands[1:], strict=True):
         if found is None or operand is None:
             return None
-        found = _attempt(partial(_applied, symbol.text, found.value, operand.value, node.span), symbol.span, scope)
+        found = attempt(partial(_applied, symbol.text, found.value, operand.value, node.span), symbol.span, scope)
     return found
 
 
 def _applied(symbol: str, left: object, right: object, span: Span) -> Constant:
-    return Constant(_concealed(binary(symbol, _plain(left), _plain(right)), left, right), span)
+    return Constant(concealed(binary(symbol, plain(left), plain(right)), left, right), span)
 
 
 def _present(node: Present, scope: Scope) -> Constant | None:
     of = node.of
     root, segments = (of.of, of.segments) if isinstance(of, Access) else (of, ())
-    if not isinstance(root, Root):
+    if isinstance(root, Reference) and not scope.has_constant(root.path):
+        warn_of_unknown(node, root, scope)
+        return Constant(not node.wanted, node.span)
+    if not isinstance(of, Root | Reference | Access):
         report_no_path(node, scope)
         return None
-    found = _root(root, scope)
+    found = fold(root, scope)
     for segment in segments:
         if found is None:
             return None
@@ -427,6 +434,13 @@ def _reached(of: Constant, segment: Segment, scope: Scope) -> tuple[bool, Consta
     if not isinstance(key.value, str | int) or isinstance(key.value, bool) or key.value not in of.parts:
         return False, None
     return True, of.parts[key.value].constant
+
+
+def warn_of_unknown(node: Present, root: Reference, scope: Scope) -> None:
+    """`present name`, where nothing that comes before has the name."""
+    value = "false" if node.wanted else "true"
+    message = f"nothing has the name `{spelled(root.path)}` here: `{shown(node.span)}` is {value} for each event"
+    scope.report(warning(message, root.span, name="unknown-name"))
 
 
 def report_no_path(node: Present, scope: Scope) -> None:

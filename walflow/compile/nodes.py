@@ -251,7 +251,7 @@ class ForCaseNode(NamedTuple):
 
 
 class ForNode(Struct, frozen=True):
-    """`for OF into START use FOLD of cases end`; START is None without `into`, FOLD without `use`."""
+    """`for OF of cases into START use FOLD end`; START is None without `into`, FOLD without `use`."""
 
     of: "Expr"
     start: "Expr | None"

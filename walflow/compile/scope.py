@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from walflow.compile.constant import Constant
-from walflow.compile.nodes import Path, Root
+from walflow.compile.nodes import Expr, Path, Root
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.diagnostics import Diagnostic
 from walflow_kernel.functions import Function, When
@@ -39,5 +39,13 @@ class Scope(Protocol):
         ...
 
     def constant(self, path: Path) -> Constant | None: ...
+
+    def evaluated(self, node: Expr) -> Constant | None:
+        """The value of a `match`, a `for` or a call of a function of the file, which is known at load."""
+        ...
+
+    def has_constant(self, path: Path) -> bool:
+        """Reports nothing."""
+        ...
 
     def report(self, diagnostic: Diagnostic) -> None: ...

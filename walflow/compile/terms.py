@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from walflow.compile.depends import depends_on_event, segment_depends_on_event
-from walflow.compile.fold import callee, fold, given, put, record, report_doubled, report_no_path, shown
+from walflow.compile.fold import (
+    callee,
+    fold,
+    given,
+    put,
+    record,
+    report_doubled,
+    report_no_path,
+    shown,
+    warn_of_unknown,
+)
 from walflow.compile.nodes import (
     Access,
     Array,
@@ -203,7 +213,10 @@ def _bound(node: Expr, scope: TermScope) -> Term | None:
 
 def _present(node: Present, scope: TermScope) -> Term | None:
     root = node.of.of if isinstance(node.of, Access) else node.of
-    if not isinstance(root, Root) and not (isinstance(root, Reference) and scope.local(root.path)):
+    if isinstance(root, Reference) and not scope.local(root.path) and not scope.has_constant(root.path):
+        warn_of_unknown(node, root, scope)
+        return Const(not node.wanted, node.span)
+    if not isinstance(node.of, Root | Reference | Access):
         report_no_path(node, scope)
         return None
     of = term_of(node.of, scope)

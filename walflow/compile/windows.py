@@ -11,7 +11,7 @@ from walflow.compile.bodies import Body
 from walflow.compile.depends import depends_on_event
 from walflow.compile.fields import fields_of
 from walflow.compile.fold import fold, given, shown
-from walflow.compile.nodes import CallNode, Expr, Root, spelled
+from walflow.compile.nodes import CallNode, Expr, Root, Unary, spelled
 from walflow.compile.program import (
     AggregateInput,
     AggregateOf,
@@ -21,6 +21,7 @@ from walflow.compile.program import (
     KeyStep,
     ReadPath,
     Term,
+    UnaryOf,
     WholeTerm,
     WindowsOf,
 )
@@ -94,9 +95,17 @@ class Windowing:
         mark = _mark(node)
         at = next((at for known, at in self._written if known == mark), None)
         if at is None:
-            return None
+            return self._operator_of_part(node) if isinstance(node, Unary) else None
         step = PathStep(str(at), shown(node.span))
         return ReadPath(WholeTerm("group", node.span), (KeyStep(at, step),), node.span)
+
+    def _operator_of_part(self, node: Unary) -> Term | None:
+        """`not not event.a` of `group by not event.a`."""
+        for at in range(1, len(node.operators)):
+            part = self.group_part(Unary(node.operators[at:], node.operand, node.span))
+            if part is not None:
+                return UnaryOf(tuple(one.text for one in reversed(node.operators[:at])), part, node.span)
+        return None
 
     def aggregate(self, node: CallNode, function: WindowFunction) -> Term | None:
         name = spelled(node.function)

@@ -216,6 +216,8 @@ def example(tokens: Sequence[Token], at: int) -> str | None:
         kind = tokens[here].type
         if kind == "SEMICOLON" and here < at:
             return None
+        if kind == "USE" and here and tokens[here - 1].type not in {"SEMICOLON", "FLOW", "PIPELINE", "SCRIPT"}:
+            return None  # the one of `for … into … use +`
         if kind in _STARTERS:
             behind = tokens[here + 1].type if here + 1 < len(tokens) else ""
             form = _OF_STATEMENTS.get((kind, behind)) or _OF_STATEMENTS.get((kind, ""))

@@ -6,6 +6,8 @@ from walflow_kernel.values import MOST
 
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {'"': '"', "\\": "\\", "/": "/", "#": "#", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_BEHIND_BACKSLASH = re.compile(r"\\([\\|])")
+_CONTINUED = re.compile(r"\\\r?\n")
 _TOO_LONG = "this number has too many digits"
 _BASES = {"0x": 16, "0b": 2}
 
@@ -50,6 +52,14 @@ def _escaped(match: re.Match[str]) -> str:
     if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise BadLiteral(f"`{match.group()}` is no escape sequence", match.start(), len(match.group()))
     return chr(code)
+
+
+def extractor(written: str) -> str:
+    r"""`\|` and `\\` stand for a bar and a backslash, and every other backslash for itself, as in `\d`. A backslash at the
+    end of a line goes on in the next one, without the indentation that all lines share."""
+    lines = [_BEHIND_BACKSLASH.sub(r"\1", line) for line in _CONTINUED.split(written)]
+    shared = min((len(line) - len(line.lstrip()) for line in lines if line), default=0) if len(lines) > 1 else 0
+    return "".join(line[shared:] for line in lines)
 
 
 def name(written: str) -> str:

@@ -8,9 +8,10 @@ from secrets import randbits
 from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
+from walflow.compile.evaluation import evaluated
 from walflow.compile.fold import fold
 from walflow.compile.functions import extra_for, intrinsic
-from walflow.compile.nodes import Name, Path, Root, path_span, spelled
+from walflow.compile.nodes import Expr, Name, Path, Root, path_span, spelled
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
@@ -130,6 +131,14 @@ class Names:
         hint = f"an arg is written `args.{name}`" if is_arg else ONLY_IN_CONFIG if spelled(path) == ENV else None
         found = lookup(self._block, path, DefineConst, self._report, hint)
         return None if found is None else _value(*found, path, self._report)
+
+    def evaluated(self, node: Expr) -> Constant | None:
+        return evaluated(node, self)
+
+    def has_constant(self, path: Path) -> bool:
+        if self._configures and self._from_outside(path, DefineConst) == ENV:
+            return True
+        return lookup(self._block, path, DefineConst, lambda _: None) is not None
 
     def _from_outside(self, path: Path, kind: type[Definition]) -> str | None:
         """`env` or `secret`, unless the file defines that name itself."""

@@ -151,6 +151,11 @@ def _missing(
     return error(f"{kind} needs the key `{key}` in its config", defined, hint)
 
 
+def _written(value: object) -> str:
+    """As it would stand in the file: `true`, not `True`."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _sentence(detail: ErrorDetails, path: Sequence[str | int], kind: str) -> str:
     key = next((part for part in reversed(path) if isinstance(part, str)), None)
     subject = f"`{key}`" if key else f"the config of {kind}"
@@ -161,7 +166,9 @@ def _sentence(detail: ErrorDetails, path: Sequence[str | int], kind: str) -> str
         name, words = _BOUNDS[what]
         return f"{subject} must be {words} {context[name]}, not {detail['input']}"
     if what in {"literal_error", "enum"}:
-        return f"{subject} is one of {str(context['expected']).replace(chr(39), '`')}, not `{detail['input']}`"
+        return (
+            f"{subject} is one of {str(context['expected']).replace(chr(39), '`')}, not `{_written(detail['input'])}`"
+        )
     stem = what.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")
     if stem in _EXPECTED:
         return f"{subject} takes {_EXPECTED[stem]}, not {kind_of(detail['input'])}"

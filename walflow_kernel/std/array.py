@@ -1,12 +1,12 @@
 """std::array."""
 
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import Any, TypeGuard, cast
 
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function, too_long
 from walflow_kernel.text import spliced
-from walflow_kernel.values import LONGEST, equal, is_out_of_range, kind_of, out_of_range
+from walflow_kernel.values import LONGEST, as_bytes, equal, is_out_of_range, kind_of, out_of_range
 
 Array = list[object]
 
@@ -68,13 +68,38 @@ def join(array: Array, separator: str) -> str:
 
 
 def sort(array: Array) -> Array:
-    """All items must be of one kind: there is no order between kinds."""
-    if any(map(is_out_of_range, array)):
-        raise out_of_range()
+    """Between kinds, the order is tremor's: records, arrays, texts and binary data, numbers, booleans, null."""
     kinds = set(map(type, array))
-    if not (kinds <= {int, float} or kinds <= {str}):
-        raise CannotApply("it takes an array of numbers or of strings")
-    return sorted(array)  # type: ignore[type-var]  # all have an order, as has been seen
+    if kinds <= {int, float} or kinds <= {str}:
+        if any(map(is_out_of_range, array)):
+            raise out_of_range()
+        return sorted(array)  # type: ignore[type-var]  # all have an order, as has been seen
+    return sorted(array, key=_rank)
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    if is_out_of_range(value):
+        raise out_of_range()
+    if value is None:
+        return (5,)
+    if isinstance(value, bool):
+        return (4, value)
+    if isinstance(value, dict):
+        keys = sorted(cast("dict[str, object]", value))
+        return (0, len(keys), keys, [_rank(value[key]) for key in keys])
+    if isinstance(value, list):
+        return (1, [_rank(one) for one in cast("Array", value)])
+    return (2, as_bytes(value)) if isinstance(value, str | bytes) else (3, value)
+
+
+def reverse(array: Array) -> Array:
+    return array[::-1]
+
+
+def concatenate(left: Array, right: Array) -> Array:
+    if len(left) + len(right) > LONGEST:
+        raise too_long()
+    return [*left, *right]
 
 
 def _is_array(value: object) -> TypeGuard[Array]:
@@ -92,4 +117,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "coalesce": function(coalesce),
     "join": function(join, grows=True),
     "sort": function(sort),
+    "reverse": function(reverse),
+    "concatenate": function(concatenate),
 }

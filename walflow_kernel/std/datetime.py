@@ -24,9 +24,13 @@ def formatted(datetime: int | Record, format_: _Written) -> str:
     return written(_at(datetime), format_)
 
 
-def with_timezone(utc_nanos: int, timezone: _Zone) -> Record:
-    civil_time(utc_nanos, UTC)  # is it in range
-    return {"timestamp": utc_nanos, "tz": timezone.name}
+def with_timezone(datetime: int | Record, timezone: _Zone) -> Record:
+    """The same moment: a record keeps its `timestamp`."""
+    nanos = datetime if is_whole(datetime) else datetime.get("timestamp") if isinstance(datetime, dict) else None
+    if not is_whole(nanos):
+        raise CannotApply(f"`datetime` has a whole number `timestamp`; here it is {kind_of(nanos)}")
+    civil_time(nanos, UTC)  # is it in range
+    return {"timestamp": nanos, "tz": timezone.name}
 
 
 def rfc3339(datetime: int | Record) -> str:

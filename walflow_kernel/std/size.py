@@ -1,7 +1,9 @@
 """std::size: bytes in a unit."""
 
+import math
 from collections.abc import Callable, Mapping
 
+from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function, function
 from walflow_kernel.std.integer import sized
 
@@ -12,9 +14,14 @@ _UNITS: Mapping[str, int] = {
 }
 
 
-def _of(unit: int) -> Callable[[int], int]:
-    def bytes_in(size: int) -> int:
-        return sized(size * unit)
+def _of(unit: int) -> Callable[[int | float], int | float]:
+    def bytes_in(size: float) -> int | float:
+        made = size * unit
+        if isinstance(made, int):
+            return sized(made)
+        if math.isinf(made):
+            raise CannotApply("the result is out of range")
+        return made
 
     return bytes_in
 

@@ -19,6 +19,7 @@ from walflow_kernel.values import complaint
 
 PAGE = Path(__file__).parents[3].joinpath("docs/reference/extractors.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r'^(".*") ~= (\w+)\|(.*)\|\n    (.+)$', re.MULTILINE)
+WRITTEN = re.findall(r"^```tremor\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = [match.groups() for match in EXAMPLE.finditer(PAGE)]
 ARGUMENTS = {  # one for each that has something to do
     "base64": "",
@@ -45,8 +46,12 @@ def test_the_examples_of_the_page_are_true(text: str, name: str, argument: str, 
     ("event", "gives"), [({"line": "WARN: disk"}, "WARN"), ({"line": "warn"}, "none"), ("[1]", [1]), ("[", "none")]
 )
 def test_the_match_of_the_page(event: object, gives: object) -> None:
-    [written] = re.findall(r"^```tremor\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert expression(written).evaluate(event, {}) == gives
+    assert expression(WRITTEN[0]).evaluate(event, {}) == gives
+
+
+def test_the_lines_of_the_page() -> None:
+    assert expression(WRITTEN[1]).evaluate({"line": "INFO: begun"}, {}) == "a line of a log"
+    assert expression(WRITTEN[1]).evaluate({"line": "begun"}, {}) == "none"
 
 
 def test_the_page_has_a_section_and_an_example_of_each() -> None:

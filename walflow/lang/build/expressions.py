@@ -147,7 +147,7 @@ class ExpressionRules(TreeRules):
         )
 
     def bytes_type(self, meta: Meta, *names: Name | Token) -> Name:
-        return Name("-".join(name.text for name in names if isinstance(name, Name)), self._span(meta))
+        return Name("_".join(name.text for name in names if isinstance(name, Name)), self._span(meta))
 
     def merge(self, meta: Meta, of: Expr, spec: Expr) -> Merge:
         return Merge(of, spec, self._span(meta))

@@ -1,11 +1,13 @@
 """Rules of scripts and functions, and of `match` and `for` everywhere."""
 
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import Final, NamedTuple, cast
 
 from lark import Token
 from lark.tree import Meta
 
 from walflow.compile.nodes import (
+    Access,
     AnyNode,
     Array,
     ArrayPatternNode,
@@ -20,6 +22,7 @@ from walflow.compile.nodes import (
     ForCaseNode,
     ForNode,
     LetNode,
+    Literal,
     MatchNode,
     Name,
     Path,
@@ -31,7 +34,8 @@ from walflow.compile.nodes import (
     TuplePatternNode,
     Unsupported,
 )
-from walflow.diagnostics import Span
+from walflow.diagnostics import Span, warning
+from walflow.lang import literals
 from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, InputScript, Use
 from walflow.lang.build.rules import TreeRules, by_rule
 
@@ -50,6 +54,7 @@ class StateText(NamedTuple):
 class Into(NamedTuple):
     start: Expr
     fold: Name | None
+    span: Span
 
 
 class EffectSteps(NamedTuple):
@@ -110,15 +115,16 @@ class ScriptRules(TreeRules):
         )
         if cases:
             arguments = Array(tuple(Reference((one,), one.span) for one in parameters), name.span)
-            body = (MatchNode(arguments, cases, self._span(meta)),)
+            body = (MatchNode(arguments, tuple(_renamed(case, parameters) for case in cases), self._span(meta)),)
         self._distinct("parameter", parameters)
         return DefineFunction(name, None, self._span(meta), parameters, variadic, body)
 
     def function_case(self, meta: Meta, *parts: object) -> CaseNode:
         *patterns, guard, effects = parts
         found = tuple(cast("PatternNode", one) for one in patterns)
+        whole: PatternNode = TuplePatternNode(found, open=False, span=self._span(meta))
         return CaseNode(
-            TuplePatternNode(found, open=False, span=self._span(meta)),
+            BoundNode(Name(_MADE, whole.span), whole, whole.span) if any(map(_extracts, found)) else whole,
             cast("Expr | None", guard),
             cast("EffectSteps", effects).steps,
             self._span(meta),
@@ -176,19 +182,26 @@ class ScriptRules(TreeRules):
         return FieldNode(names[-1], word, test, store, self._span(meta))
 
     def extractor(self, meta: Meta, name: Name, argument: Token) -> ExtractNode:
-        text = str(argument)[1:-1].replace("\\|", "|")
-        return ExtractNode(name, text, self._span(meta))
+        return ExtractNode(name, literals.extractor(str(argument)[1:-1]), self._span(meta))
 
     # ---- for
 
-    def for_each(self, meta: Meta, of: Expr, into: Into | None, *cases: ForCaseNode) -> ForNode:
-        start, fold = into or (None, None)
+    def for_each(self, meta: Meta, of: Expr, before: Into | None, *rest: ForCaseNode | Into | None) -> ForNode:
+        behind = next((one for one in rest if isinstance(one, Into)), None)
+        if before is not None and behind is not None:
+            self._error("`into` stands twice here", behind.span, f"first at {before.span}")
+        elif before is not None:
+            hint = "write it behind the cases: `for … of case … => … into … end`"
+            message = "`into` stands before the cases: read as if it stood behind them"
+            self._report(warning(message, before.span, hint, name="written-otherwise"))
+        start, fold, _ = behind or before or (None, None, None)
+        cases = tuple(one for one in rest if isinstance(one, ForCaseNode))
         return ForNode(of, start, fold, cases, self._span(meta))
 
     for_effect = for_each
 
-    def for_into(self, _meta: Meta, start: Expr, fold: Name | None) -> Into:
-        return Into(start, fold)
+    def for_into(self, meta: Meta, start: Expr, fold: Name | None) -> Into:
+        return Into(start, fold, self._span(meta))
 
     def fold(self, _meta: Meta, symbol: Token) -> Name:
         return Name(str(symbol), self._at(symbol))
@@ -218,7 +231,35 @@ def _divided(text: ScriptText) -> "tuple[tuple[Use | DefineConst | DefineFunctio
     body = tuple(
         cast("Expr", one) for one in text.statements if not isinstance(one, Use | DefineConst | DefineFunction)
     )
+    consts = [one.name for one in names if isinstance(one, DefineConst)]
+    if consts and not body:  # a script of constants alone: the value of the last one leaves
+        body = (Reference((consts[-1],), consts[-1].span),)
     return names, body if text.whole else None
+
+
+_MADE: Final = "(arguments)"  # no file can write such a name
+
+
+def _extracts(pattern: PatternNode) -> bool:
+    """What it makes is another value than the one that it fits."""
+    return isinstance(pattern, ExtractNode | RecordPatternNode)
+
+
+def _renamed(case: CaseNode, parameters: Sequence[Name]) -> CaseNode:
+    """`case (~ json||) => …`: in the body, the parameter is what the pattern has made of it."""
+    if not isinstance(case.pattern, BoundNode) or not isinstance(case.pattern.pattern, TuplePatternNode):
+        return case
+    made = Reference((case.pattern.name,), case.span)
+    lets = [
+        LetNode(
+            Reference((name,), pattern.span),
+            Access(made, (Literal(at, pattern.span),), pattern.span),
+            pattern.span,
+        )
+        for at, (name, pattern) in enumerate(zip(parameters, case.pattern.pattern.items, strict=False))
+        if _extracts(pattern)
+    ]
+    return case._replace(body=(*lets, *case.body))
 
 
 def _pattern(written: "Expr | PatternNode", span: Span) -> PatternNode:
