@@ -119,6 +119,14 @@ def test_of_a_large_one_the_first_bytes_are_there(letter: str, member: str) -> N
     assert out.inflight == 0
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_only_of_what_is_cut_the_length_is_told(more: int) -> None:
+    bad = Taker(ack=True)
+    World().source(Taker(), bad).stream({}).feed(b"x" * (KEPT_BYTES + more) + b"\n")
+    (record,) = told(bad)
+    assert ("length" in record) == bool(more)
+
+
 @given(st.binary(max_size=200).filter(lambda data: b"\n" not in data))
 def test_the_bytes_can_be_had_again(line: bytes) -> None:
     good, bad = Taker(ack=True), Taker(ack=True)
