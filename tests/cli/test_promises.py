@@ -99,3 +99,55 @@ def test_where_a_log_recognises_what_a_followed_file_reads_again(
     Path("main.troy").write_text(FOLLOWED % (path, sync, before, more))
     said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
     assert ("each event that comes here from lines is appended once, also after kill -9" in said) == once
+
+
+STREAM = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector source from %s end;
+  define connector out from null;
+  create connector source;
+  create connector out;
+  create pipeline all from pipelines::passthrough;
+  connect /connector/source%s to /pipeline/all;
+  connect /pipeline/all to /connector/out;
+end;
+deploy flow main;
+"""
+TCP = 'tcp_server with config = {"url": "127.0.0.1:4242"}'
+LINES = '`preprocessors = ["separate"]` cuts it at newlines'
+LENGTHS = '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
+NONE_CUTS = "none of its preprocessors cuts the stream: `separate` cuts at newlines, `length-prefixed` by lengths"
+
+
+@pytest.mark.parametrize(
+    ("source", "port", "hint"),
+    [
+        (f'{TCP}, codec = "json"', "", LINES),
+        (f'{TCP}, codec = "syslog"', "", LINES),
+        (f'{TCP}, codec = "string"', "", LINES),
+        (f'{TCP}, codec = "msgpack"', "", LENGTHS),
+        (f'{TCP}, codec = "yaml"', "", LENGTHS),
+        (f'{TCP}, codec = "json", preprocessors = ["decompress"]', "", NONE_CUTS),
+        ('unix_socket_server with config = {"path": "in"}, codec = "json"', "", LINES),
+        ('stdio with codec = "json"', "", LINES),
+        ('file with codec = "json", config = {"path": "in", "mode": "read"}', "", LINES),
+        (f'{TCP}, codec = "json"', "/err", None),
+        (f'{TCP}, codec = "binary"', "", None),
+        (f'{TCP}, codec = "json", preprocessors = ["separate"]', "", None),
+        (f'{TCP}, codec = "json", preprocessors = ["textual-length-prefixed"]', "", None),
+        (f'{TCP}, codec = "json", preprocessors = ["separate", "base64"]', "", None),
+        (f'{TCP}, codec = "json", preprocessors = ["decompress", "separate", "remove-empty"]', "", None),
+        ('udp_server with config = {"url": "127.0.0.1:4242"}, codec = "json"', "", None),
+        ('ws_server with config = {"url": "127.0.0.1:4242"}, codec = "json"', "", None),
+        ('http_server with config = {"url": "127.0.0.1:4242"}, codec = "json"', "", None),
+    ],
+)
+def test_a_stream_that_nothing_cuts_into_events(source: str, port: str, hint: str | None) -> None:
+    Path("main.troy").write_text(STREAM % (source, port))
+    ran = CliRunner().invoke(app(), ["check", "main.troy"])
+    assert ran.exit_code == 0, ran.stdout
+    notes = [line for line in ran.stdout.splitlines() if "one read of its stream is one event" in line]
+    assert [note.split("; ")[1] for note in notes] == ([] if hint is None else [hint])
+    assert all(note.startswith("note: main::source: ") for note in notes)

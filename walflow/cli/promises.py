@@ -9,7 +9,7 @@ from walflow.codecs import GIVE_ANY_BYTE
 from walflow.contract import Guarantee, Risk, risk_name
 from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
-from walflow.plan.assembly import ERR, StateDomain
+from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
 from walflow.plan.on_spark import TYPE as SPARK
@@ -63,6 +63,7 @@ def promises(assembly: Assembly) -> PathPromises:
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
         + _forgetful(graph)
+        + _uncut(assembly)
         + _unseparated(assembly)
         + _settings(assembly)
         + _without_directory(assembly)
@@ -83,6 +84,31 @@ def _forgetful(graph: Graph) -> list[str]:
                 f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
             )
     return found
+
+
+def _uncut(assembly: Assembly) -> list[str]:
+    """Sources that read a stream, which nothing cuts into events. It works as long as each write comes alone."""
+    read = {link.source for link in assembly.links if link.source_port != ERR}
+    return [
+        f"{plan.id}: one read of its stream is one event, so two that arrive together are taken for one, and so is a part of "
+        f"one; {_cutting(plan)}"
+        for plan in assembly.connectors
+        if plan.id in read
+        and plan.kind not in TAKES_NO_BYTES
+        and plan.codec is not None
+        and plan.codec.name not in {"binary", "null"}
+        and plan.preframing is not None
+        and not plan.preframing.finds_events
+    ]
+
+
+def _cutting(plan: ConnectorPlan) -> str:
+    assert plan.codec is not None and plan.preframing is not None
+    if plan.preframing.steps:
+        return "none of its preprocessors cuts the stream: `separate` cuts at newlines, `length-prefixed` by lengths"
+    if plan.codec.name in {*GIVE_ANY_BYTE, "yaml"}:
+        return '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
+    return '`preprocessors = ["separate"]` cuts it at newlines'
 
 
 def _unseparated(assembly: Assembly) -> list[str]:
