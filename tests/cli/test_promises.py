@@ -151,3 +151,64 @@ def test_a_stream_that_nothing_cuts_into_events(source: str, port: str, hint: st
     notes = [line for line in ran.stdout.splitlines() if "one read of its stream is one event" in line]
     assert [note.split("; ")[1] for note in notes] == ([] if hint is None else [hint])
     assert all(note.startswith("note: main::source: ") for note in notes)
+
+
+FILTERED = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector tcp from tcp_server
+  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:4242"}
+  end;
+  define connector log from wal with config = {"path": "state"} end;
+  define connector out from file
+  with codec = "json", postprocessors = ["separate"], config = {"path": "out", "mode": "append"}
+  end;
+  define pipeline some pipeline select event from in where event.n > 1 into out; end;
+  define pipeline counted pipeline
+    define operator some from generic::batch with count = 2 end;
+    create operator some;
+    select event from in where event.n > 1 into some;
+    select event from some into out;
+  end;
+  create connector tcp;
+  create connector log;
+  create connector out;
+  create pipeline before from %s;
+  create pipeline after from %s;
+  connect /connector/tcp to /pipeline/before;
+  connect /pipeline/before to /connector/log;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/out;
+  %s
+end;
+deploy flow main;
+"""
+ALL = "pipelines::passthrough"
+ANOTHER_SINK = """
+  define connector more from null;
+  create connector more;
+  create pipeline rest from pipelines::passthrough;
+  connect /connector/log to /pipeline/rest;
+  connect /pipeline/rest to /connector/more;
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more", "told"),
+    [
+        (ALL, "some", "", True),
+        ("some", ALL, "", False),
+        (ALL, "some", ANOTHER_SINK, False),  # before the log it would filter for that sink too
+        (ALL, "counted", "", False),
+    ],
+)
+def test_a_filter_behind_a_log_that_could_stand_before_it(before: str, after: str, more: str, told: bool) -> None:
+    Path("main.troy").write_text(FILTERED % (before, after, more))
+    ran = CliRunner().invoke(app(), ["check", "main.troy"])
+    assert ran.exit_code == 0, ran.stdout
+    note = (
+        "note: main::after: it may stand before log, if log need not keep what it takes out. Behind log, out cannot recognise "
+        "what log sends again"
+    )
+    assert (note in ran.stdout.splitlines()) == told

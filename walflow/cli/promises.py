@@ -1,7 +1,7 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -63,6 +63,7 @@ def promises(assembly: Assembly) -> PathPromises:
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
         + _forgetful(graph)
+        + _behind_the_log(paths[:MOST_PATHS], words, graph)
         + _uncut(assembly)
         + _unseparated(assembly)
         + _settings(assembly)
@@ -84,6 +85,26 @@ def _forgetful(graph: Graph) -> list[str]:
                 f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
             )
     return found
+
+
+def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
+    """Filters and scripts that take a sink what it recognises repeats by, and could stand before the log."""
+    found: dict[tuple[NodeId, NodeId], list[NodeId]] = {}
+    for path in paths:
+        log, sink = path.source, path.sink
+        if not (words[sink].once and graph.connectors[log].connector.positions) or "/" in log.name:
+            continue
+        if graph.connectors[sink].connector.positions or not graph.sole_path(log, sink):
+            continue
+        losing = graph.losing(log, sink)
+        if losing and losing <= set(graph.movable(log)):
+            for node in losing:
+                found.setdefault((node, log), []).append(sink)
+    return [
+        f"{node}: it may stand before {log.name}, if {log.name} need not keep what it takes out. Behind {log.name}, "
+        f"{_listed(sorted(set(sinks)))} cannot recognise what {log.name} sends again"
+        for (node, log), sinks in sorted(found.items())
+    ]
 
 
 def _uncut(assembly: Assembly) -> list[str]:
