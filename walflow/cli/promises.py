@@ -124,7 +124,8 @@ def _uncut(assembly: Assembly) -> list[str]:
 
 
 def _cutting(plan: ConnectorPlan) -> str:
-    assert plan.codec is not None and plan.preframing is not None
+    assert plan.codec is not None
+    assert plan.preframing is not None
     if plan.preframing.steps:
         return "none of its preprocessors cuts the stream: `separate` cuts at newlines, `length-prefixed` by lengths"
     if plan.codec.name in {*GIVE_ANY_BYTE, "yaml"}:
