@@ -212,3 +212,25 @@ def test_a_filter_behind_a_log_that_could_stand_before_it(before: str, after: st
         "what log sends again"
     )
     assert (note in ran.stdout.splitlines()) == told
+
+
+TWO_PATHS = """
+  define connector more from file
+  with codec = "json", postprocessors = ["separate"], config = {"path": "more", "mode": "append"}
+  end;
+  create connector more;
+  create pipeline rest from some;
+  connect /connector/log to /pipeline/rest;
+  connect /pipeline/rest to /connector/out;
+  connect /pipeline/rest to /connector/more;
+"""
+
+
+def test_a_long_sentence_is_printed_once() -> None:
+    Path("main.troy").write_text(FILTERED % (ALL, ALL, TWO_PATHS))
+    lines = CliRunner().invoke(app(), ["check", "main.troy"]).stdout.splitlines()
+    long = [line.partition(": ")[2] for line in lines if line.startswith("    ") and len(line) > 200]
+    assert long
+    assert len(long) == len(set(long))
+    assert "    out: as above" in lines
+    assert "    more: as out above" in lines
