@@ -116,7 +116,7 @@ def check_unlinked(
                 )
             )
         elif node.kind == "connector":
-            _check_connector(node, at, outgoing, report)
+            _check_connector(node, at, outgoing, entered=bool(incoming[node]), report=report)
         else:
             entered = {link.target_port for link in links if link.target == node}
             left = {port for of, port in outgoing if of == node}
@@ -145,7 +145,9 @@ def _other_way(link: Link) -> str:
     return f"is the link the wrong way round? `connect {ends[0]} to {ends[1]};`"
 
 
-def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
+def _check_connector(
+    node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], *, entered: bool, report: Report
+) -> None:
     assert at.ports is not None
     if at.gives_up is not None and ERR in at.ports.outputs and not outgoing[node, ERR]:
         hint = f"link `/connector/{node.name}/err` to what keeps them"
@@ -154,10 +156,11 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
-        # a server or a console may be used only for output; a log without a reader fills up
-        if at.forwards:
-            hint = "nothing reads it, so it fills up and stops its sources"
-            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
+        # a server or a console may be used only for output; of a log without a reader each event is acked, and gone
+        if at.forwards and entered:
+            message = f"connector `{node.name}` drops every event that comes to it: `{port}` of it is not linked"
+            hint = f"link it: `connect /connector/{node.name} to /pipeline/…;`, with a `null` behind that if it is meant so"
+            report(error(message, at.created, hint))
         elif reads:
             hint = "what it reads is dropped"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
