@@ -74,7 +74,7 @@ def test_a_name_deployed_in_two_files() -> None:
     assert assembly is None
     assert said.splitlines() == [
         "b.troy:29:13: error: flow `main` is deployed twice",
-        "   24 | deploy flow main;",
+        "   29 | deploy flow main;",
         "      |             ^^^^",
         "      = first at a.troy:29:13",
     ]
