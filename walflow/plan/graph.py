@@ -304,7 +304,7 @@ class Graph:
         return port.name in outputs and set(outputs) != {ERR}
 
 
-def _reach(begin: Iterable[Port], edges: Edges) -> set[Port]:
+def _reach(begin: Iterable[Port], edges: Mapping[Port, Sequence[Port]]) -> set[Port]:
     reached = set(begin)
     waiting = list(reached)
     while waiting:
