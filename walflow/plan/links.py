@@ -116,7 +116,7 @@ def check_unlinked(
                 )
             )
         elif node.kind == "connector":
-            _check_connector(node, at, outgoing, entered=bool(incoming[node]), report=report)
+            _check_connector(node, at, outgoing, report)
         else:
             entered = {link.target_port for link in links if link.target == node}
             left = {port for of, port in outgoing if of == node}
@@ -145,9 +145,7 @@ def _other_way(link: Link) -> str:
     return f"is the link the wrong way round? `connect {ends[0]} to {ends[1]};`"
 
 
-def _check_connector(
-    node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], *, entered: bool, report: Report
-) -> None:
+def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
     assert at.ports is not None
     if at.gives_up is not None and ERR in at.ports.outputs and not outgoing[node, ERR]:
         hint = f"link `/connector/{node.name}/err` to what keeps them"
@@ -157,10 +155,9 @@ def _check_connector(
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
         # a server or a console may be used only for output; of a log without a reader each event is acked, and gone
-        if at.forwards and entered:
-            message = f"connector `{node.name}` drops every event that comes to it: `{port}` of it is not linked"
-            hint = f"link it: `connect /connector/{node.name} to /pipeline/…;`, with a `null` behind that if it is meant so"
-            report(error(message, at.created, hint))
+        if at.forwards:
+            hint = "nothing reads it, so what comes to it is acked and dropped"
+            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
         elif reads:
             hint = "what it reads is dropped"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
@@ -180,16 +177,10 @@ def _check_pipeline(
         message = f"nothing is linked to pipeline `{node.name}`"
         report(warning(message, at.created, turned or "no event comes to it", name="unlinked"))
     reached = _reached(plan, entered)
-    if entered and not reached & left and not reached & {one.name for one in plan.operators if one.run_as}:
-        outputs = sorted(reached & set(plan.outputs) - {ERR})
-        why = (
-            f"{one_of(outputs)} of it is not linked"
-            if outputs
-            else "no select leads to an output of it that is linked"
-        )
-        link = f"link it: `connect /pipeline/{node.name} to /connector/…;`, to a `null` if it is meant so"
-        hint = link if outputs else "write a `select … into out;`, say"
-        message = f"pipeline `{node.name}` drops every event that comes to it: {why}"
+    outputs = sorted(reached & set(plan.outputs) - {ERR})
+    if outputs and not reached & left and not reached & {one.name for one in plan.operators if one.run_as}:
+        hint = f"link it: `connect /pipeline/{node.name} to /connector/…;`, to a `null` if it is meant so"
+        message = f"pipeline `{node.name}` drops every event that comes to it: {one_of(outputs)} of it is not linked"
         report(error(message, at.created, turned or hint))
         return
     selected = {select.target for select in plan.selects}
