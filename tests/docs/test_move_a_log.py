@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_the_log_goes_on_where_it_stands_now(tmp_path: Path) -> None:
             daemon.wait_for("ready")
             if len(numbers) == 4:
                 post(port, 3)
-            wait_until(lambda numbers=numbers: written(tmp_path) == [b"%d" % number for number in numbers])
+            wait_until(partial(is_written, tmp_path, [b"%d" % number for number in numbers]))
             assert daemon.terminate() == 0
     type_in(delete, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["fast"]
@@ -57,9 +58,9 @@ def post(port: int, number: int) -> None:
     connection.close()
 
 
-def written(folder: Path) -> list[bytes]:
+def is_written(folder: Path, lines: list[bytes]) -> bool:
     out = folder / "out.jsonl"
-    return out.read_bytes().split() if out.exists() else []
+    return out.exists() and out.read_bytes().split() == lines
 
 
 def type_in(command: str, folder: Path) -> None:
